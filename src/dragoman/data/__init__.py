@@ -1,0 +1,1 @@
+"""From two text files to batches of token ids."""

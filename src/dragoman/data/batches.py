@@ -1,0 +1,258 @@
+"""From stored pairs to batches: similar lengths together, counted in tokens, in a seeded order."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+POOL_PAIRS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Several sentences as token ids, padded at the end to the longest.
+
+    Parameters
+    ----------
+    ids : Int[Tensor, "batch length"]
+        The tokens, each sentence ended by the end symbol, then padding.
+    lengths : Int[Tensor, "batch"]
+        Real tokens of each sentence, the end symbol included.
+    """
+
+    ids: Int[Tensor, "batch length"]
+    lengths: Int[Tensor, "batch"]
+
+    @property
+    def is_token(self) -> Bool[Tensor, "batch length"]:
+        """True where there is a token, False where there is padding."""
+        places = torch.arange(self.ids.size(1), device=self.ids.device)
+        return places < self.lengths[:, None]
+
+    def shifted(self, start_id: int) -> Int[Tensor, "batch length"]:
+        """Return the words that stand before each word: what a decoder reads.
+
+        Parameters
+        ----------
+        start_id : int
+            What stands before the first word.
+
+        Returns
+        -------
+        Int[Tensor, "batch length"]
+            The ids, one place later.
+        """
+        start = torch.full_like(self.ids[:, :1], start_id)
+        return torch.cat([start, self.ids[:, :-1]], dim=1)
+
+    def to(self, device: torch.device) -> "Sequences":
+        """Copy to a device.
+
+        Parameters
+        ----------
+        device : torch.device
+            Where to.
+
+        Returns
+        -------
+        Sequences
+            The copy.
+        """
+        return Sequences(
+            self.ids.to(device, non_blocking=True), self.lengths.to(device, non_blocking=True)
+        )
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentence pairs.
+
+    Parameters
+    ----------
+    source : Sequences
+        The sentences to translate.
+    target : Sequences
+        Their translations.
+    num_tokens : int
+        Real tokens, source plus target.
+    num_target_tokens : int
+        Real target tokens.
+    """
+
+    source: Sequences
+    target: Sequences
+    num_tokens: int
+    num_target_tokens: int
+
+    def to(self, device: torch.device) -> "Batch":
+        """Copy to a device.
+
+        Parameters
+        ----------
+        device : torch.device
+            Where to.
+
+        Returns
+        -------
+        Batch
+            The copy.
+        """
+        source, target = self.source.to(device), self.target.to(device)
+        return Batch(source, target, self.num_tokens, self.num_target_tokens)
+
+    @property
+    def num_places(self) -> int:
+        """Tokens and padding together."""
+        return self.source.ids.numel() + self.target.ids.numel()
+
+
+def pad_sequences(sequences: Sequence[Sequence[int] | np.ndarray], pad_id: int) -> Sequences:
+    """Lay sequences beside one another.
+
+    Parameters
+    ----------
+    sequences : Sequence[Sequence[int] | np.ndarray]
+        Token ids, each ended by the end symbol.
+    pad_id : int
+        What fills the shorter ones up.
+
+    Returns
+    -------
+    Sequences
+        On the CPU.
+    """
+    lengths = np.fromiter((len(each) for each in sequences), np.int64, len(sequences))
+    ids = np.full((len(sequences), int(lengths.max())), pad_id, dtype=np.int64)
+    for row, each in zip(ids, sequences, strict=True):
+        row[: len(each)] = each
+    return Sequences(torch.from_numpy(ids), torch.from_numpy(lengths))
+
+
+def make_batch(
+    source: Sequence[Sequence[int] | np.ndarray],
+    target: Sequence[Sequence[int] | np.ndarray],
+    pad_id: int,
+) -> Batch:
+    """Make a batch of sentence pairs.
+
+    Parameters
+    ----------
+    source : Sequence[Sequence[int] | np.ndarray]
+        Token ids of the source sentences.
+    target : Sequence[Sequence[int] | np.ndarray]
+        Token ids of their translations.
+    pad_id : int
+        The padding.
+
+    Returns
+    -------
+    Batch
+        On the CPU.
+    """
+    padded_source, padded_target = pad_sequences(source, pad_id), pad_sequences(target, pad_id)
+    num_target_tokens = int(padded_target.lengths.sum())
+    num_tokens = int(padded_source.lengths.sum()) + num_target_tokens
+    return Batch(padded_source, padded_target, num_tokens, num_target_tokens)
+
+
+def plan_epoch(
+    source_lengths: Int[np.ndarray, "pairs"],
+    target_lengths: Int[np.ndarray, "pairs"],
+    *,
+    batch_tokens: int,
+    seed: int,
+    epoch: int,
+) -> Iterator[Int[np.ndarray, "rows"]]:
+    """Divide the corpus into batches for one pass over it.
+
+    Parameters
+    ----------
+    source_lengths : Int[np.ndarray, "pairs"]
+        Tokens of each source sentence.
+    target_lengths : Int[np.ndarray, "pairs"]
+        Tokens of each target sentence.
+    batch_tokens : int
+        Tokens of a batch, source plus target.
+    seed : int
+        The run's seed.
+    epoch : int
+        The pass. Seed and pass alone decide the order, so it can be made again to resume.
+
+    Yields
+    ------
+    Int[np.ndarray, "rows"]
+        The pairs of one batch.
+
+    Notes
+    -----
+    Pairs are shuffled and dealt into pools of a million; within a pool, similar lengths come
+    together and the finished batches are shuffled.
+    """
+    random = np.random.default_rng([seed, epoch])
+    order = random.permutation(len(source_lengths))
+    num_pools = max(1, round(len(order) / POOL_PAIRS))
+    for pool in np.array_split(order, num_pools):
+        batches = group_by_length(source_lengths[pool], target_lengths[pool], batch_tokens)
+        for index in random.permutation(len(batches)):
+            yield pool[batches[index]]
+
+
+def group_by_length(
+    source_lengths: Int[np.ndarray, "pairs"],
+    target_lengths: Int[np.ndarray, "pairs"],
+    batch_tokens: int,
+) -> list[Int[np.ndarray, "rows"]]:
+    """Cut pairs into batches in which both sides have similar lengths.
+
+    Parameters
+    ----------
+    source_lengths : Int[np.ndarray, "pairs"]
+        Tokens of each source sentence.
+    target_lengths : Int[np.ndarray, "pairs"]
+        Tokens of each target sentence.
+    batch_tokens : int
+        Tokens of a batch, source plus target.
+
+    Returns
+    -------
+    list[Int[np.ndarray, "rows"]]
+        The pairs of each batch.
+
+    Notes
+    -----
+    Pairs are laid in slabs of similar target length and each slab is sorted by source length.
+    One slab would sort by the source alone, one slab a batch by the target alone; of a few
+    numbers between, the one with the least padding is taken.
+    """
+    tokens = source_lengths + target_lengths
+    num_batches = max(1, -(-int(tokens.sum()) // batch_tokens))
+    by_target = np.lexsort((source_lengths, target_lengths))
+    best: list[np.ndarray] = []
+    least_places = None
+    for share in (0.35, 0.5, 0.7, 1.0, 1.4, 2.0):
+        num_slabs = min(num_batches, max(1, round(share * num_batches**0.5)))
+        slab_ends = np.cumsum(tokens[by_target]) * num_slabs // (int(tokens.sum()) + 1)
+        slab = np.empty(len(tokens), dtype=np.int64)
+        slab[by_target] = slab_ends
+        order = np.lexsort((target_lengths, source_lengths, slab))
+        batches = _cut(order, tokens[order], batch_tokens)
+        places = sum(
+            len(rows) * int(source_lengths[rows].max() + target_lengths[rows].max())
+            for rows in batches
+        )
+        if least_places is None or places < least_places:
+            best, least_places = batches, places
+    return best
+
+
+def _cut(order: np.ndarray, tokens: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+    """Cut an order into consecutive batches of about so many tokens each."""
+    total = int(tokens.sum())
+    num_batches = max(1, round(total / batch_tokens))
+    middles = np.cumsum(tokens) - tokens / 2
+    numbers = np.minimum((middles * num_batches / total).astype(np.int64), num_batches - 1)
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    return np.split(order, starts[1:])

@@ -1,0 +1,256 @@
+"""Whole numbers up to 9,999 in words, each word marked with the part of the number it says."""
+
+from typing import NamedTuple
+
+
+class NumeralWord(NamedTuple):
+    """A word of a number, and the parts it says: letters of “T t H h r”.
+
+    “T” is how many thousands, “t” the word for thousand, “H” and “h” the same for hundreds, “r”
+    what is left.
+    """
+
+    text: str
+    parts: str
+
+
+_FRENCH = [
+    "zéro",
+    "un",
+    "deux",
+    "trois",
+    "quatre",
+    "cinq",
+    "six",
+    "sept",
+    "huit",
+    "neuf",
+    "dix",
+    "onze",
+    "douze",
+    "treize",
+    "quatorze",
+    "quinze",
+    "seize",
+    "dix-sept",
+    "dix-huit",
+    "dix-neuf",
+]
+_FRENCH_TENS = ("", "", "vingt", "trente", "quarante", "cinquante", "soixante", "soixante")
+_ENGLISH = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+_ENGLISH_TENS = [
+    "-",
+    "-",
+    "twenty",
+    "thirty",
+    "forty",
+    "fifty",
+    "sixty",
+    "seventy",
+    "eighty",
+    "ninety",
+]
+_SPANISH = [
+    "cero",
+    "uno",
+    "dos",
+    "tres",
+    "cuatro",
+    "cinco",
+    "seis",
+    "siete",
+    "ocho",
+    "nueve",
+    "diez",
+    "once",
+    "doce",
+    "trece",
+    "catorce",
+    "quince",
+    "dieciséis",
+    "diecisiete",
+    "dieciocho",
+    "diecinueve",
+    "veinte",
+    "veintiuno",
+    "veintidós",
+    "veintitrés",
+    "veinticuatro",
+    "veinticinco",
+    "veintiséis",
+    "veintisiete",
+    "veintiocho",
+    "veintinueve",
+]
+_SPANISH_TENS = [
+    "-",
+    "-",
+    "-",
+    "treinta",
+    "cuarenta",
+    "cincuenta",
+    "sesenta",
+    "setenta",
+    "ochenta",
+    "noventa",
+]
+_SPANISH_HUNDREDS = [
+    "-",
+    "ciento",
+    "doscientos",
+    "trescientos",
+    "cuatrocientos",
+    "quinientos",
+    "seiscientos",
+    "setecientos",
+    "ochocientos",
+    "novecientos",
+]
+
+
+def _say_french_below_hundred(number: int, *, feminine: bool, final: bool) -> str:
+    if number < 20:
+        return "une" if number == 1 and feminine else _FRENCH[number]
+    if number >= 80:
+        rest = number - 80
+        if rest == 0:
+            return "quatre-vingts" if final else "quatre-vingt"
+        return "quatre-vingt-" + _say_french_below_hundred(rest, feminine=feminine, final=final)
+    tens = _FRENCH_TENS[number // 10]
+    rest = number - (60 if number >= 60 else number // 10 * 10)
+    if rest == 0:
+        return tens
+    joint = " et " if rest in (1, 11) else "-"
+    return tens + joint + _say_french_below_hundred(rest, feminine=feminine, final=final)
+
+
+def say_french(number: int, *, feminine: bool = False) -> list[NumeralWord]:
+    """Say a number in French, in the traditional spelling (“vingt et un”).
+
+    Parameters
+    ----------
+    number : int
+        From 0 to 9,999.
+    feminine : bool
+        Whether the noun counted is feminine.
+
+    Returns
+    -------
+    list[NumeralWord]
+        The words in order.
+    """
+    thousands, hundreds, rest = number // 1000, number // 100 % 10, number % 100
+    words = []
+    if thousands > 1:
+        words.append(NumeralWord(_FRENCH[thousands], "T"))
+    if thousands:
+        words.append(NumeralWord("mille", "t" if thousands > 1 else "Tt"))
+    if hundreds > 1:
+        words.append(NumeralWord(_FRENCH[hundreds], "H"))
+        words.append(NumeralWord("cent" if rest else "cents", "h"))
+    elif hundreds:
+        words.append(NumeralWord("cent", "Hh"))
+    if rest or not words:
+        said = _say_french_below_hundred(rest, feminine=feminine, final=True)
+        words.extend(NumeralWord(part, "r") for part in said.split())
+    return words
+
+
+def say_english(number: int) -> list[NumeralWord]:
+    """Say a number in English, with “and” after the hundreds.
+
+    Parameters
+    ----------
+    number : int
+        From 0 to 9,999.
+
+    Returns
+    -------
+    list[NumeralWord]
+        The words in order.
+    """
+    thousands, hundreds, rest = number // 1000, number // 100 % 10, number % 100
+    words = []
+    if thousands:
+        words += [NumeralWord(_ENGLISH[thousands], "T"), NumeralWord("thousand", "t")]
+    if hundreds:
+        words += [NumeralWord(_ENGLISH[hundreds], "H"), NumeralWord("hundred", "h")]
+    if rest or not words:
+        if words:
+            words.append(NumeralWord("and", "r"))
+        if rest < 20:
+            said = _ENGLISH[rest]
+        else:
+            said = _ENGLISH_TENS[rest // 10] + (f"-{_ENGLISH[rest % 10]}" if rest % 10 else "")
+        words.append(NumeralWord(said, "r"))
+    return words
+
+
+def _say_spanish_below_hundred(number: int, *, feminine: bool) -> str:
+    if number < 30:
+        said = _SPANISH[number]
+    else:
+        said = _SPANISH_TENS[number // 10]
+        if number % 10:
+            said += f" y {_SPANISH[number % 10]}"
+    if not said.endswith("uno"):
+        return said
+    if feminine:
+        return said[:-1] + "a"
+    # before a masculine noun: veintiún, treinta y un
+    return "veintiún" if said == "veintiuno" else said[:-1]
+
+
+def say_spanish(number: int, *, feminine: bool = False) -> list[NumeralWord]:
+    """Say a number in Spanish as before a noun (“treinta y un”, “doscientas”).
+
+    Parameters
+    ----------
+    number : int
+        From 0 to 9,999.
+    feminine : bool
+        Whether the noun counted is feminine.
+
+    Returns
+    -------
+    list[NumeralWord]
+        The words in order.
+    """
+    thousands, hundreds, rest = number // 1000, number // 100 % 10, number % 100
+    words = []
+    if thousands > 1:
+        words.append(NumeralWord(_SPANISH[thousands], "T"))
+    if thousands:
+        words.append(NumeralWord("mil", "t" if thousands > 1 else "Tt"))
+    if hundreds:
+        said = _SPANISH_HUNDREDS[hundreds]
+        if hundreds == 1:
+            said = "ciento" if rest else "cien"
+        elif feminine:
+            said = said[:-2] + "as"
+        words.append(NumeralWord(said, "Hh"))
+    if rest or not words:
+        said = _say_spanish_below_hundred(rest, feminine=feminine)
+        words.extend(NumeralWord(part, "r") for part in said.split())
+    return words

@@ -1,0 +1,25 @@
+"""What a user may say about the corpus."""
+
+from dataclasses import dataclass
+
+from dragoman.options import option, require
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusOptions:
+    """How pairs are cleaned and how many are set aside for validation."""
+
+    max_length: int = option(256, "drop pairs in which a side has more subwords than this")
+    max_length_ratio: float | None = option(
+        4.0, "drop pairs in which a side has this many times the characters of the other"
+    )
+    deduplicate: bool = option(True, "drop exact repetitions of a pair")
+    valid_pairs: int = option(
+        1000, "pairs to set aside for validation if no validation files are given"
+    )
+
+    def __post_init__(self) -> None:
+        require(self.max_length >= 1, "max_length", self.max_length, "must be at least 1")
+        ratio = self.max_length_ratio
+        require(ratio is None or ratio > 1, "max_length_ratio", ratio, "must be over 1, or off")
+        require(self.valid_pairs >= 1, "valid_pairs", self.valid_pairs, "must be at least 1")

@@ -1,0 +1,1 @@
+"""From a trained model and a text to its translation."""

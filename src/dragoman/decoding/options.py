@@ -1,0 +1,24 @@
+"""What a user may say about the search for a translation."""
+
+from dataclasses import dataclass
+
+from dragoman.options import option, require
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """How translations are searched for."""
+
+    beam_size: int = option(4, "hypotheses kept at each step; 1 is greedy search")
+    length_penalty: float = option(0.6, "exponent α by which longer translations are favoured")
+    max_extra_tokens: int = option(
+        50, "a translation has at most this many subwords over its source"
+    )
+
+    def __post_init__(self) -> None:
+        require(self.beam_size >= 1, "beam_size", self.beam_size, "must be at least 1")
+        require(
+            self.length_penalty >= 0, "length_penalty", self.length_penalty, "must not be negative"
+        )
+        extra = self.max_extra_tokens
+        require(extra >= 0, "max_extra_tokens", extra, "must not be negative")

@@ -1,0 +1,263 @@
+"""One search for all models: beam search, of which greedy search is the simplest case."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from dragoman.data.batches import Sequences
+from dragoman.decoding.options import SearchOptions
+from dragoman.models.interface import TranslationModel, Vocabulary
+
+IMPOSSIBLE = -torch.inf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hypothesis:
+    """A finished translation.
+
+    Parameters
+    ----------
+    tokens : tuple[int, ...]
+        Its subwords, without the end symbol.
+    log_probability : float
+        Of the subwords and the end symbol.
+    score : float
+        The log-probability divided by the length penalty.
+    """
+
+    tokens: tuple[int, ...]
+    log_probability: float
+    score: float
+
+
+@dataclass(kw_only=True)
+class Finished:
+    """The best finished hypotheses of each sentence so far.
+
+    Parameters
+    ----------
+    scores : Float[Tensor, "sentences best"]
+        In falling order.
+    log_probabilities : Float[Tensor, "sentences best"]
+        Theirs.
+    lengths : Int[Tensor, "sentences best"]
+        Their subwords, without the end symbol.
+    tokens : Int[Tensor, "sentences best capacity"]
+        The subwords.
+    """
+
+    scores: Float[Tensor, "sentences best"]
+    log_probabilities: Float[Tensor, "sentences best"]
+    lengths: Int[Tensor, "sentences best"]
+    tokens: Int[Tensor, "sentences best capacity"]
+
+    def add(self, other: "Finished") -> None:
+        """Let others compete, and keep the best.
+
+        Parameters
+        ----------
+        other : Finished
+            Hypotheses of the same sentences.
+        """
+        scores = torch.cat([self.scores, other.scores], dim=1)
+        self.scores, best = scores.topk(self.scores.size(1))
+        for name in ("log_probabilities", "lengths"):
+            both = torch.cat([getattr(self, name), getattr(other, name)], dim=1)
+            setattr(self, name, both.gather(1, best))
+        tokens = torch.cat([self.tokens, other.tokens], dim=1)
+        self.tokens = _take(tokens, best)
+
+    def rows(self, sentences: Tensor) -> "Finished":
+        """Return those of some sentences.
+
+        Parameters
+        ----------
+        sentences : Tensor
+            Their places.
+
+        Returns
+        -------
+        Finished
+            Theirs.
+        """
+        return Finished(
+            scores=self.scores[sentences],
+            log_probabilities=self.log_probabilities[sentences],
+            lengths=self.lengths[sentences],
+            tokens=self.tokens[sentences],
+        )
+
+
+def length_penalty(lengths: Tensor, alpha: float) -> Tensor:
+    r"""Compute what a log-probability is divided by, so that long translations stand a chance.
+
+    Parameters
+    ----------
+    lengths : Tensor
+        Subwords of translations, the end symbol included.
+    alpha : float
+        0 for no penalty.
+
+    Returns
+    -------
+    Tensor
+        At least 1.
+
+    Notes
+    -----
+    :math:`((5+|Y|)/6)^\alpha` (Wu et al., 2016), the paper's with α = 0.6.
+    """
+    return ((5 + lengths) / 6) ** alpha
+
+
+@torch.inference_mode()
+def search(
+    model: TranslationModel,
+    source: Sequences,
+    options: SearchOptions,
+    vocabulary: Vocabulary,
+    *,
+    num_best: int = 1,
+    prefixes: Int[Tensor, "sentences prefix"] | None = None,
+    banned_ids: tuple[int, ...] = (),
+) -> list[list[Hypothesis]]:
+    """Find the best translations of some sentences.
+
+    Parameters
+    ----------
+    model : TranslationModel
+        Any model, not in training.
+    source : Sequences
+        The sentences, on the model's device.
+    options : SearchOptions
+        Beam size, length penalty, largest length.
+    vocabulary : Vocabulary
+        The special symbols.
+    num_best : int
+        How many translations of each sentence, at most the beam size.
+    prefixes : Int[Tensor, "sentences prefix"] | None
+        Subwords with which each translation must begin, −1 where the search is free.
+    banned_ids : tuple[int, ...]
+        Subwords that must not occur.
+
+    Returns
+    -------
+    list[list[Hypothesis]]
+        For each sentence its translations, best first.
+
+    Notes
+    -----
+    At each step a sentence's hypotheses are extended by every subword; of the 2·beam best, those
+    that end compete for a place among the finished ones, and the beam best of the others live on.
+    A sentence is done when no living hypothesis can overtake: log-probabilities only fall, so its
+    score can at best become its log-probability over the penalty of the largest length. With a
+    beam that holds every prefix the result is that of exhaustive search. At the largest length
+    only the end symbol may follow.
+    """
+    num_forced = 0 if prefixes is None else prefixes.size(1)
+    limits = source.lengths + options.max_extra_tokens + num_forced
+    capacity = int(limits.max())
+    device = source.ids.device
+    num_sentences = len(limits)
+    state = model.start(model.encode(source), capacity)
+    alive = torch.zeros(num_sentences, 1, device=device)
+    tokens = torch.full((num_sentences, 1, capacity), vocabulary.pad_id, device=device)
+    newest = tokens[:, :, 0]
+    finished = Finished(
+        scores=alive.new_full((num_sentences, num_best), IMPOSSIBLE),
+        log_probabilities=alive.new_zeros(num_sentences, num_best),
+        lengths=limits.new_zeros(num_sentences, num_best),
+        tokens=tokens.expand(-1, num_best, -1).clone(),
+    )
+    results: list[list[Hypothesis]] = [[] for _ in range(num_sentences)]
+    places = torch.arange(num_sentences, device=device)
+    for length in range(capacity):
+        hidden, state = model.step(newest, state)
+        logits = model.output(hidden).float()
+        normaliser = logits.logsumexp(-1, keepdim=True)
+        _forbid(logits, banned_ids, limits == length + 1, vocabulary.eos_id)
+        if prefixes is not None and length < num_forced:
+            _force(logits, prefixes[:, length])
+        scores, words, beams = _candidates(logits, normaliser, alive, 2 * options.beam_size)
+        is_end = words == vocabulary.eos_id
+
+        penalty = length_penalty(torch.tensor(length + 1.0, device=device), options.length_penalty)
+        ended = scores.where(is_end, IMPOSSIBLE)
+        finished.add(
+            Finished(
+                scores=ended / penalty,
+                log_probabilities=ended,
+                lengths=torch.full_like(words, length),
+                tokens=_take(tokens, beams),
+            )
+        )
+        alive, best = scores.where(~is_end, IMPOSSIBLE).topk(min(options.beam_size, words.size(1)))
+        newest, beams = words.gather(1, best), beams.gather(1, best)
+        tokens = _take(tokens, beams)
+        tokens[:, :, length] = newest
+
+        bound = alive.amax(1) / length_penalty(limits, options.length_penalty)
+        done = (finished.scores[:, -1] >= bound) | (limits == length + 1)
+        if done.any():
+            done_rows, open_rows = done.nonzero().flatten(), (~done).nonzero().flatten()
+            found = _hypotheses(finished.rows(done_rows))
+            for place, hypotheses in zip(places[done_rows].tolist(), found, strict=True):
+                results[place] = hypotheses
+            if not len(open_rows):
+                break
+            state, finished = state.keep(open_rows), finished.rows(open_rows)
+            alive, tokens, newest = alive[open_rows], tokens[open_rows], newest[open_rows]
+            beams, limits, places = beams[open_rows], limits[open_rows], places[open_rows]
+            prefixes = None if prefixes is None else prefixes[open_rows]
+        state = state.reorder(beams)
+    return results
+
+
+def _forbid(logits: Tensor, banned_ids: tuple[int, ...], must_end: Tensor, eos_id: int) -> None:
+    """Rule out banned subwords, and everything but the end where the largest length is reached."""
+    if banned_ids:
+        logits[:, :, list(banned_ids)] = IMPOSSIBLE
+    others = must_end[:, None, None].expand_as(logits).clone()
+    others[:, :, eos_id] = False
+    logits.masked_fill_(others, IMPOSSIBLE)
+
+
+def _force(logits: Tensor, words: Tensor) -> None:
+    """Rule out all but one subword in each sentence; −1 leaves the sentence free."""
+    others = (words >= 0)[:, None, None].expand_as(logits).clone()
+    places = words.clamp(min=0)[:, None, None].expand(-1, logits.size(1), 1)
+    others.scatter_(2, places, False)
+    logits.masked_fill_(others, IMPOSSIBLE)
+
+
+def _candidates(
+    logits: Tensor, normaliser: Tensor, alive: Tensor, count: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Find each sentence's best extensions: their log-probabilities, newest words and beams.
+
+    The best of each hypothesis are found first, so the normaliser is subtracted from few scores.
+    """
+    best, words = logits.topk(min(count, logits.size(2)))
+    scores = (best - normaliser + alive.unsqueeze(-1)).flatten(1)
+    scores, places = scores.topk(min(count, scores.size(1)))
+    return scores, words.flatten(1).gather(1, places), places // words.size(2)
+
+
+def _take(tokens: Tensor, beams: Tensor) -> Tensor:
+    """Choose some of each sentence's hypotheses."""
+    return tokens.gather(1, beams.unsqueeze(-1).expand(-1, -1, tokens.size(2)))
+
+
+def _hypotheses(finished: Finished) -> list[list[Hypothesis]]:
+    """Bring finished hypotheses from the device."""
+    columns = (finished.scores, finished.log_probabilities, finished.lengths, finished.tokens)
+    return [
+        [
+            Hypothesis(tokens=tuple(tokens[:length]), log_probability=log, score=score)
+            for score, log, length, tokens in zip(*row, strict=True)
+            if score > IMPOSSIBLE
+        ]
+        for row in zip(*(each.tolist() for each in columns), strict=True)
+    ]

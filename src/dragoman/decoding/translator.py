@@ -1,0 +1,308 @@
+"""Raw text in, raw text out."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from dragoman.data.batches import pad_sequences
+from dragoman.decoding.device import choose_device
+from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.search import Hypothesis, length_penalty, search
+from dragoman.errors import OptionError
+from dragoman.folder import ModelFolder, load_model, read_folder, vocabulary_of
+from dragoman.models.interface import TranslationModel
+from dragoman.options import from_plain
+from dragoman.text.sentences import split_long
+
+BATCH_TOKENS = {"cpu": 4096, "mps": 8192, "cuda": 32_768}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Translation:
+    """A translated text.
+
+    Parameters
+    ----------
+    text : str
+        The best translation.
+    score : float
+        Its log-probability over its length penalty: nearer to zero is better.
+    alternatives : tuple[Translation, ...]
+        The next best ones, best first.
+    """
+
+    text: str
+    score: float
+    alternatives: tuple["Translation", ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """A part of a text, short enough for the model.
+
+    Parameters
+    ----------
+    text_index : int
+        Which text it is a part of.
+    ids : tuple[int, ...]
+        Its subwords, ended by the end symbol.
+    space : str
+        The white space after it.
+    """
+
+    text_index: int
+    ids: tuple[int, ...]
+    space: str
+
+
+class Translator:
+    """A trained model that translates text.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        The model's options, subwords and facts.
+    model : TranslationModel
+        The model, on its device, not in training.
+    device : torch.device
+        That device.
+    """
+
+    def __init__(self, folder: ModelFolder, model: TranslationModel, device: torch.device) -> None:
+        self.folder = folder
+        self.model = model
+        self.device = device
+        place = f"{folder.path}: search"
+        self.options = from_plain(SearchOptions, folder.config.get("search", {}), place=place)
+
+    @staticmethod
+    def load(path: str | Path, device: str = "auto") -> "Translator":
+        """Load a model folder.
+
+        Parameters
+        ----------
+        path : str | Path
+            The folder.
+        device : str
+            ``auto``, ``cpu``, ``cuda`` or ``mps``.
+
+        Returns
+        -------
+        Translator
+            Ready to translate.
+        """
+        where = choose_device(device)
+        folder = read_folder(Path(path))
+        model = load_model(folder).to(where)
+        if where.type == "cuda":
+            model = model.bfloat16()
+        return Translator(folder, model, where)
+
+    def translate(
+        self,
+        text: str,
+        *,
+        num_best: int = 1,
+        prefix: str = "",
+        options: SearchOptions | None = None,
+    ) -> Translation:
+        """Translate one text.
+
+        Parameters
+        ----------
+        text : str
+            Anything; what is longer than the model's training sentences is split at sentences.
+        num_best : int
+            The best translation and so many alternatives less one.
+        prefix : str
+            Words with which the translation must begin.
+        options : SearchOptions | None
+            How to search; None: as the model folder says.
+
+        Returns
+        -------
+        Translation
+            The best translation, with alternatives.
+        """
+        return self.translate_all([text], num_best=num_best, prefix=prefix, options=options)[0]
+
+    def translate_all(
+        self,
+        texts: Sequence[str],
+        *,
+        num_best: int = 1,
+        prefix: str = "",
+        options: SearchOptions | None = None,
+    ) -> list[Translation]:
+        """Translate several texts, which is faster than one by one.
+
+        Parameters
+        ----------
+        texts : Sequence[str]
+            The texts.
+        num_best : int
+            The best translation and so many alternatives less one.
+        prefix : str
+            Words with which every translation must begin.
+        options : SearchOptions | None
+            How to search; None: as the model folder says.
+
+        Returns
+        -------
+        list[Translation]
+            In the order of the texts. A text without words gives an empty translation.
+        """
+        options = options or self.options
+        if num_best < 1:
+            raise OptionError(f"num_best is {num_best}: must be at least 1")
+        if num_best > options.beam_size:
+            options = replace(options, beam_size=num_best)
+        pieces = [piece for index, text in enumerate(texts) for piece in self._pieces(index, text)]
+        found = self._search(pieces, options, num_best, self._prefix_ids(prefix))
+        of_text: list[list[tuple[Piece, list[Hypothesis]]]] = [[] for _ in texts]
+        for piece, hypotheses in zip(pieces, found, strict=True):
+            of_text[piece.text_index].append((piece, hypotheses))
+        return [self._join(parts, num_best, options) for parts in of_text]
+
+    def translate_lines(
+        self,
+        blocks: Iterable[Sequence[str]],
+        *,
+        num_best: int = 1,
+        prefix: str = "",
+        options: SearchOptions | None = None,
+    ) -> Iterator[Translation]:
+        """Translate an endless stream of texts, a block at a time.
+
+        Parameters
+        ----------
+        blocks : Iterable[Sequence[str]]
+            Texts that are there together.
+        num_best : int
+            The best translation and so many alternatives less one.
+        prefix : str
+            Words with which every translation must begin.
+        options : SearchOptions | None
+            How to search; None: as the model folder says.
+
+        Yields
+        ------
+        Translation
+            One for each text, in order.
+        """
+        for block in blocks:
+            yield from self.translate_all(block, num_best=num_best, prefix=prefix, options=options)
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Turn a source text into the tokens that the model reads.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+
+        Returns
+        -------
+        tuple[int, ...]
+            Subword ids and the end symbol.
+        """
+        subwords = self.folder.vocabularies.source
+        return (*subwords.encode([text])[0], subwords.eos_id)
+
+    def _pieces(self, index: int, text: str) -> list[Piece]:
+        """Cut a text into parts that the model can read; an empty text has none."""
+        longest = self.folder.facts.longest_source
+        ids = self.encode(text)
+        if len(ids) == 1:
+            return []
+        if not longest or len(ids) <= longest:
+            return [Piece(text_index=index, ids=ids, space="")]
+        parts = split_long(
+            text, self.folder.facts.source_language, lambda part: len(self.encode(part)) <= longest
+        )
+        pieces = []
+        for part in parts:
+            ids = self.encode(part)
+            if len(ids) > 1:
+                space = " " if part != part.rstrip() else ""
+                pieces.append(Piece(text_index=index, ids=ids, space=space))
+        return pieces
+
+    def _prefix_ids(self, prefix: str) -> list[int]:
+        return self.folder.vocabularies.target.encode([prefix])[0] if prefix else []
+
+    def _search(
+        self,
+        pieces: Sequence[Piece],
+        options: SearchOptions,
+        num_best: int,
+        prefix_ids: list[int],
+    ) -> list[list[Hypothesis]]:
+        """Translate pieces in batches of similar length, giving results in their order."""
+        results: list[list[Hypothesis]] = [[] for _ in pieces]
+        vocabulary = vocabulary_of(self.folder.vocabularies)
+        banned = (self.folder.vocabularies.target.unk_id,)
+        order = sorted(range(len(pieces)), key=lambda index: -len(pieces[index].ids))
+        for chosen in _batches(order, [len(piece.ids) for piece in pieces], self._batch_tokens):
+            source = pad_sequences([pieces[index].ids for index in chosen], vocabulary.pad_id)
+            prefixes = self._prefixes(len(chosen), prefix_ids)
+            found = search(
+                self.model,
+                source.to(self.device),
+                options,
+                vocabulary,
+                num_best=num_best,
+                prefixes=prefixes,
+                banned_ids=banned,
+            )
+            for index, hypotheses in zip(chosen, found, strict=True):
+                results[index] = hypotheses
+        return results
+
+    @property
+    def _batch_tokens(self) -> int:
+        return BATCH_TOKENS[self.device.type]
+
+    def _prefixes(self, num_sentences: int, ids: list[int]) -> Tensor | None:
+        if not ids:
+            return None
+        return torch.tensor(ids, device=self.device).expand(num_sentences, -1)
+
+    def _join(
+        self,
+        parts: list[tuple[Piece, list[Hypothesis]]],
+        num_best: int,
+        options: SearchOptions,
+    ) -> Translation:
+        """Put the translations of a text's pieces together, the best of each first."""
+        if not parts:
+            return Translation(text="", score=0.0)
+        ranked = []
+        for rank in range(num_best):
+            chosen = [hypotheses[min(rank, len(hypotheses) - 1)] for _, hypotheses in parts]
+            if rank and all(rank >= len(hypotheses) for _, hypotheses in parts):
+                break
+            texts = self.folder.vocabularies.target.decode([each.tokens for each in chosen])
+            text = "".join(
+                text + piece.space for text, (piece, _) in zip(texts, parts, strict=True)
+            )
+            length = torch.tensor(float(sum(len(each.tokens) + 1 for each in chosen)))
+            penalty = length_penalty(length, options.length_penalty).item()
+            log_probability = sum(each.log_probability for each in chosen)
+            ranked.append(Translation(text=text.strip(), score=log_probability / penalty))
+        return replace(ranked[0], alternatives=tuple(ranked[1:]))
+
+
+def _batches(order: list[int], lengths: list[int], max_tokens: int) -> Iterator[list[int]]:
+    """Cut an order of falling lengths into batches of at most so many places."""
+    batch: list[int] = []
+    for index in order:
+        if batch and (len(batch) + 1) * lengths[batch[0]] > max_tokens:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch

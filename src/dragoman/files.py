@@ -1,0 +1,76 @@
+"""Writing files so that nothing is ever half there."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dragoman.errors import FolderError
+
+
+@contextmanager
+def written_beside(path: Path) -> Iterator[Path]:
+    """Write a file or folder under another name and move it into place when it is complete.
+
+    Parameters
+    ----------
+    path : Path
+        Where it shall be in the end. What is there is replaced.
+
+    Yields
+    ------
+    Path
+        Where to write it: a file to create, or a folder to make.
+
+    Notes
+    -----
+    The contents are flushed to the disk before the move, so after a crash or a power cut the
+    place holds either the old contents or the new. If writing fails, nothing is left behind.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    former = path.with_name(f".{path.name}.{os.getpid()}.old")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield beside
+        for each in sorted(beside.rglob("*")) if beside.is_dir() else []:
+            _flush(each)
+        _flush(beside)
+        if path.is_dir():
+            path.replace(former)
+        beside.replace(path)
+        _flush(path.parent)
+    except OSError as error:
+        raise FolderError(
+            f"{path}: cannot be written ({error.strerror or error}); free some space or choose "
+            "another place, then run the same command again"
+        ) from error
+    finally:
+        shutil.rmtree(former, ignore_errors=True)
+        if beside.is_dir():
+            shutil.rmtree(beside, ignore_errors=True)
+        else:
+            beside.unlink(missing_ok=True)
+
+
+def write_file(path: Path, contents: bytes | str) -> None:
+    """Write a whole file, or leave the old one.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    contents : bytes | str
+        What it shall hold; text is written as UTF-8.
+    """
+    with written_beside(path) as beside:
+        beside.write_bytes(contents.encode() if isinstance(contents, str) else contents)
+
+
+def _flush(path: Path) -> None:
+    """Make the system write a file or folder out to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

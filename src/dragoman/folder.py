@@ -1,0 +1,336 @@
+"""The model folder: everything a translator needs, in files that cannot run code.
+
+``dragoman.json`` (format, languages, limits, scores), ``config.toml`` (the resolved options of the
+run), ``model.safetensors`` (weights), the subword models, and ``README.md`` (a model card made
+from the others).
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+from dragoman.errors import FolderError
+from dragoman.files import write_file
+from dragoman.models.build import build_model, count_parameters
+from dragoman.models.interface import Vocabulary
+from dragoman.models.options import TransformerOptions
+from dragoman.models.transformer import Transformer
+from dragoman.options import from_plain, read_toml, write_toml
+from dragoman.text.vocabulary import Vocabularies
+
+FORMAT = 1
+FACTS_FILE = "dragoman.json"
+CONFIG_FILE = "config.toml"
+WEIGHTS_FILE = "model.safetensors"
+CARD_FILE = "README.md"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a model folder says of itself besides its options.
+
+    Parameters
+    ----------
+    source_language : str | None
+        Code of the language it translates from.
+    target_language : str | None
+        Code of the language it translates to.
+    longest_source : int
+        Subwords of the longest source sentence it was trained on.
+    training_pairs : int
+        Sentence pairs it was trained on.
+    steps : int
+        Updates that made these weights.
+    weights : str
+        Which weights these are: “best”, “average of …”.
+    scores : dict[str, str]
+        What they scored where, with signatures.
+    """
+
+    source_language: str | None = None
+    target_language: str | None = None
+    longest_source: int = 0
+    training_pairs: int = 0
+    steps: int = 0
+    weights: str = ""
+    scores: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFolder:
+    """A model folder as read from the disk, without its weights.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    config : dict[str, Any]
+        The resolved options of the run that made it.
+    options : TransformerOptions
+        The model's shape, from `config`.
+    vocabularies : Vocabularies
+        Its subwords.
+    facts : Facts
+        What it says of itself.
+    """
+
+    path: Path
+    config: dict[str, Any]
+    options: TransformerOptions
+    vocabularies: Vocabularies
+    facts: Facts
+
+
+def read_folder(path: Path, *, needs_weights: bool = True) -> ModelFolder:
+    """Read a model folder, checking that it is one.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+    needs_weights : bool
+        Whether it must have weights; a run that is not yet validated has none.
+
+    Returns
+    -------
+    ModelFolder
+        All but the weights.
+    """
+    if not path.is_dir():
+        raise FolderError(f"{path}: no such model folder; train one with “dragoman train”")
+    for name in (FACTS_FILE, CONFIG_FILE):
+        if not (path / name).exists():
+            raise FolderError(f"{path}: not a model folder ({name} is missing)")
+    if needs_weights and not (path / WEIGHTS_FILE).exists():
+        raise FolderError(f"{path}: has no {WEIGHTS_FILE} yet; let training reach a validation")
+    plain = _read_facts(path / FACTS_FILE)
+    config = read_toml(path / CONFIG_FILE)
+    place = f"{path / CONFIG_FILE}: model"
+    return ModelFolder(
+        path=path,
+        config=config,
+        options=from_plain(TransformerOptions, config.get("model", {}), place=place),
+        vocabularies=Vocabularies.read(path),
+        facts=from_plain_facts(plain, path / FACTS_FILE),
+    )
+
+
+def from_plain_facts(plain: Mapping[str, Any], place: Path) -> Facts:
+    """Build the facts of a folder, complaining about what they should not hold.
+
+    Parameters
+    ----------
+    plain : Mapping[str, Any]
+        The contents of ``dragoman.json``.
+    place : Path
+        Where they were found.
+
+    Returns
+    -------
+    Facts
+        The facts.
+    """
+    try:
+        return Facts(**{name: value for name, value in plain.items() if name != "format"})
+    except TypeError as error:
+        raise FolderError(f"{place}: not as this program writes it ({error})") from None
+
+
+def write_description(path: Path, folder: ModelFolder, num_parameters: int) -> None:
+    """Write everything of a model folder but its weights.
+
+    Parameters
+    ----------
+    path : Path
+        The folder; made if missing.
+    folder : ModelFolder
+        What to write.
+    num_parameters : int
+        The model's size, for the card.
+    """
+    write_file(path / CONFIG_FILE, write_toml(folder.config))
+    for name, contents in folder.vocabularies.files().items():
+        write_file(path / name, contents)
+    facts = {"format": FORMAT} | asdict(folder.facts)
+    write_file(path / FACTS_FILE, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+    write_file(path / CARD_FILE, model_card(folder, num_parameters))
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """Collect a model's weights, each tied matrix once.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The model.
+
+    Returns
+    -------
+    dict[str, Tensor]
+        By name, detached, where they are.
+    """
+    return {name: each.detach() for name, each in model.named_parameters()}
+
+
+def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
+    """Write weights, or leave the old ones.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    weights : Mapping[str, Tensor]
+        By name.
+    """
+    plain = {name: each.detach().cpu().contiguous() for name, each in weights.items()}
+    write_file(path, save(plain))
+
+
+def read_weights(path: Path, device: str = "cpu") -> dict[str, Tensor]:
+    """Read weights.
+
+    Parameters
+    ----------
+    path : Path
+        A safetensors file.
+    device : str
+        Where to put them.
+
+    Returns
+    -------
+    dict[str, Tensor]
+        By name.
+    """
+    try:
+        return load_file(path, device=device)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise FolderError(
+            f"{path}: missing, cut short or not a safetensors file ({error}); get it again, or "
+            "use another checkpoint"
+        ) from None
+
+
+@torch.no_grad()
+def put_weights(model: nn.Module, weights: Mapping[str, Tensor], place: Path) -> None:
+    """Copy weights into a model, checking that they are its own.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The model.
+    weights : Mapping[str, Tensor]
+        By name.
+    place : Path
+        Where they come from, for error messages.
+    """
+    own = dict(model.named_parameters())
+    foreign = sorted(own.keys() ^ weights.keys())
+    if foreign:
+        raise FolderError(f"{place}: holds another model ({foreign[0]} does not fit this one)")
+    for name, parameter in own.items():
+        if parameter.shape != weights[name].shape:
+            shapes = f"{tuple(weights[name].shape)}, not {tuple(parameter.shape)}"
+            raise FolderError(f"{place}: holds another model ({name} has shape {shapes})")
+        parameter.copy_(weights[name])
+
+
+def load_model(folder: ModelFolder) -> Transformer:
+    """Build a folder's model with its weights.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        From `read_folder`.
+
+    Returns
+    -------
+    Transformer
+        On the CPU, ready to translate.
+    """
+    model = build_model(folder.options, vocabulary_of(folder.vocabularies))
+    path = folder.path / WEIGHTS_FILE
+    put_weights(model, read_weights(path), path)
+    return model.eval()
+
+
+def write_model(path: Path, folder: ModelFolder, model: nn.Module) -> None:
+    """Write a whole model folder.
+
+    Parameters
+    ----------
+    path : Path
+        The folder; made if missing.
+    folder : ModelFolder
+        Its options, subwords and facts.
+    model : nn.Module
+        Its weights.
+    """
+    write_description(path, replace(folder, path=path), count_parameters(model))
+    write_weights(path / WEIGHTS_FILE, weights_of(model))
+
+
+def vocabulary_of(vocabularies: Vocabularies) -> Vocabulary:
+    """Tell a model what it must know of its subwords.
+
+    Parameters
+    ----------
+    vocabularies : Vocabularies
+        The subwords.
+
+    Returns
+    -------
+    Vocabulary
+        Their sizes and special symbols.
+    """
+    source_size, target_size = (len(each) for each in vocabularies)
+    return Vocabulary(source_size, target_size, vocabularies.pad_id, vocabularies.eos_id)
+
+
+def model_card(folder: ModelFolder, num_parameters: int) -> str:
+    """Describe a model to people who find its folder.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        The model.
+    num_parameters : int
+        Its size.
+
+    Returns
+    -------
+    str
+        Markdown with a YAML head.
+    """
+    facts = folder.facts
+    languages = [each for each in (facts.source_language, facts.target_language) if each]
+    head = ["---", "tags: [translation]", "library_name: dragoman"]
+    head += [f"language: [{', '.join(languages)}]"] if languages else []
+    pair = " → ".join(languages) if len(languages) == 2 else "translation"
+    lines = [*head, "---", "", f"# A {pair} model", ""]
+    lines += [f"- {num_parameters:,} parameters, {facts.training_pairs:,} training pairs"]
+    lines += [f"- weights: {facts.weights}, step {facts.steps:,}"] if facts.weights else []
+    lines += [f"- {name}: {score}" for name, score in facts.scores.items()]
+    lines += ["", "```console", "$ dragoman translate FOLDER < text > translation", "```", ""]
+    return "\n".join(lines)
+
+
+def _read_facts(path: Path) -> dict[str, Any]:
+    """Read ``dragoman.json`` and check its format."""
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+        found = plain["format"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise FolderError(f"{path}: damaged, or not written by this program") from None
+    if found != FORMAT:
+        raise FolderError(
+            f"{path}: format {found}, but this version reads format {FORMAT}; "
+            "use the version of Dragoman that wrote it"
+        )
+    return plain

@@ -1,0 +1,1 @@
+"""Look inside a model: what it attends to."""

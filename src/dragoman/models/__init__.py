@@ -1,0 +1,1 @@
+"""Translation models: what is learnt, and how it is computed."""

@@ -1,0 +1,1 @@
+"""Attention: who looks where, and what they see there."""

@@ -1,0 +1,114 @@
+"""Equation 1 of the paper, twice: spelt out, and through PyTorch's fused kernel."""
+
+import math
+from typing import NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional
+
+from dragoman.models.attention.mask import Mask
+
+
+class Attended(NamedTuple):
+    """What attention found, and where it looked."""
+
+    values: Float[Tensor, "batch heads queries value_dim"]
+    weights: Float[Tensor, "batch heads queries keys"]
+
+
+def attention_weights(
+    query: Float[Tensor, "batch heads queries key_dim"],
+    key: Float[Tensor, "batch heads keys key_dim"],
+    mask: Mask,
+) -> Float[Tensor, "batch heads queries keys"]:
+    r"""Compute how much each query looks at each key.
+
+    Parameters
+    ----------
+    query : Float[Tensor, "batch heads queries key_dim"]
+        What each position looks for.
+    key : Float[Tensor, "batch heads keys key_dim"]
+        What each position offers to be found by.
+    mask : Mask
+        Who may look where.
+
+    Returns
+    -------
+    Float[Tensor, "batch heads queries keys"]
+        Weights that sum to one over the keys.
+
+    Notes
+    -----
+    :math:`\mathrm{softmax}(QK^\top/\sqrt{d_k})`. The dot product of two vectors of d_k independent
+    entries of variance 1 has variance d_k; dividing by its square root keeps the softmax away from
+    its flat ends (one of the notes says “dividing by d_k”, which would flatten the attention).
+    """
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
+    may_attend = mask.may_attend(query.size(-2), key.size(-2), query.device)
+    return scores.masked_fill(~may_attend, -math.inf).softmax(dim=-1)
+
+
+def scaled_dot_product_attention(
+    query: Float[Tensor, "batch heads queries key_dim"],
+    key: Float[Tensor, "batch heads keys key_dim"],
+    value: Float[Tensor, "batch heads keys value_dim"],
+    mask: Mask,
+) -> Attended:
+    r"""Average the values, weighting each by how well its key matches the query.
+
+    Parameters
+    ----------
+    query : Float[Tensor, "batch heads queries key_dim"]
+        What each position looks for.
+    key : Float[Tensor, "batch heads keys key_dim"]
+        What each position offers to be found by.
+    value : Float[Tensor, "batch heads keys value_dim"]
+        What each position gives when found.
+    mask : Mask
+        Who may look where.
+
+    Returns
+    -------
+    Attended
+        The averaged values, and the weights that made them.
+
+    Notes
+    -----
+    Equation 1 of Vaswani et al. (2017): :math:`\mathrm{softmax}(QK^\top/\sqrt{d_k})V`, with time
+    and memory in the product of the two lengths.
+    """
+    weights = attention_weights(query, key, mask)
+    return Attended(weights @ value, weights)
+
+
+def fused_attention(
+    query: Float[Tensor, "batch heads queries key_dim"],
+    key: Float[Tensor, "batch heads keys key_dim"],
+    value: Float[Tensor, "batch heads keys value_dim"],
+    mask: Mask,
+) -> Float[Tensor, "batch heads queries value_dim"]:
+    """Compute the same values as `scaled_dot_product_attention` without keeping the weights.
+
+    Parameters
+    ----------
+    query : Float[Tensor, "batch heads queries key_dim"]
+        What each position looks for.
+    key : Float[Tensor, "batch heads keys key_dim"]
+        What each position offers to be found by.
+    value : Float[Tensor, "batch heads keys value_dim"]
+        What each position gives when found.
+    mask : Mask
+        Who may look where.
+
+    Returns
+    -------
+    Float[Tensor, "batch heads queries value_dim"]
+        The averaged values.
+    """
+    num_queries, num_keys = query.size(-2), key.size(-2)
+    if mask.key_lengths is None and (not mask.causal or num_queries in (1, num_keys)):
+        is_causal = mask.causal and num_queries > 1
+        return functional.scaled_dot_product_attention(query, key, value, is_causal=is_causal)
+    may_attend = mask.may_attend(num_queries, num_keys, query.device)
+    return functional.scaled_dot_product_attention(query, key, value, attn_mask=may_attend)

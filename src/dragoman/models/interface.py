@@ -1,0 +1,74 @@
+"""The seam between models and everything else: what every family of models offers."""
+
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from dragoman.data.batches import Batch, Sequences
+from dragoman.models.embedding import OutputLayer
+
+State = TypeVar("State", bound="DecoderState")
+
+
+class Vocabulary(NamedTuple):
+    """What a model must know of its subwords."""
+
+    source_size: int
+    target_size: int
+    pad_id: int
+    eos_id: int
+
+
+class Output(NamedTuple):
+    """What teacher forcing gives: a hidden state for each target position."""
+
+    hidden: Float[Tensor, "batch length model_dim"]
+    auxiliary_loss: Tensor | None
+
+
+@runtime_checkable
+class DecoderState(Protocol):
+    """Everything a decoder remembers of several sentences and their hypotheses.
+
+    A state is used up by `TranslationModel.step`, which may write into it.
+    """
+
+    def reorder(self: State, beams: Int[Tensor, "sentences beams"]) -> State:
+        """Let hypothesis k of each sentence continue that sentence's hypothesis ``beams[k]``."""
+        ...
+
+    def keep(self: State, sentences: Int[Tensor, "kept"]) -> State:
+        """Forget all sentences but these."""
+        ...
+
+
+@runtime_checkable
+class TranslationModel(Protocol):
+    """A family of models: trained through `forward`, searched through the other three.
+
+    What `encode` returns only `start` understands; what `start` returns is a `DecoderState` that
+    only `step` understands.
+    """
+
+    output: OutputLayer
+
+    def forward(self, batch: Batch) -> Output:
+        """Predict every target word from the source and the true words before it."""
+        ...
+
+    def encode(self, source: Sequences) -> Any:  # noqa: ANN401
+        """Read the source sentences."""
+        ...
+
+    def start(self, memory: Any, capacity: int) -> Any:  # noqa: ANN401
+        """Begin one hypothesis a sentence, with room for so many words."""
+        ...
+
+    def step(
+        self,
+        tokens: Int[Tensor, "sentences beams"],
+        state: Any,  # noqa: ANN401
+    ) -> tuple[Float[Tensor, "sentences beams model_dim"], Any]:
+        """Read one more word of each hypothesis."""
+        ...

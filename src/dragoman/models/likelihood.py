@@ -1,0 +1,54 @@
+"""How probable a model finds a given translation."""
+
+from collections.abc import Iterable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from dragoman.data.batches import Batch
+from dragoman.models.interface import TranslationModel
+
+
+def token_log_probabilities(model: TranslationModel, batch: Batch) -> Float[Tensor, "batch length"]:
+    """Compute the log-probability of every target word given the source and the words before.
+
+    Parameters
+    ----------
+    model : TranslationModel
+        The model.
+    batch : Batch
+        Sentence pairs.
+
+    Returns
+    -------
+    Float[Tensor, "batch length"]
+        Zero at padding.
+    """
+    logits = model.output(model.forward(batch).hidden).float()
+    chosen = logits.gather(-1, batch.target.ids.unsqueeze(-1)).squeeze(-1)
+    log_probabilities = chosen - logits.logsumexp(-1)
+    return log_probabilities.where(batch.target.is_token, 0.0)
+
+
+@torch.inference_mode()
+def mean_loss(model: TranslationModel, batches: Iterable[Batch]) -> float:
+    """Compute the mean negative log-likelihood of a target token: the cross-entropy in nats.
+
+    Parameters
+    ----------
+    model : TranslationModel
+        The model, not in training.
+    batches : Iterable[Batch]
+        Sentence pairs, on the model's device.
+
+    Returns
+    -------
+    float
+        Its exponential is the perplexity per subword.
+    """
+    total, num_tokens = 0.0, 0
+    for batch in batches:
+        total -= token_log_probabilities(model, batch).double().sum().item()
+        num_tokens += batch.num_target_tokens
+    return total / num_tokens

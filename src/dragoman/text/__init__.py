@@ -1,0 +1,1 @@
+"""From raw text to subword ids and back: normalisation, subwords, sentences."""

@@ -1,0 +1,304 @@
+"""Sentences: split long text into pieces that a model trained on sentences can take."""
+
+import itertools
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+
+_END_MARKS = ".!?…‼⁇⁈⁉؟۔।॥։።"
+_OPENING = "\"'“”„‟‘’‚‛«»‹›([{¿¡「『（《〈【〔"
+_CLOSING = "\"'“”‘’«»‹›)]}」』）》〉】〕"
+# “«” between spaces opens a quotation in French, and “ always opens one in Chinese.
+_CLOSING_ALONE = _CLOSING.replace("«", "").replace("‹", "").replace("“", "")
+_DASHES = "-‐–—―"
+
+# Chinese and Japanese marks need no space after them. A syllabic letter straight after a closing
+# quotation mark carries the sentence on: 「はい。」と言った。
+_EAST_ASIAN_END = re.compile(
+    rf"(?<![。！？｡])[。！？｡](?:[。！？｡…]|[{re.escape(_CLOSING_ALONE)}])*+\s*+"
+    rf"(?![。！？｡…{re.escape(_CLOSING_ALONE)}\s]|(?<=[」』）])[ぁ-ゟ])"
+)
+_BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
+_TOKEN = re.compile(r"\S+\s*")
+_ABBREVIATED_LETTERS = re.compile(r"[^\W\d_](?:\.[^\W\d_]){1,5}")
+_ORDINAL = re.compile(r"\d{1,2}|[IVXLC]{2,}")
+_CLAUSE_END = re.compile(
+    f"[;:,，；：、،؛][{re.escape(_CLOSING)}]*\\s+|[，；：、،؛]|(?<=\\s)[–—-]\\s+|[–—](?=\\w)"
+)
+_WORD_END = re.compile(r"\s+")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Abbreviations that never end a sentence, in lower case and without the last full stop.
+_BEFORE_NAMES = {
+    "en": _words(
+        "mr mrs ms messrs dr prof st mt ft rev hon gen col lt sgt capt cpt cmdr adm maj gov sen "
+        "rep pres supt fr br vs viz cf ca approx e.g i.e resp"
+    ),
+    "de": _words(
+        "hr hrn fr frl dr prof dipl ing mag hl st bzw ca evtl gem ggf vgl z.b z.t d.h u.a u.u "
+        "i.d.r s.o s.u v.a bspw insb sog geb gest verh abg zzgl inkl exkl tel str"
+    ),
+    "fr": _words(
+        "m mm mme mmes mlle mlles dr pr mgr st ste sts stes cf env p.ex c.-à-d av apr boul bd"
+    ),
+    "es": _words(
+        "sr sra sres sras srta dr dra d dª dña lic ing arq prof profa gral cnel sto sta fr ud uds "
+        "vd vds ej p.ej cf aprox avda av pág págs"
+    ),
+}
+
+# Abbreviations that do not end a sentence where a number follows.
+_BEFORE_NUMBERS = {
+    "en": _words(
+        "no nos nr p pp fig figs vol vols ch sec art par para eq jan feb mar apr jun jul aug sep "
+        "sept oct nov dec"
+    ),
+    "de": _words(
+        "nr nrn s bd bde abb kap abs art ziff jh jan feb mär apr jun jul aug sep okt nov dez"
+    ),
+    "fr": _words("no nos p pp fig vol chap art al janv févr avr juil sept oct nov déc"),
+    "es": _words(
+        "n no nº núm núms p pp fig vol cap art párr ene feb mar abr jun jul ago sep oct dic"
+    ),
+}
+
+# Abbreviations that may end a sentence: they do where the next word is a usual first word.
+_AMBIGUOUS = {
+    "en": _words("etc inc ltd co corp jr sr bros dept al"),
+    "de": _words("usw etc usf u.s.w co jr sen mio mrd tsd"),
+    "fr": _words("etc cie sté jr"),
+    "es": _words("etc cía ltda jr ee.uu rr.hh"),
+}
+
+_FIRST_WORDS = {
+    "en": _words(
+        "A After An And As At But For He Her His How However I If In It Its Last Many My No On "
+        "Our She So Some That The Their Then There These They This Those To Today Under We What "
+        "When Where Which While Who Why With Yes You"
+    ),
+    "de": _words(
+        "Aber Als Am An Auch Auf Aus Bei Da Damit Dann Das Dem Den Denn Der Deshalb Die Dies "
+        "Diese Dieser Dieses Doch Dort Durch Ein Eine Einer Er Es Für Heute Hier Ich Ihr Ihre Im "
+        "In Ist Ja Man Mit Nach Nein Nun Ob Seine Sie So Trotzdem Und Von Warum Was Wenn Wer Wie "
+        "Wir Wo Zu"
+    ),
+    "fr": _words(
+        "À Après Au Aujourd'hui Aussi Avec Ce Cela Ces Cet Cette C'est Comme Dans De Depuis Des "
+        "Elle Elles En Et Il Ils Je La Le Les Leur Lors Mais Mon Ne Non Notre Nous On Or Où Oui "
+        "Par Pour Puis Quand Que Qui Sa Selon Si Son Sur Tous Tout Un Une Vous"
+    ),
+    "es": _words(
+        "A Al Además Ahora Aunque Cada Como Con Cuando De Del Después El Ella Ellos En Entonces "
+        "Era Es Esta Este Esto Fue Hay Hoy La Las Le Lo Los Más Me Mi No Nos Para Pero Por Porque "
+        "Que Se Si Sin Sobre Son Su Sus También Todo Un Una Y Ya Yo Él"
+    ),
+}
+
+# “I” ends English sentences and “a”, “y” French ones; any other single letter is an initial.
+_ONE_LETTER_WORDS = {"en": _words("I"), "fr": _words("a y")}
+
+
+def split_sentences(text: str, language: str | None) -> list[str]:
+    """Split a text into sentences by rules.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    language : str or None
+        Code such as “en” or “de-AT”. Abbreviations are known for en, de, fr and es; for any other
+        language, or None, those of all four are used.
+
+    Returns
+    -------
+    list of str
+        The sentences, each with the white space that follows it, so that joining them gives back
+        the text; empty for an empty text.
+
+    Notes
+    -----
+    A sentence ends at an end mark (and the quotation marks or brackets that close after it),
+    white space, and something that can begin a sentence: no small letter. A full stop after an
+    abbreviation, an initial or a German ordinal does not count, or, where it may do both (“the
+    U.S. …”), only if a usual first word follows. Chinese and Japanese marks end a sentence without
+    white space. A blank line always does. Where the rules are in doubt, they do not split. The
+    cost is linear in the length of the text.
+    """
+    rules = (language or "").replace("_", "-").split("-")[0].lower()
+    ends = {match.end() for match in _EAST_ASIAN_END.finditer(text)}
+    ends.update(match.end() for match in _BLANK_LINE.finditer(text))
+    ends.update(_find_spaced_ends(text, rules, frozenset(ends)))
+    return _cut_at(text, sorted(ends))
+
+
+def split_long(text: str, language: str | None, fits: Callable[[str], bool]) -> list[str]:
+    """Split a text only as far as needed for each piece to fit.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    language : str or None
+        Code of its language, for `split_sentences`.
+    fits : callable
+        Whether a piece is short enough.
+
+    Returns
+    -------
+    list of str
+        The whole text if it fits; otherwise its sentences, and those that do not fit cut after
+        clauses, else between words, else between characters, with as much in each piece as fits.
+        Joining the pieces gives back the text; a piece that does not fit is a single character
+        (with its combining marks).
+
+    Notes
+    -----
+    Sentences are not packed together, since models are trained on single ones. `fits` is called
+    about twice the logarithm of the number of parts for each piece.
+    """
+    if not text:
+        return []
+    if fits(text):
+        return [text]
+    pieces: list[str] = []
+    for sentence in split_sentences(text, language):
+        pieces.extend(_cut_to_fit(sentence, fits, _CUTTERS))
+    return pieces
+
+
+def _cut_to_fit(
+    text: str, fits: Callable[[str], bool], cutters: tuple[Callable[[str], list[str]], ...]
+) -> list[str]:
+    if not cutters or fits(text):
+        return [text]
+    cut, *finer = cutters
+    parts = cut(text)
+    pieces: list[str] = []
+    start = 0
+    while start < len(parts):
+        num_parts = _count_fitting(parts, start, fits)
+        if num_parts == 0:
+            pieces.extend(_cut_to_fit(parts[start], fits, tuple(finer)))
+        else:
+            pieces.append("".join(parts[start : start + num_parts]))
+        start += max(num_parts, 1)
+    return pieces
+
+
+def _count_fitting(parts: list[str], start: int, fits: Callable[[str], bool]) -> int:
+    """Count the parts from `start` that fit together, by doubling and then halving the step."""
+    count, step, growing = 0, 1, True
+    while step:
+        candidate = min(count + step, len(parts) - start)
+        if candidate > count and fits("".join(parts[start : start + candidate])):
+            count = candidate
+            step = step * 2 if growing else step // 2
+        else:
+            growing = False
+            step //= 2
+    return count
+
+
+def _find_spaced_ends(text: str, rules: str, known: frozenset[int]) -> Iterator[int]:
+    """Find the ends of sentences that white space follows."""
+    word = marks = previous = ""
+    starts_sentence = True
+    for token in _TOKEN.finditer(text):
+        content = token.group().rstrip()
+        core = content.rstrip(_CLOSING)
+        # A token of closing marks alone, as in “Oui ! »”, belongs to the one before.
+        if starts_sentence or content.strip(_CLOSING_ALONE):
+            previous = word
+            word = core.rstrip(_END_MARKS)
+            marks = core[len(word) :]
+        opens_sentence = starts_sentence
+        starts_sentence = token.end() in known or "\n" in token.group()
+        following = text[token.end() : token.end() + 60]
+        if not marks or not _can_start(following):
+            continue
+        bare = word.lstrip(_OPENING)
+        if marks != "." or _ends_at_full_stop(bare, previous, following, rules, opens_sentence):
+            starts_sentence = True
+            yield token.end()
+
+
+def _can_start(following: str) -> bool:
+    """Whether a sentence can start here: with a quotation, a number or no small letter."""
+    tokens = following.split(maxsplit=1)
+    if not tokens or not tokens[0].strip(_CLOSING_ALONE):
+        return False
+    first = tokens[0].lstrip(_DASHES) or following.lstrip(_DASHES + " \u00a0")
+    if first[:1] in _OPENING and first[:1] not in "([{":
+        return True
+    character = first.lstrip(_OPENING)[:1]
+    return character.isdigit() or (character.isalpha() and not character.islower())
+
+
+def _ends_at_full_stop(
+    word: str, previous: str, following: str, rules: str, opens_sentence: bool
+) -> bool:
+    """Decide whether a full stop after a word ends the sentence or marks an abbreviation."""
+    small = word.rsplit("-", 1)[-1].lower()
+    if small in _select(_BEFORE_NAMES, rules) or small in ("e.g", "i.e"):
+        return False
+    if small in _select(_BEFORE_NUMBERS, rules) and following[:1].isdigit():
+        return False
+    if word.isdigit() and opens_sentence:
+        return False  # the number of an item in a list
+    if len(word) == 1 and _has_case(word):
+        return word in _select(_ONE_LETTER_WORDS, rules) and previous.islower()
+    may_go_on = small in _select(_AMBIGUOUS, rules) or _ABBREVIATED_LETTERS.fullmatch(word)
+    if may_go_on or (rules == "de" and _ORDINAL.fullmatch(word)):
+        next_words = following.lstrip(_OPENING + _DASHES + " \u00a0").split(maxsplit=1)
+        return bool(next_words) and _is_first_word(next_words[0], rules)
+    return True
+
+
+def _select(lists: dict[str, frozenset[str]], rules: str) -> frozenset[str]:
+    if rules in lists:
+        return lists[rules]
+    return frozenset() if rules in _FIRST_WORDS else frozenset().union(*lists.values())
+
+
+def _is_first_word(word: str, rules: str) -> bool:
+    bare = word.strip(_OPENING + _CLOSING + _END_MARKS + ",;:").replace("’", "'")
+    return bare in _select(_FIRST_WORDS, rules) or bare.startswith(("L'", "J'", "C'", "D'"))
+
+
+def _has_case(letter: str) -> bool:
+    return letter.lower() != letter.upper()
+
+
+def _cut_at(text: str, ends: Iterable[int]) -> list[str]:
+    """Cut a text at the given places, except inside a character as people see it."""
+    inner = [end for end in ends if 0 < end < len(text) and not _joins(text[end - 1], text[end])]
+    places = [0, *inner, len(text)] if text else []
+    return [text[start:end] for start, end in itertools.pairwise(places)]
+
+
+def _cut_clauses(text: str) -> list[str]:
+    return _cut_at(text, (match.end() for match in _CLAUSE_END.finditer(text)))
+
+
+def _cut_words(text: str) -> list[str]:
+    return _cut_at(text, (match.end() for match in _WORD_END.finditer(text)))
+
+
+def _cut_characters(text: str) -> list[str]:
+    return _cut_at(text, range(1, len(text)))
+
+
+def _joins(before: str, character: str) -> bool:
+    """Whether a code point belongs to the character before it, to a good approximation."""
+    if unicodedata.category(character).startswith("M") or character in "\u200c\u200d":
+        return True
+    is_skin_tone = "\U0001f3fb" <= character <= "\U0001f3ff"
+    is_hangul_tail = "\u1160" <= character <= "\u11ff"
+    return before == "\u200d" or is_skin_tone or is_hangul_tail
+
+
+_CUTTERS = (_cut_clauses, _cut_words, _cut_characters)

@@ -1,0 +1,390 @@
+"""Subwords: train a SentencePiece model on raw text, and turn text into ids and back."""
+
+import io
+import math
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import sentencepiece
+
+from dragoman.errors import DataError, FolderError, OptionError
+from dragoman.text.normalise import normalise, sentencepiece_rules
+from dragoman.text.options import SMALLEST_VOCABULARY
+
+# SentencePiece writes a space as U+2581 and, while training, an unknown character as U+2585.
+_SPACE_MARK = "\u2581"
+_RESERVED_IN_TRAINING = {_SPACE_MARK, "\u2585"}
+_NUM_FIXED_PIECES = 256 + 3 + 1  # bytes; end, unknown, padding; the space mark
+
+# A line above 4,192 bytes would be dropped, and a word above 65,535 characters ends the process.
+_LONGEST_TRAINING_LINE = 1000
+
+_LOG_NOTHING = 4
+
+_SIZE_ANCHORS = (
+    (1_000, 1_000),
+    (5_000, 2_000),
+    (30_000, 8_000),
+    (200_000, 10_000),
+    (600_000, 16_000),
+    (2_000_000, 32_000),
+)
+
+
+def choose_vocabulary_size(num_pairs: int) -> int:
+    """Choose the number of subwords that suits a corpus.
+
+    Parameters
+    ----------
+    num_pairs : int
+        Number of sentence pairs.
+
+    Returns
+    -------
+    int
+        A multiple of 64 between 1,024 and 32,000 that never falls as the corpus grows.
+
+    Notes
+    -----
+    Subwords that occur a handful of times are learnt badly, so a small corpus wants a small
+    vocabulary (Ding et al. 2019; Araabi & Monz 2020 for Transformers), while a large one affords
+    longer subwords and with them shorter sequences. Between a few known good sizes the logarithm
+    of the size is linear in the logarithm of the number of pairs.
+    """
+    (num_before, size_before), *later = _SIZE_ANCHORS
+    if num_pairs <= num_before:
+        return _round_to_64(size_before)
+    for num, size in later:
+        if num_pairs <= num:
+            share = math.log(num_pairs / num_before) / math.log(num / num_before)
+            return _round_to_64(size_before * (size / size_before) ** share)
+        num_before, size_before = num, size
+    return _round_to_64(size_before)
+
+
+def train_subwords(
+    sentences: Iterable[str], *, vocabulary_size: int, max_sentences: int = 2_000_000
+) -> bytes:
+    """Train byte-pair encoding with byte fallback on raw sentences.
+
+    Parameters
+    ----------
+    sentences : iterable of str
+        Raw text, of both languages for a joint model; read once, as a stream.
+    vocabulary_size : int
+        Number of subwords wanted. A corpus with too few different words gives fewer.
+    max_sentences : int
+        Train on a random sample of this many sentences if there are more.
+
+    Returns
+    -------
+    bytes
+        A SentencePiece model: “</s>” is id 0, “<unk>” 1, “<pad>” 2, there is no “<s>”. Equal
+        sentences give equal bytes.
+
+    Raises
+    ------
+    DataError
+        If there is no text in the sentences.
+    OptionError
+        If the vocabulary is smaller than bytes and letters need.
+
+    Notes
+    -----
+    Every digit is a subword of its own: numbers are copied more than translated, and digits are
+    learnt from few examples where “1987” is not. A character gets an entry if it is seen often
+    enough to be learnt (ten times, fewer in a corpus below 200,000 characters) and if the
+    characters together take no more than half of the free entries; the others are written as
+    bytes. Long lines are cut into lines of at most 1,000 characters, at spaces where there are
+    any. Up to `max_sentences` sentences are held in memory. U+2581 and U+2585 are reserved by
+    SentencePiece and count as spaces in training.
+    """
+    if vocabulary_size < SMALLEST_VOCABULARY:
+        raise OptionError(
+            f"vocabulary_size: {vocabulary_size} is too small, as 256 entries are bytes; "
+            f"give at least {SMALLEST_VOCABULARY}"
+        )
+    sample = _sample(filter(None, map(normalise, sentences)), max_sentences)
+    rare = _find_rare_characters(sample, vocabulary_size)
+    model = io.BytesIO()
+    with tempfile.TemporaryDirectory() as folder:
+        rules_path = Path(folder) / "rules.tsv"
+        rules_path.write_text(sentencepiece_rules(), encoding="utf-8")
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=_prepare_for_training(sample, rare),
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=vocabulary_size,
+            hard_vocab_limit=False,
+            byte_fallback=True,
+            character_coverage=1.0,
+            split_digits=True,
+            eos_id=0,
+            unk_id=1,
+            pad_id=2,
+            bos_id=-1,
+            normalization_rule_tsv=str(rules_path),
+            minloglevel=_LOG_NOTHING,
+        )
+    return _forget_rules_path(model.getvalue())
+
+
+class Subwords:
+    """A subword model: text to ids and back.
+
+    Parameters
+    ----------
+    model : bytes
+        A SentencePiece model.
+    place : str
+        What to call the model in messages, such as its path.
+
+    Attributes
+    ----------
+    eos_id : int
+        The end of a sentence.
+    unk_id : int
+        What cannot be written; never needed with byte fallback.
+    pad_id : int
+        Fills short sentences of a batch.
+
+    Notes
+    -----
+    For a model of `train_subwords`, `decode(encode(texts))` gives back each text as `normalise`
+    leaves it, whatever it contains: “</s>” or “<0x41>” written out by a person are plain text. A
+    foreign model may normalise further and, without byte fallback, loses what it does not know
+    (and turns U+2581 into a space).
+    """
+
+    def __init__(self, model: bytes, *, place: str = "subword model") -> None:
+        self._model = model
+        self._processor = _load(model, place)
+        self.eos_id: int = self._processor.eos_id()
+        self.unk_id: int = self._processor.unk_id()
+        # “<s>” begins nothing here, so in a foreign model it is free to be the padding.
+        has_padding = self._processor.pad_id() >= 0
+        self.pad_id: int = self._processor.pad_id() if has_padding else self._processor.bos_id()
+        if self.eos_id < 0:
+            raise FolderError(
+                f"{place}: has no piece for the end of a sentence; train one with --eos_id"
+            )
+        if self.pad_id < 0:
+            raise FolderError(f"{place}: has no piece for padding; train one with --pad_id")
+        self._byte_ids = _find_byte_ids(self._processor)
+
+    @classmethod
+    def from_bytes(cls, model: bytes, *, place: str = "subword model") -> "Subwords":
+        """Load a model from memory.
+
+        Parameters
+        ----------
+        model : bytes
+            A SentencePiece model, of Dragoman's or any other making.
+        place : str
+            What to call the model in messages.
+
+        Returns
+        -------
+        Subwords
+            The loaded model.
+
+        Raises
+        ------
+        FolderError
+            If it is no SentencePiece model, or has no piece for end or padding.
+        """
+        return cls(model, place=place)
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> "Subwords":
+        """Load a model from a file.
+
+        Parameters
+        ----------
+        path : str or Path
+            A SentencePiece model, of Dragoman's or any other making.
+
+        Returns
+        -------
+        Subwords
+            The loaded model.
+
+        Raises
+        ------
+        FolderError
+            If the file cannot be read or used.
+        """
+        try:
+            model = Path(path).read_bytes()
+        except OSError as error:
+            raise FolderError(
+                f"{path}: cannot be read ({error.strerror}); give the path of a SentencePiece model"
+            ) from error
+        return cls(model, place=str(path))
+
+    def to_bytes(self) -> bytes:
+        """Give the model back as it was loaded.
+
+        Returns
+        -------
+        bytes
+            The SentencePiece model.
+        """
+        return self._model
+
+    def __len__(self) -> int:
+        return self._processor.get_piece_size()
+
+    def encode(self, texts: Sequence[str], num_threads: int = 1) -> list[list[int]]:
+        """Turn texts into ids.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Raw texts.
+        num_threads : int
+            Threads that share the work.
+
+        Returns
+        -------
+        list of list of int
+            The ids of each text, without an end; an empty list for an empty text.
+        """
+        lines = [normalise(text) for text in texts]
+        if not lines:
+            return []
+        ids = self._processor.encode(lines, num_threads=num_threads)
+        for line_index, line in enumerate(lines):
+            if _SPACE_MARK in line and self._byte_ids:
+                ids[line_index] = self._encode_space_mark(line)
+        return ids
+
+    def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
+        """Turn ids back into texts.
+
+        Parameters
+        ----------
+        ids : sequence of sequence of int
+            Any ids of the vocabulary, as a model generates them; padding and ends are skipped.
+
+        Returns
+        -------
+        list of str
+            One normalised text, hence one line, for each sequence. Bytes that are not UTF-8
+            become U+FFFD.
+        """
+        skipped = (self.eos_id, self.pad_id)
+        kept = [[int(piece_id) for piece_id in text if piece_id not in skipped] for text in ids]
+        if not kept:
+            return []
+        return [normalise(text) for text in self._processor.decode(kept, num_threads=1)]
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Name ids for people to read.
+
+        Parameters
+        ----------
+        ids : sequence of int
+            Ids of one text.
+
+        Returns
+        -------
+        list of str
+            The pieces, with “▁” for a space and “<0xE2>” for a byte.
+        """
+        return [self._processor.id_to_piece(int(piece_id)) for piece_id in ids]
+
+    def _encode_space_mark(self, line: str) -> list[int]:
+        """Encode a line that contains U+2581, which SentencePiece would read as a space."""
+        stand_in = next(
+            character
+            for character in map(chr, range(0x10FFFF, 0, -1))
+            if character not in line and self._processor.piece_to_id(character) == self.unk_id
+        )
+        ids = self._processor.encode(line.replace(_SPACE_MARK, stand_in))
+        written = [self._byte_ids[byte] for byte in stand_in.encode()]
+        meant = [self._byte_ids[byte] for byte in _SPACE_MARK.encode()]
+        result: list[int] = []
+        for piece_id in ids:
+            result.append(piece_id)
+            if result[-len(written) :] == written:
+                result[-len(written) :] = meant
+        return result
+
+
+def _load(model: bytes, place: str) -> sentencepiece.SentencePieceProcessor:
+    sentencepiece.set_min_log_level(_LOG_NOTHING)
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.LoadFromSerializedProto(model)
+    except RuntimeError as error:
+        raise FolderError(
+            f"{place}: is not a SentencePiece model, or damaged; train it again or give another"
+        ) from error
+    return processor
+
+
+def _find_byte_ids(processor: sentencepiece.SentencePieceProcessor) -> list[int]:
+    """Give the ids of the 256 bytes, or nothing where the model has no byte fallback."""
+    ids = [processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
+    return ids if all(processor.is_byte(piece_id) for piece_id in ids) else []
+
+
+def _round_to_64(size: float) -> int:
+    return 64 * round(size / 64)
+
+
+def _sample(sentences: Iterator[str], max_sentences: int) -> list[str]:
+    """Keep all, or a random sample in which every sentence has the same chance (Algorithm R)."""
+    # Not every n-th sentence: that would keep one language where two alternate.
+    generator = random.Random(0)
+    sample: list[str] = []
+    for sentence_index, sentence in enumerate(sentences):
+        if sentence_index < max_sentences:
+            sample.append(sentence)
+        else:
+            place_index = generator.randrange(sentence_index + 1)
+            if place_index < max_sentences:
+                sample[place_index] = sentence
+    return sample
+
+
+def _find_rare_characters(sample: list[str], vocabulary_size: int) -> frozenset[str]:
+    counts: Counter[str] = Counter()
+    for sentence in sample:
+        counts.update(sentence)
+    for character in (" ", *_RESERVED_IN_TRAINING):
+        counts.pop(character, None)
+    if not counts:
+        raise DataError(
+            "subwords: the corpus has no text to train on; check the files and the filters"
+        )
+    fewest = min(10, 1 + counts.total() // 20_000)
+    most_frequent = sorted(counts, key=lambda character: (-counts[character], character))
+    room = (vocabulary_size - _NUM_FIXED_PIECES) // 2
+    rare = {character for character in most_frequent if counts[character] < fewest}
+    return frozenset(rare.union(most_frequent[room:], _RESERVED_IN_TRAINING))
+
+
+def _prepare_for_training(sample: list[str], rare: frozenset[str]) -> Iterator[str]:
+    """Give lines that SentencePiece takes whole, with a space for each rare character."""
+    without_rare = dict.fromkeys(map(ord, rare), " ")
+    for sentence in sample:
+        text = sentence if rare.isdisjoint(sentence) else sentence.translate(without_rare)
+        start = 0
+        while len(text) - start > _LONGEST_TRAINING_LINE:
+            end = text.rfind(" ", start + 1, start + _LONGEST_TRAINING_LINE)
+            end = end if end > 0 else start + _LONGEST_TRAINING_LINE
+            yield text[start:end]
+            start = end
+        yield text[start:]
+
+
+def _forget_rules_path(model: bytes) -> bytes:
+    """Remove the path of the rules, a temporary name, so that equal training gives equal bytes."""
+    processor = _load(model, "the model just trained")
+    processor.override_normalizer_spec(normalization_rule_tsv="")
+    return processor.serialized_model_proto()

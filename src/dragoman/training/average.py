@@ -1,0 +1,184 @@
+"""Averages of weights: of a run's last checkpoints, and of several models (soups)."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.errors import FolderError
+from dragoman.folder import WEIGHTS_FILE, put_weights, read_folder, read_weights, write_model
+from dragoman.folder import load_model as load_folder_model
+
+Weights = dict[str, Tensor]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Soup:
+    """An average, and what went into it.
+
+    Parameters
+    ----------
+    weights : Weights
+        The averaged weights.
+    chosen : tuple[Path, ...]
+        The files that were averaged.
+    scores : tuple[float, ...]
+        For a greedy soup, what each tried soup scored.
+    """
+
+    weights: Weights
+    chosen: tuple[Path, ...]
+    scores: tuple[float, ...] = ()
+
+
+def average_weights(paths: Sequence[Path]) -> Weights:
+    """Average weights with equal shares.
+
+    Parameters
+    ----------
+    paths : Sequence[Path]
+        Safetensors files of one shape.
+
+    Returns
+    -------
+    dict[str, Tensor]
+        The mean of each weight, summed in double precision, one file in memory at a time.
+    """
+    total: Weights = {}
+    first: Weights = {}
+    for path in paths:
+        weights = read_weights(path)
+        first = first or weights
+        _check_same_shape(first, weights, path)
+        for name, each in weights.items():
+            total[name] = each.double() if name not in total else total[name] + each.double()
+    return {name: (each / len(paths)).to(first[name].dtype) for name, each in total.items()}
+
+
+def greedy_soup(paths: Sequence[Path], score: Callable[[Weights], float]) -> Soup:
+    """Average those weights that make the average better.
+
+    Parameters
+    ----------
+    paths : Sequence[Path]
+        Safetensors files of one shape.
+    score : Callable[[dict[str, Tensor]], float]
+        How good weights are on validation data; higher is better.
+
+    Returns
+    -------
+    Soup
+        At least as good, by that score, as the best of the files.
+
+    Notes
+    -----
+    Wortsman et al. (2022): sort the models by their own score, then add each in turn if the
+    average with it does not score less.
+    """
+    own_scores = {path: score(read_weights(path)) for path in paths}
+    ranked = sorted(paths, key=lambda path: -own_scores[path])
+    chosen, best = [ranked[0]], own_scores[ranked[0]]
+    scores = [best]
+    for path in ranked[1:]:
+        tried = score(average_weights([*chosen, path]))
+        scores.append(tried)
+        if tried >= best:
+            chosen.append(path)
+            best = tried
+    return Soup(weights=average_weights(chosen), chosen=tuple(chosen), scores=tuple(scores))
+
+
+def find_weights(places: Iterable[Path]) -> list[Path]:
+    """Find the weights of model folders, checkpoints, or runs.
+
+    Parameters
+    ----------
+    places : Iterable[Path]
+        Model folders, checkpoint folders or safetensors files.
+
+    Returns
+    -------
+    list[Path]
+        One safetensors file for each.
+    """
+    found = []
+    for place in places:
+        path = place / WEIGHTS_FILE if place.is_dir() else place
+        if not path.is_file():
+            raise FolderError(f"{place}: neither a model folder nor a checkpoint")
+        found.append(path)
+    return found
+
+
+def write_average(out: Path, model_of: Path, soup: Soup) -> None:
+    """Write an average as a model folder.
+
+    Parameters
+    ----------
+    out : Path
+        The folder to make; it must not hold anything.
+    model_of : Path
+        The model folder or run whose subwords and options it shares.
+    soup : Soup
+        The average.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise FolderError(f"{out}: already holds something; name a new folder")
+    folder = read_folder(model_of)
+    model = load_folder_model(folder)
+    put_weights(model, soup.weights, soup.chosen[0])
+    facts = replace(folder.facts, weights=f"average of {len(soup.chosen)} models", scores={})
+    write_model(out, replace(folder, facts=facts), model)
+
+
+def folder_of(weights: Path) -> Path:
+    """Find the model folder to which a weights file belongs.
+
+    Parameters
+    ----------
+    weights : Path
+        Of a model folder, or of a checkpoint within a run's folder.
+
+    Returns
+    -------
+    Path
+        The model folder.
+    """
+    parent = weights.parent
+    return parent.parent.parent if parent.parent.name == "checkpoints" else parent
+
+
+@torch.no_grad()
+def with_weights(model: nn.Module, weights: Weights, place: Path) -> nn.Module:
+    """Put weights into a model.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The model.
+    weights : dict[str, Tensor]
+        Its new weights.
+    place : Path
+        Where they come from, for error messages.
+
+    Returns
+    -------
+    nn.Module
+        The same model.
+    """
+    put_weights(model, weights, place)
+    return model
+
+
+def _check_same_shape(first: Weights, other: Weights, path: Path) -> None:
+    different = sorted(first.keys() ^ other.keys())
+    different += [
+        name for name in first.keys() & other.keys() if first[name].shape != other[name].shape
+    ]
+    if different:
+        raise FolderError(
+            f"{path}: has another shape than the first model ({different[0]}); only models of one "
+            "shape and one set of subwords can be averaged"
+        )

@@ -1,0 +1,171 @@
+"""Checkpoints: all that a run needs to go on as if it had never stopped.
+
+A checkpoint is a folder ``checkpoints/step-…`` of safetensors and JSON, written beside and moved
+into place, so that at any moment the newest one there is whole.
+"""
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.errors import FolderError
+from dragoman.files import write_file, written_beside
+from dragoman.folder import put_weights, read_weights, weights_of, write_weights
+from dragoman.training.optimiser import MovingAverage, optimiser_tensors, restore_optimiser
+
+
+@dataclass(kw_only=True)
+class Progress:
+    """Where a run stands.
+
+    Parameters
+    ----------
+    step : int
+        Updates done.
+    epoch : int
+        Passes over the corpus completed.
+    epoch_updates : int
+        Updates done of the present pass.
+    seconds : float
+        Time spent training.
+    rate_scale : float
+        What the learning rate is multiplied by after divergence.
+    num_fallbacks : int
+        How often the run went back after divergence.
+    best_value : float | None
+        Of the best validation.
+    best_step : int
+        When that was.
+    num_worse : int
+        Validations since.
+    lowest_loss : float | None
+        Lowest mean training loss between two lines of the log.
+    """
+
+    step: int = 0
+    epoch: int = 0
+    epoch_updates: int = 0
+    seconds: float = 0.0
+    rate_scale: float = 1.0
+    num_fallbacks: int = 0
+    best_value: float | None = None
+    best_step: int = 0
+    num_worse: int = 0
+    lowest_loss: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """Everything that training changes.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The weights.
+    optimiser : torch.optim.Optimizer
+        Its moments.
+    average : MovingAverage | None
+        The moving average, if one is kept.
+    """
+
+    model: nn.Module
+    optimiser: torch.optim.Optimizer
+    average: MovingAverage | None
+
+
+def save_checkpoint(folder: Path, trained: Trained, progress: Progress, keep: int) -> Path:
+    """Write a checkpoint, then remove the oldest.
+
+    Parameters
+    ----------
+    folder : Path
+        Of all checkpoints of the run.
+    trained : Trained
+        What to write.
+    progress : Progress
+        Where the run stands.
+    keep : int
+        How many checkpoints to keep, this one included.
+
+    Returns
+    -------
+    Path
+        The checkpoint's folder.
+    """
+    path = folder / f"step-{progress.step:08d}"
+    with written_beside(path) as beside:
+        beside.mkdir(parents=True)
+        write_weights(beside / "model.safetensors", weights_of(trained.model))
+        memory = optimiser_tensors(trained.model, trained.optimiser)
+        write_weights(beside / "optimiser.safetensors", memory | _random_states())
+        if trained.average is not None:
+            write_weights(beside / "average.safetensors", trained.average.weights)
+        write_file(beside / "progress.json", json.dumps(asdict(progress), indent=1))
+    for old in list_checkpoints(folder)[:-keep]:
+        shutil.rmtree(old, ignore_errors=True)
+    return path
+
+
+def restore_checkpoint(path: Path, trained: Trained) -> Progress:
+    """Put a checkpoint's contents back.
+
+    Parameters
+    ----------
+    path : Path
+        Its folder.
+    trained : Trained
+        Where to put them.
+
+    Returns
+    -------
+    Progress
+        Where the run stood.
+    """
+    weights_path = path / "model.safetensors"
+    put_weights(trained.model, read_weights(weights_path), weights_path)
+    memory = read_weights(path / "optimiser.safetensors")
+    states = {name: memory.pop(name) for name in list(memory) if name.startswith("random/")}
+    restore_optimiser(trained.model, trained.optimiser, memory)
+    _restore_random_states(states)
+    if trained.average is not None:
+        for name, value in read_weights(path / "average.safetensors").items():
+            trained.average.weights[name].copy_(value)
+    try:
+        plain = json.loads((path / "progress.json").read_text(encoding="utf-8"))
+        return Progress(**plain)
+    except (OSError, ValueError, TypeError) as error:
+        raise FolderError(f"{path}: not a checkpoint of this program ({error})") from None
+
+
+def list_checkpoints(folder: Path) -> list[Path]:
+    """List the checkpoints of a run.
+
+    Parameters
+    ----------
+    folder : Path
+        Of all checkpoints of the run.
+
+    Returns
+    -------
+    list[Path]
+        Oldest first.
+    """
+    return sorted(folder.glob("step-*")) if folder.is_dir() else []
+
+
+def _random_states() -> dict[str, Tensor]:
+    """Read what the random number generators stand at."""
+    states = {"random/cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states["random/cuda"] = torch.cuda.get_rng_state()
+    return states
+
+
+def _restore_random_states(states: dict[str, Tensor]) -> None:
+    torch.set_rng_state(states["random/cpu"])
+    if "random/cuda" in states and torch.cuda.is_available():
+        torch.cuda.set_rng_state(states["random/cuda"])

@@ -1,0 +1,103 @@
+"""The configuration of a run: one nested dataclass, put together from layers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from dragoman.data.options import CorpusOptions
+from dragoman.decoding.options import SearchOptions
+from dragoman.errors import OptionError
+from dragoman.models.options import TransformerOptions
+from dragoman.options import Plain, from_plain, merge
+from dragoman.presets import AUTO, choose_preset, read_preset
+from dragoman.text.options import TextOptions
+from dragoman.training.options import TrainingOptions
+
+# What may differ when a run is resumed without making it another run.
+RESUMABLE = frozenset(
+    ("max_steps", "max_epochs", "max_minutes", "patience", "save_minutes", "log_every", "device")
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Everything that steers a run."""
+
+    model: TransformerOptions = field(default_factory=TransformerOptions)
+    text: TextOptions = field(default_factory=TextOptions)
+    corpus: CorpusOptions = field(default_factory=CorpusOptions)
+    training: TrainingOptions = field(default_factory=TrainingOptions)
+    search: SearchOptions = field(default_factory=SearchOptions)
+
+
+def resolve_options(
+    preset: str, file: Mapping[str, Any], flags: Mapping[str, Any], num_pairs: int
+) -> tuple[str, RunOptions]:
+    """Lay the layers over one another: defaults < preset < file < flags.
+
+    Parameters
+    ----------
+    preset : str
+        A preset's name; ``auto`` chooses by the size of the corpus.
+    file : Mapping[str, Any]
+        What a TOML file says.
+    flags : Mapping[str, Any]
+        What the command line says.
+    num_pairs : int
+        Sentence pairs to train on.
+
+    Returns
+    -------
+    tuple[str, RunOptions]
+        The name of the preset that was taken, and the options.
+    """
+    name, recipe = choose_preset(num_pairs) if preset == AUTO else (preset, read_preset(preset))
+    return name, from_plain(RunOptions, merge(recipe, file, flags), place="options")
+
+
+def resolve_corpus(file: Mapping[str, Any], flags: Mapping[str, Any]) -> CorpusOptions:
+    """Find what is said of the corpus, which is read before a preset can be chosen.
+
+    Parameters
+    ----------
+    file : Mapping[str, Any]
+        What a TOML file says.
+    flags : Mapping[str, Any]
+        What the command line says.
+
+    Returns
+    -------
+    CorpusOptions
+        Presets never speak of the corpus.
+    """
+    return from_plain(RunOptions, merge(file, flags), place="options").corpus
+
+
+def resumed_options(saved: Plain, flags: Mapping[str, Any]) -> RunOptions:
+    """Take the options of an earlier run, with new limits perhaps.
+
+    Parameters
+    ----------
+    saved : dict[str, Any]
+        The resolved options of that run.
+    flags : Mapping[str, Any]
+        What the command line says now.
+
+    Returns
+    -------
+    RunOptions
+        The options to go on with.
+    """
+    before = from_plain(RunOptions, saved, place="the resumed run's config.toml")
+    after = from_plain(RunOptions, merge(saved, flags), place="options")
+    for section in fields(RunOptions):
+        for each in fields(getattr(before, section.name)):
+            old = getattr(getattr(before, section.name), each.name)
+            new = getattr(getattr(after, section.name), each.name)
+            if old != new and each.name not in RESUMABLE:
+                flag = each.name.replace("_", "-")
+                raise OptionError(
+                    f"--{flag} is {new}, but the run to resume has {old}; leave it out, or start "
+                    "another run with --from and another --out"
+                )
+    return after

@@ -1,0 +1,75 @@
+"""“dragoman average”: several models or checkpoints into one model folder."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dragoman.data.corpus import read_aligned
+from dragoman.decoding.translator import Translator
+from dragoman.errors import OptionError
+from dragoman.evaluation.bleu import corpus_bleu, tokenizer_for
+from dragoman.folder import put_weights
+from dragoman.training.average import (
+    Soup,
+    Weights,
+    average_weights,
+    find_weights,
+    folder_of,
+    greedy_soup,
+    write_average,
+)
+
+
+def average_models(
+    places: Sequence[Path],
+    out: Path,
+    *,
+    greedy: bool = False,
+    valid_source: Path | None = None,
+    valid_target: Path | None = None,
+    device: str = "auto",
+) -> str:
+    """Average models and write the result.
+
+    Parameters
+    ----------
+    places : Sequence[Path]
+        Model folders, or checkpoints of a run.
+    out : Path
+        The new model folder.
+    greedy : bool
+        Whether to keep only what makes the average better on validation data.
+    valid_source : Path | None
+        The validation sentences, for a greedy average.
+    valid_target : Path | None
+        Their translations.
+    device : str
+        Where to translate them.
+
+    Returns
+    -------
+    str
+        One line that says what was averaged.
+    """
+    paths = find_weights(places)
+    if not greedy:
+        soup = Soup(weights=average_weights(paths), chosen=tuple(paths))
+        write_average(out, folder_of(paths[0]), soup)
+        return f"{out}: average of {len(paths)} models"
+    if valid_source is None or valid_target is None:
+        raise OptionError("--greedy needs --valid-source and --valid-target to choose by")
+    sources, references = read_aligned([valid_source, valid_target], ["source", "target"])
+    translator = Translator.load(folder_of(paths[0]), device)
+    tokenizer = tokenizer_for(translator.folder.facts.target_language)
+
+    def score(weights: Weights) -> float:
+        put_weights(translator.model, weights, paths[0])  # type: ignore[arg-type]
+        translations = [each.text for each in translator.translate_all(sources)]
+        return corpus_bleu(translations, [references], tokenize=tokenizer)
+
+    soup = greedy_soup(paths, score)
+    write_average(out, folder_of(paths[0]), soup)
+    return (
+        f"{out}: average of {len(soup.chosen)} of {len(paths)} models, BLEU {max(soup.scores):.2f} "
+        f"(best single model {soup.scores[0]:.2f}); took "
+        + ", ".join(str(path.parent) for path in soup.chosen)
+    )
