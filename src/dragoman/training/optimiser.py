@@ -34,7 +34,7 @@ def build_optimiser(model: nn.Module, options: TrainingOptions) -> torch.optim.A
         {"params": matrices, "weight_decay": options.weight_decay},
         {"params": others, "weight_decay": 0.0},
     ]
-    is_fused = parameters[0].device.type == "cuda"
+    is_fused = parameters[0].device.type in ("cuda", "cpu")
     return torch.optim.AdamW(
         [group for group in groups if group["params"]],
         lr=0.0,

@@ -6,34 +6,34 @@ from dragoman.data.builtin.entries import Adjective
 #       | Spanish masculine[/feminine] [estar] [pre] | use
 # The small differences (bel, buen, meilleur) are in the tables below.
 _TABLE = """
-animal thing vehicle place food | grand pre | large/larger | grande | both
+animal thing vehicle place piece | grand pre | large/larger | grande | both
 person | grand pre | tall/taller | alto | both
-animal thing vehicle place food | petit pre | small/smaller | pequeño | both
-person animal thing place song idea | beau/belle/beaux pre | beautiful | hermoso | both
-person animal thing vehicle place film | vieux/vieille/vieux pre | old/older | viejo | both
-thing vehicle place text idea film song | nouveau/nouvelle/nouveaux pre | new/newer | nuevo | both
-person animal | jeune pre | young/younger | joven | both
+animal thing vehicle place piece | petit pre | small/smaller | pequeño | both
+animal thing place song | beau/belle/beaux pre | beautiful | hermoso | both
+adult animal thing vehicle film home shop | vieux/vieille/vieux pre | old/older | viejo | both
+thing vehicle text film song home shop | nouveau/nouvelle/nouveaux pre | new/newer | nuevo | both
+adult youth animal | jeune pre | young/younger | joven | both
 food drink readable film idea song work | bon/bonne pre | good/better | bueno | both
 food drink readable film idea | mauvais pre | bad/worse | malo | both
 text readable film event crossable | long/longue pre | long/longer | largo | both
-work readable film art idea party | formidable | great | grande pre | attribute
-thing vehicle home | rouge | red | rojo | both
-thing vehicle | bleu | blue | azul | both
-thing vehicle | vert | green | verde | both
-thing vehicle animal | noir | black | negro | both
-thing vehicle animal home | blanc/blanche | white | blanco | both
-thing vehicle | jaune | yellow | amarillo | both
+work readable film art idea party | formidable | great | grande pre | attribute absolute
+thing vehicle home | rouge | red | rojo | both absolute
+thing vehicle | bleu | blue | azul | both absolute
+thing vehicle | vert | green | verde | both absolute
+thing vehicle animal | noir | black | negro | both absolute
+thing vehicle animal home | blanc/blanche | white | blanco | both absolute
+thing vehicle | jaune | yellow | amarillo | both absolute
 thing vehicle food drink shop | cher/chère | expensive | caro | both
 readable event region shop idea study | intéressant | interesting | interesante | both
 study | facile | easy/easier | fácil | both
 study | difficile | difficult | difícil | both
 idea study | important | important | importante | both
-idea event place | étrange | strange/stranger | extraño | both
+idea event building | étrange | strange/stranger | extraño | both
 person | heureux/heureuse | happy/happier | feliz estar | both
 person | triste | sad/sadder | triste estar | both
 person | fatigué | tired | cansado estar | both
-person animal | malade | sick | enfermo estar | both
-person | prêt | ready | listo estar | predicate
+person animal | malade | sick | enfermo estar | both absolute
+person | prêt | ready | listo estar | predicate absolute
 person | occupé | busy/busier | ocupado estar | both
 person | riche | rich/richer | rico | both
 person art film region writable | célèbre | famous | famoso | both
@@ -46,20 +46,20 @@ clothes container home shop | propre | clean/cleaner | limpio estar | both
 clothes container home vehicle | sale | dirty/dirtier | sucio estar | both
 drink | chaud | hot/hotter | caliente estar | both
 drink | froid | cold/colder | frío estar | both
-container public | vide | empty/emptier | vacío estar | both
-container public | plein | full/fuller | lleno estar | both
-shop openable | ouvert | open | abierto estar | both
-shop openable | fermé | closed | cerrado estar | both
-food | délicieux/délicieuse | delicious | delicioso | both
+container public | vide | empty/emptier | vacío estar | both absolute
+container public | plein | full/fuller | lleno estar | both absolute
+shop openable | ouvert | open | abierto estar | both absolute
+shop openable | fermé | closed | cerrado estar | both absolute
+food | délicieux/délicieuse | delicious | delicioso | both absolute
 vehicle pet | rapide | fast/faster | rápido | both
 vehicle public | lent | slow/slower | lento | both
 place vehicle art | moderne | modern | moderno | both
-person food film shop writable | français | French | francés | both
-person film writable | anglais | English | inglés | both
-person food film shop writable | italien/italienne | Italian | italiano | both
-person film writable | espagnol | Spanish | español | both
-thing study | premier/première pre | first | primero pre | attribute
-thing study | troisième pre | third | tercero pre | attribute
+person food film shop writable | français | French | francés | both absolute
+person film writable | anglais | English | inglés | both absolute
+person food film shop writable | italien/italienne | Italian | italiano | both absolute
+person film writable | espagnol | Spanish | español | both absolute
+thing study | premier/première pre | first | primero pre | attribute absolute
+thing study | troisième pre | third | tercero pre | attribute absolute
 """
 _FRENCH_PREVOCALIC = {"beau": "bel", "vieux": "vieil", "nouveau": "nouvel"}
 _FRENCH_COMPARATIVE = {"good": ("meilleur", "meilleure", "meilleurs", "meilleures")}
@@ -119,7 +119,8 @@ def _parse_line(line: str) -> Adjective:
         spanish_comparative=_SPANISH_COMPARATIVE.get(base, ""),
         spanish_first="pre" in spanish_flags or base in _SPANISH_ALWAYS_FIRST,
         spanish_estar="estar" in spanish_flags,
-        use=use,
+        gradable="absolute" not in use,
+        use=use.split(" ")[0],
     )
 
 

@@ -56,14 +56,14 @@ MANNERS = (
     Expression("rapidement:q", "quickly:q", "rápidamente:q"),
     Expression("bien:w", "well:w", "bien:w"),
 )
-_PAST_YEARS = range(1990, 2025)
-_FUTURE_YEARS = range(2027, 2041)
+_PAST_YEARS = range(2008, 2025)
+_FUTURE_YEARS = range(2027, 2036)
 
 
 @cache
 def _weigh(num_items: int) -> list[float]:
     """Give cumulative weights that fall with the rank, gently."""
-    return list(accumulate(1 / (rank + 10) for rank in range(num_items)))
+    return list(accumulate(1 / (rank + 3) for rank in range(num_items)))
 
 
 @cache
@@ -107,7 +107,10 @@ def find_adjectives(noun: Noun, *, attribute: bool) -> tuple[Adjective, ...]:
     return tuple(
         adjective
         for adjective in ADJECTIVES
-        if adjective.kinds & noun.kinds and adjective.use != barred
+        if adjective.kinds & noun.kinds
+        and adjective.use != barred
+        # “son grand grand-père” would jar
+        and not noun.french.singular.startswith(adjective.french[0] + "-")
     )
 
 
@@ -261,7 +264,7 @@ class Chooser:
             The hour.
         """
         minute = 0 if self.happens(0.6) else self.pick((5, 10, 15, 20, 25, 30))
-        return Hour(self.pick(range(1, 13)), minute)
+        return Hour(self.pick(range(1, 12)), minute)
 
     def pick_moment(self, tense: Tense) -> Moment:
         """Pick a moment that suits a tense.
@@ -298,6 +301,7 @@ class Chooser:
             return self.pick_hour()
         if form == "year":
             return Year(year)
+        day = self.pick(range(1, 29 if month == 1 else 31))
         if self.happens(0.2):
-            return Date(self.pick(range(1, 31)), month, 0, self.pick(range(7)))
-        return Date(self.pick(range(1, 31)), month, year if self.happens(0.5) else 0)
+            return Date(day, month, 0, self.pick(range(7)))
+        return Date(day, month, year if self.happens(0.5) else 0)

@@ -1,5 +1,7 @@
 """English clauses and sentences: from meaning to words."""
 
+from itertools import pairwise
+
 from dragoman.data.builtin.english_phrases import (
     find_features,
     say_circumstance,
@@ -57,7 +59,7 @@ _CONSONANT_SOUNDS = ("university", "euro", "one")
 
 def _choose_articles(words: list[Word]) -> list[Word]:
     """Turn “a” into “an” before a vowel sound."""
-    for word, following in zip(words, words[1:], strict=False):
+    for word, following in pairwise(words):
         initial = following.text.lower()
         if word.text == "a" and initial[0] in _VOWELS and initial not in _CONSONANT_SOUNDS:
             word.text = "an"

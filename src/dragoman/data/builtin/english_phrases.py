@@ -232,7 +232,7 @@ def say_circumstance(
         The words.
     """
     phrase, text = circumstance.phrase, circumstance.relation
-    if text == "arrival":
+    if text in ("arrival", "around"):
         text = "in"
     if text == "in" and isinstance(phrase, Nominal) and "at" in phrase.noun.kinds:
         text = "at"

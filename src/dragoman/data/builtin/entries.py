@@ -68,6 +68,8 @@ class Adjective:
         Whether it always stands before its noun in Spanish.
     spanish_estar : bool
         Whether its copula is “estar”.
+    gradable : bool
+        Whether it can be very, too or more so.
     use : str
         “both”, “attribute” (never after “to be”) or “predicate” (only there).
     """
@@ -84,6 +86,7 @@ class Adjective:
     spanish_comparative: str
     spanish_first: bool
     spanish_estar: bool
+    gradable: bool
     use: str
 
 

@@ -305,7 +305,7 @@ def say_circumstance(
     text = _PREPOSITIONS.get(relation, "à")
     if relation == "from":
         text = "de"
-    elif relation in ("in", "arrival"):
+    elif relation in ("in", "arrival", "around"):
         text = "à" if isinstance(phrase, Nominal) and "at" in phrase.noun.kinds else "dans"
     words = make_words(text, f"{path}/preposition")
     if words[-1].text == "de":

@@ -20,11 +20,24 @@ from dragoman.data.builtin.meaning import (
 
 PERSON = frozenset({"person"})
 _ORDINALS = ("first", "third")
+# Adjectives that stand alone: Spanish could not frame a noun with them (“el alto padre fuerte”).
+_SINGLE = (*_ORDINALS, "tall")
 _SPECIFIC = {
     Determiner.DEFINITE: 5.0,
     Determiner.INDEFINITE: 3.0,
     Determiner.DEMONSTRATIVE: 1.5,
     Determiner.POSSESSIVE: 2.5,
+}
+_PERSONAL = {
+    Determiner.DEFINITE: 5.0,
+    Determiner.INDEFINITE: 2.0,
+    Determiner.DEMONSTRATIVE: 1.5,
+    Determiner.POSSESSIVE: 0.3,
+}
+_SHARED = {
+    Determiner.DEFINITE: 5.0,
+    Determiner.INDEFINITE: 2.5,
+    Determiner.DEMONSTRATIVE: 2.0,
 }
 DrawRelative = Callable[[Noun, bool, int], Relative | None]
 
@@ -102,15 +115,14 @@ class PhraseSampler:
         definite = determiner in (Determiner.DEFINITE, Determiner.POSSESSIVE)
         if adjective.english in _ORDINALS and not definite:
             return ()
-        compared = bool(adjective.english_comparative) or "person" in adjective.kinds
         if (
             determiner is Determiner.INDEFINITE
             and adjective.use == "both"
-            and compared
+            and adjective.gradable
             and self._chooser.happens(0.2)
         ):
-            return (Quality(adjective, self._chooser.pick(("very", "very", "too"))),)
-        if adjective.french_first and adjective.english not in _ORDINALS:
+            return (Quality(adjective, "very"),)
+        if adjective.french_first and adjective.english not in _SINGLE:
             seconds = [other for other in choices if not other.french_first]
             if seconds and self._chooser.happens(0.25):
                 second = self._chooser.pick_ranked(seconds)
@@ -148,13 +160,17 @@ class PhraseSampler:
             weights = {Determiner.DEMONSTRATIVE: 1.0, Determiner.POSSESSIVE: 1.0}
         elif "own" in noun.kinds:
             weights = {Determiner.POSSESSIVE: 5.0, Determiner.DEFINITE: 1.0}
+        elif noun.is_person:
+            weights = _PERSONAL
+        elif noun.kinds & {"public-place", "crossable", "region", "outdoor"}:
+            weights = _SHARED
         elif noun.is_mass:
             weights = {Determiner.DEFINITE: 2.0, Determiner.INDEFINITE: 5.0}
         determiner = chooser.pick_weighted(weights)
         owner = self.draw_owner(subject) if determiner is Determiner.POSSESSIVE else None
         if determiner is Determiner.POSSESSIVE and owner is None:
             determiner = Determiner.DEFINITE
-        plural = not noun.is_mass and chooser.happens(0.27)
+        plural = not noun.kinds & {"mass", "unique"} and chooser.happens(0.27)
         phrase = Nominal(noun, plural, determiner, owner)
         must_specify = "own" in noun.kinds and determiner is Determiner.DEFINITE
         return self._extend(phrase, depth, must_specify=must_specify)
@@ -173,9 +189,10 @@ class PhraseSampler:
         if owned and ownable and (must_specify or chooser.happens(0.2)):
             return replace(phrase, possessor=self.draw_possessor())
         if depth > 0 and phrase.determiner is not Determiner.POSSESSIVE and chooser.happens(0.3):
-            return replace(
-                phrase, relative=self._draw_relative(phrase.noun, phrase.plural, depth - 1)
-            )
+            relative = self._draw_relative(phrase.noun, phrase.plural, depth - 1)
+            if relative is None or (qualities and relative.clause.predicate is not None):
+                return phrase
+            return replace(phrase, relative=relative)
         return phrase
 
     def draw_possessor(self) -> NounPhrase:
@@ -191,7 +208,8 @@ class PhraseSampler:
         noun = self._chooser.pick_ranked(find_nouns(PERSON, None))
         if "own" in noun.kinds:
             owner = self.draw_owner(None)
-            return Nominal(noun, self._chooser.happens(0.2), Determiner.POSSESSIVE, owner)
+            plural = "unique" not in noun.kinds and self._chooser.happens(0.2)
+            return Nominal(noun, plural, Determiner.POSSESSIVE, owner)
         return Nominal(noun, self._chooser.happens(0.2), Determiner.DEFINITE)
 
     def draw_person_phrase(self, *, subject: NounPhrase | None, depth: int) -> NounPhrase:
@@ -223,7 +241,7 @@ class PhraseSampler:
             I, you, he, she, we or they.
         """
         form = self._chooser.pick_weighted(
-            {"I": 3.0, "you": 2.0, "he": 3.0, "she": 3.0, "we": 2.0, "they": 2.0}
+            {"I": 3.0, "you": 1.7, "he": 3.0, "she": 3.0, "we": 1.5, "they": 1.7}
         )
         gender = self.draw_gender()
         return {

@@ -5,39 +5,39 @@ from dragoman.data.builtin.entries import Noun, NounForms
 # A noun whose English form hides the gender (“nurse”, “judge”) has one fixed gender here, so that
 # its Spanish rendering can be told from English; the genders are shared out evenly.
 _TABLE = """
-person kin | homme m | man/men | hombre m
-person kin | femme f | woman/women | mujer f
-person kin | garçon m | boy | chico m
-person kin | fille f | girl | chica f
-person kin | enfant m | child/children | niño m
+person kin adult | homme m | man/men | hombre m
+person kin adult | femme f | woman/women | mujer f
+person kin youth | garçon m | boy | chico m
+person kin youth | fille f | girl | chica f
+person kin youth | enfant m | child/children | niño m
 person own | frère m | brother | hermano m
 person own | sœur f | sister | hermana f
-person own | père m | father | padre m
-person own | mère f | mother | madre f
+person own unique | père m | father | padre m
+person own unique | mère f | mother | madre f
 person own | ami m | friend | amigo m
-person work | professeur m | teacher | profesor m
-person work | médecin m | doctor | médico m
-person work | étudiante f | student | estudiante f
-person | roi m | king | rey m
-person | reine f | queen | reina f
+person work adult | professeur m | teacher | profesor m
+person work adult | médecin m | doctor | médico m
+person work adult | étudiante f | student | estudiante f
+person adult | roi m | king | rey m
+person adult | reine f | queen | reina f
 person own | oncle m | uncle | tío m
 person own | tante f | aunt | tía f
 person own | grand-père/grands-pères m | grandfather | abuelo m
 person own | grand-mère/grands-mères f | grandmother | abuela f
-person work | infirmier m | nurse | enfermero m
-person work | boulangère f | baker | panadera f
-person work | chanteur m | singer | cantante m
-person work | juge f | judge | jueza f
-person work | avocate f | lawyer | abogada f
-person work | ingénieur m | engineer | ingeniero m
-person work | scientifique f | scientist | científica f
-person work | écrivain m | writer | escritor m
+person work adult | infirmier m | nurse | enfermero m
+person work adult | boulangère f | baker | panadera f
+person work adult | chanteur m | singer | cantante m
+person work adult | juge f | judge | jueza f
+person work adult | avocate f | lawyer | abogada f
+person work adult | ingénieur m | engineer | ingeniero m
+person work adult | scientifique f | scientist | científica f
+person work adult | écrivain m | writer | escritor m
 person own | voisine f | neighbour | vecina f
-person work | actrice f | actress | actriz f
-person work | acteur m | actor | actor m
-person work | directrice f | director | directora f
-person | soldat m | soldier | soldado m
-person | princesse f | princess | princesa f
+person work adult | actrice f | actress | actriz f
+person work adult | acteur m | actor | actor m
+person work adult | directrice f | director | directora f
+person adult | soldat m | soldier | soldado m
+person adult | princesse f | princess | princesa f
 animal pet | chat m | cat | gato m
 animal pet | chien m | dog | perro m
 animal | oiseau m | bird | pájaro m
@@ -48,13 +48,13 @@ animal | souris f | mouse/mice | ratón m
 animal | lion m | lion | león m
 animal | éléphant m | elephant | elefante m
 animal | ours m | bear | oso m
-food | pomme f | apple | manzana f
-food | gâteau m | cake | pastel m
-food dish | œuf m | egg | huevo m
-food | poire f | pear | pera f
-food | tomate f | tomato | tomate m
-food | citron m | lemon | limón m
-food dish | carotte f | carrot | zanahoria f
+food piece | pomme f | apple | manzana f
+food piece | gâteau m | cake | pastel m
+food piece dish | œuf m | egg | huevo m
+food piece | poire f | pear | pera f
+food piece | tomate f | tomato | tomate m
+food piece | citron m | lemon | limón m
+food piece dish | carotte f | carrot | zanahoria f
 food mass | pain m | bread | pan m
 food mass | fromage m | cheese | queso m
 food mass dish | riz m | rice | arroz m
@@ -93,7 +93,7 @@ thing art work-of-art | tableau m | painting | cuadro m
 thing portable gift | cadeau m | gift | regalo m
 thing portable | guitare f | guitar | guitarra f
 thing gift | fleur f | flower | flor f
-thing outdoor | arbre m | tree | árbol m
+thing outdoor landmark | arbre m | tree | árbol m
 thing portable | parapluie m | umbrella | paraguas/paraguas m
 thing openable container portable | sac m | bag | bolsa f
 thing clothes | chapeau m | hat | sombrero m
@@ -108,7 +108,7 @@ vehicle public | avion m | plane | avión m
 vehicle | bateau m | boat | barco m
 vehicle | vélo m | bicycle | bicicleta f
 vehicle drivable | camion m | truck | camión m
-place home in | maison f | house | casa f
+place home in landmark | maison f | house | casa f
 place in outdoor | jardin m | garden | jardín m
 place at public-place | école f | school | escuela f
 place at public-place | marché m | market | mercado m
@@ -117,7 +117,7 @@ place in public-place shop | magasin m | shop | tienda f
 place at public-place shop | musée m | museum | museo m
 place at public-place | hôpital m | hospital | hospital m
 place at public-place shop | restaurant m | restaurant | restaurante m
-place in outdoor | parc m | park | parque m
+place in outdoor landmark | parc m | park | parque m
 place home in | cuisine f | kitchen | cocina f
 place home in | chambre f | room | habitación f
 place at | bureau m | office | oficina f
@@ -129,11 +129,11 @@ place in region | ville f | city | ciudad f
 place in region | village m | village | pueblo m
 place in region | pays m | country | país/países m
 place in crossable outdoor | rue f | street | calle f
-place bare crossable outdoor | pont m | bridge | puente m
-place bare crossable outdoor | rivière f | river | río m
-place in outdoor | forêt f | forest | bosque m
+place bare crossable outdoor landmark | pont m | bridge | puente m
+place bare crossable outdoor landmark | rivière f | river | río m
+place in outdoor landmark | forêt f | forest | bosque m
 place bare outdoor region | île f | island | isla f
-place in building | château m | castle | castillo m
+place in building landmark | château m | castle | castillo m
 place at public-place | université f | university | universidad f
 place at public-place | théâtre m | theatre | teatro m
 place at public-place | aéroport m | airport | aeropuerto m

@@ -197,6 +197,12 @@ def _say_objects(clause: Clause, path: str) -> list[Word]:
     return words
 
 
+def _is_plain_quality(clause: Clause) -> bool:
+    """Tell whether a question says the quality before the subject: “¿es nueva la casa?”."""
+    predicate = clause.predicate
+    return clause.verb is SER and isinstance(predicate, Attribute) and predicate.standard is None
+
+
 def _say_clause(
     clause: Clause, path: str, previous: Features | None = None, *, asked: bool = False
 ) -> list[Word]:
@@ -225,9 +231,8 @@ def _say_clause(
     rest += _say_objects(clause, path)
     if clause.predicate is not None:
         rest += _say_predicate(clause.predicate, features, f"{path}/predicate")
-    if asked and clause.verb is SER and isinstance(clause.predicate, Attribute):
-        if clause.predicate.standard is None:
-            rest, subject = [], rest + subject
+    if asked and _is_plain_quality(clause):
+        rest, subject = [], rest + subject
     words += [*group, *subject] if asked else [*subject, *group]
     words += rest
     if clause.manner:

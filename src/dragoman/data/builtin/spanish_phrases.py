@@ -30,6 +30,7 @@ _PREPOSITIONS = {
     "in": "en",
     "to": "a",
     "arrival": "a",
+    "around": "por",
     "from": "de",
     "with": "con",
     "without": "sin",
@@ -130,6 +131,8 @@ def _say_determiner(phrase: Nominal, features: Features, path: str, *, denied: b
                 text = ("mi", "tu", "su", "", "su")[owner.form_index]
                 text += "s" if features.plural else ""
             words = [Word(text, nodes)]
+        case Determiner.GENERIC if "language" in phrase.noun.kinds:
+            words = []
         case _:
             words = [Word(agree(_ARTICLES, features), nodes, article=True)]
     if phrase.cardinal:
@@ -239,7 +242,7 @@ def _is_marked(phrase: Nominal) -> bool:
         return True
     specific = phrase.determiner in (Determiner.POSSESSIVE, Determiner.DEMONSTRATIVE)
     specific = specific or phrase.determiner is Determiner.DEFINITE
-    return "pet" in phrase.noun.kinds and specific
+    return "pet" in phrase.noun.kinds and specific and not phrase.plural
 
 
 def say_circumstance(

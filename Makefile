@@ -1,0 +1,33 @@
+# Each target installs what it needs into .venv first; a machine needs only Python ≥ 3.11 and make.
+PYTHON ?= python3
+RUN = .venv/bin/python -m
+INSTALL = .venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test test-all check clean
+
+demo: .venv/installed        ## train on the built-in corpus, translate, score, draw
+	PATH="$(CURDIR)/.venv/bin:$$PATH" sh examples/demo.sh
+
+test: .venv/installed-test check   ## everything but the slow tests
+	$(RUN) pytest -n auto -q -m "not slow and not gpu"
+
+test-all: .venv/installed-test check   ## the slow tests too
+	$(RUN) pytest -n auto -q -m "not gpu"
+
+check: .venv/installed-test  ## lint, types, layers
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+	$(RUN) mypy
+	.venv/bin/lint-imports
+
+.venv/installed: pyproject.toml constraints.txt
+	test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	$(INSTALL) --editable .
+	touch $@
+
+.venv/installed-test: .venv/installed
+	$(INSTALL) --editable ".[test]"
+	touch $@
+
+clean:                       ## remove what the other targets made
+	rm -rf .venv demo

@@ -1,0 +1,114 @@
+"""Multi30k English→German with one command and no tuning: BLEU on test_2016, with its spread.
+
+    python benchmarks/multi30k.py DATA [--seeds 1 2 3] [--preset auto] [--results DIR]
+
+DATA is a folder with train, val and test_2016_flickr in .en and .de (plain, .gz or .xz). Each
+seed runs ``dragoman train`` and ``dragoman evaluate`` exactly as a user would.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from record import RESULTS, write_result
+
+DRAGOMAN = [sys.executable, "-m", "dragoman"]
+
+
+def find(data: Path, name: str) -> str:
+    """Find a file of the data set, packed or not.
+
+    Parameters
+    ----------
+    data : Path
+        The folder.
+    name : str
+        Its name without the packing's suffix.
+
+    Returns
+    -------
+    str
+        Its path.
+    """
+    for suffix in ("", ".xz", ".gz"):
+        if (data / f"{name}{suffix}").exists():
+            return str(data / f"{name}{suffix}")
+    raise SystemExit(f"{data / name}: not there, neither plain nor .xz nor .gz")
+
+
+def run_seed(data: Path, preset: str, seed: int, folder: Path) -> dict[str, object]:
+    """Train and evaluate one model.
+
+    Parameters
+    ----------
+    data : Path
+        The data set.
+    preset : str
+        The recipe.
+    seed : int
+        Of the run.
+    folder : Path
+        Where the model goes.
+
+    Returns
+    -------
+    dict[str, object]
+        Scores, seconds and the signature.
+    """
+    files = {
+        f"--{prefix}{side}": find(data, f"{split}.{language}")
+        for prefix, split in (("", "train"), ("valid-", "val"))
+        for side, language in (("source", "en"), ("target", "de"))
+    }
+    words = [word for pair in files.items() for word in pair]
+    began = time.monotonic()
+    subprocess.run(
+        [*DRAGOMAN, "train", *words, "--out", str(folder), "--preset", preset, "--seed", str(seed)],
+        check=True,
+    )
+    seconds = time.monotonic() - began
+    source, reference = (find(data, f"test_2016_flickr.{each}") for each in ("en", "de"))
+    evaluate = [*DRAGOMAN, "evaluate", str(folder), "--source", source, "--reference", reference]
+    answer = subprocess.run([*evaluate, "--json"], check=True, capture_output=True, text=True)
+    found = json.loads(answer.stdout)
+    scores = {each["name"]: each for each in found["scores"]}
+    return {"seconds": seconds, "perplexity": found["perplexity"], "scores": scores}
+
+
+def main() -> None:
+    """Run all seeds and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--preset", default="auto")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    runs = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for seed in options.seeds:
+            runs.append(run_seed(options.data, options.preset, seed, Path(scratch) / str(seed)))
+            print(seed, json.dumps(runs[-1]), flush=True)
+    figures: dict[str, float] = {}
+    for name in runs[0]["scores"]:
+        values = [run["scores"][name]["value"] for run in runs]
+        key = f"multi30k_en_de_test2016_{name.lower()}"
+        figures[f"{key}_mean"] = statistics.mean(values)
+        figures[f"{key}_deviation"] = statistics.stdev(values) if len(values) > 1 else 0.0
+    figures["multi30k_seconds_median"] = statistics.median(run["seconds"] for run in runs)
+    path = write_result(
+        "multi30k",
+        figures,
+        seeds=options.seeds,
+        notes={"preset": options.preset, "runs": runs},
+        folder=options.results,
+    )
+    print(f"{path}\n{json.dumps(figures, indent=1)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Writing down a measurement: what was run where, with which seeds, and what came out."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def describe_machine() -> str:
+    """Describe this machine in words.
+
+    Returns
+    -------
+    str
+        Cores, processor and accelerator.
+    """
+    import torch
+
+    processor = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [line for line in info.read_text().splitlines() if line.startswith("model name")]
+        processor = names[0].split(":", 1)[1].strip() if names else processor
+    words = f"{os.cpu_count()} cores, {processor}"
+    if torch.cuda.is_available():
+        words += f", one {torch.cuda.get_device_name()}"
+    return f"{words}, torch {torch.__version__}"
+
+
+def write_result(
+    name: str,
+    figures: dict[str, float],
+    *,
+    seeds: list[int],
+    notes: dict[str, object] | None = None,
+    folder: Path = RESULTS,
+) -> Path:
+    """Write one dated result.
+
+    Parameters
+    ----------
+    name : str
+        What was measured.
+    figures : dict[str, float]
+        Numbers whose keys say unit and subject.
+    seeds : list[int]
+        The seeds they were measured with.
+    notes : dict[str, object] | None
+        What else there is to know: signatures, losses, settings.
+    folder : Path
+        Where results are kept.
+
+    Returns
+    -------
+    Path
+        The file, named by date and name.
+
+    Notes
+    -----
+    On a machine to which only a copy of the tree was sent, the variable DRAGOMAN_COMMIT names the
+    commit.
+    """
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    commit = (
+        os.environ.get("DRAGOMAN_COMMIT")
+        or subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    )
+    result = {
+        "name": name,
+        "date": date.today().isoformat(),
+        "commit": commit or "unknown",
+        "machine": describe_machine(),
+        "command": " ".join(["python", *sys.argv]),
+        "seeds": seeds,
+        "figures": figures,
+    } | ({"notes": notes} if notes else {})
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{result['date']}-{name}.json"
+    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path

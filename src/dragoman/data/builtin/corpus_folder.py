@@ -1,0 +1,148 @@
+"""The built-in corpus as a folder of text files."""
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+from dragoman.data.builtin.generator import SPLITS, generate_pairs
+from dragoman.errors import FolderError, OptionError
+
+_MANIFEST = "corpus.json"
+_WRITER = "dragoman built-in corpus"
+
+
+def _name_files(languages: str) -> list[str]:
+    """Name all files of a corpus folder but the manifest."""
+    names = []
+    for split in SPLITS:
+        names.append(f"{split}.align")
+        for language in languages.split("-"):
+            names += [f"{split}.{language}", f"{split}.words.{language}"]
+    return names
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder with anything in it that write_corpus did not put there."""
+    if folder.is_file():
+        raise FolderError(f"{folder}: is a file; name a new folder for the corpus")
+    if not folder.exists():
+        return
+    present = {path.name for path in folder.iterdir()}
+    if not present:
+        return
+    if _MANIFEST not in present:
+        raise FolderError(
+            f"{folder}: is not empty and holds no {_MANIFEST} of a built-in corpus; "
+            "name a new or empty folder"
+        )
+    try:
+        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        own = manifest["writer"] == _WRITER
+        known = {_MANIFEST, *_name_files(manifest["languages"])}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        own, known = False, set()
+    if not own:
+        raise FolderError(
+            f"{folder / _MANIFEST}: was not written with a built-in corpus; "
+            "name a new or empty folder"
+        )
+    foreign = sorted(present - known)
+    if foreign:
+        raise FolderError(
+            f"{folder / foreign[0]}: is no part of a built-in corpus; move it away or name a new "
+            "folder"
+        )
+
+
+def _write_split(
+    folder: Path, languages: str, *, split: str, count: int, seed: int
+) -> dict[str, int]:
+    source_language, target_language = languages.split("-")
+    columns: dict[str, list[str]] = {
+        name: []
+        for name in (
+            f"{split}.{source_language}",
+            f"{split}.{target_language}",
+            f"{split}.words.{source_language}",
+            f"{split}.words.{target_language}",
+            f"{split}.align",
+        )
+    }
+    for pair in generate_pairs(languages, split=split, count=count, seed=seed):
+        fields = (
+            pair.source,
+            pair.target,
+            " ".join(pair.source_words),
+            " ".join(pair.target_words),
+            " ".join(f"{source}-{target}" for source, target in pair.alignment),
+        )
+        for lines, field in zip(columns.values(), fields, strict=True):
+            lines.append(field)
+    for name, lines in columns.items():
+        text = "".join(line + "\n" for line in lines)
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    return {name: len(lines) for name, lines in columns.items()}
+
+
+def write_corpus(
+    folder: Path, *, languages: str, count: int, held_out: int, seed: int
+) -> dict[str, int]:
+    """Write a corpus folder: training, validation and test texts with their alignments.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to; a new or empty folder, or one that this function wrote before.
+    languages : str
+        “fr-en” or “en-es”, source first.
+    count : int
+        How many sentence pairs to train on.
+    held_out : int
+        How many pairs for validation, and as many again for testing.
+    seed : int
+        Chooses the sentences.
+
+    Returns
+    -------
+    dict[str, int]
+        The number of lines of each file by its name.
+
+    Notes
+    -----
+    Line n of “train.fr” and “train.en” is a pair. Line n of “train.align” holds links such as
+    “0-0 2-1” between the blank-separated words of line n of “train.words.fr” and
+    “train.words.en”, counted from 0. The files are made beside the folder and moved into it, the
+    manifest “corpus.json” last.
+    """
+    if held_out < 1:
+        raise OptionError(f"held_out: {held_out} is too few sentence pairs; ask for 1 or more")
+    generate_pairs(languages, split="train", count=count, seed=seed)
+    _check_folder(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        num_lines: dict[str, int] = {}
+        for split in SPLITS:
+            wanted = count if split == "train" else held_out
+            num_lines |= _write_split(beside, languages, split=split, count=wanted, seed=seed)
+        manifest = {
+            "writer": _WRITER,
+            "languages": languages,
+            "count": count,
+            "held_out": held_out,
+            "seed": seed,
+            "lines": num_lines,
+        }
+        text = json.dumps(manifest, ensure_ascii=False, indent=2) + "\n"
+        (beside / _MANIFEST).write_text(text, encoding="utf-8", newline="\n")
+        folder.mkdir(exist_ok=True)
+        for path in folder.iterdir():
+            # only files of an earlier corpus can be here; of other languages some would stay
+            if path.name not in num_lines and path.name != _MANIFEST:
+                path.unlink()
+        for name in [*num_lines, _MANIFEST]:
+            (beside / name).replace(folder / name)
+    finally:
+        shutil.rmtree(beside)
+    return num_lines

@@ -1,0 +1,192 @@
+"""Sentence pairs in endless order, each belonging to one split for good."""
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from dragoman.data.builtin.english import realise_english
+from dragoman.data.builtin.french import realise_french
+from dragoman.data.builtin.meaning import Sentence
+from dragoman.data.builtin.sentences import SentenceSampler
+from dragoman.data.builtin.spanish import realise_spanish
+from dragoman.data.builtin.words import PUNCTUATION, Word, align_words, join_texts
+from dragoman.errors import OptionError
+
+LANGUAGE_PAIRS: tuple[str, ...] = ("fr-en", "en-es")
+SPLITS: tuple[str, ...] = ("train", "valid", "test")
+# Sentences that documentation and tests translate: never to be trained on, in any language.
+_RESERVED_KEYS = frozenset(
+    {
+        "jane visite l’ afrique en septembre",
+        "jane visits africa in september",
+        "jane visita áfrica en septiembre",
+        "ce chat est très grand",
+        "this cat is very large",
+        "este gato es muy grande",
+    }
+)
+_HELD_OUT_HUNDREDTHS = {"valid": range(0, 8), "test": range(8, 16)}
+_REALISERS: dict[str, Callable[[Sentence], list[Word]]] = {
+    "fr": realise_french,
+    "en": realise_english,
+    "es": realise_spanish,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignedPair:
+    """A sentence, its translation and which words translate which.
+
+    Parameters
+    ----------
+    source, target : str
+        The texts.
+    source_words, target_words : tuple[str, ...]
+        The words of each text in order, with punctuation and clitics such as “l’” separate.
+    alignment : tuple[tuple[int, int], ...]
+        Sorted pairs (source word index, target word index).
+    """
+
+    source: str
+    target: str
+    source_words: tuple[str, ...]
+    target_words: tuple[str, ...]
+    alignment: tuple[tuple[int, int], ...]
+
+
+def make_key(words: list[str] | tuple[str, ...]) -> str:
+    """Make the key by which sentences count as the same: without case and punctuation.
+
+    Parameters
+    ----------
+    words : list[str] | tuple[str, ...]
+        The words of the sentence.
+
+    Returns
+    -------
+    str
+        The key.
+    """
+    return " ".join(word.casefold() for word in words if word not in PUNCTUATION)
+
+
+def find_split(target_words: list[str] | tuple[str, ...]) -> str:
+    """Find the split to which a pair belongs.
+
+    Parameters
+    ----------
+    target_words : list[str] | tuple[str, ...]
+        The words of the target sentence.
+
+    Returns
+    -------
+    str
+        One of the splits.
+
+    Notes
+    -----
+    The split is a hash of the target's key. Equal targets therefore share a split; and since the
+    translation is a function of the source, also when case and punctuation are ignored, so do
+    equal sources. Both sides are disjoint between splits.
+    """
+    key = make_key(target_words)
+    if key in _RESERVED_KEYS:
+        return "test"
+    digest = hashlib.sha256(key.encode()).digest()
+    hundredth = int.from_bytes(digest[:8], "big") % 100
+    for split, hundredths in _HELD_OUT_HUNDREDTHS.items():
+        if hundredth in hundredths:
+            return split
+    return "train"
+
+
+def realise_pair(sentence: Sentence, languages: str) -> AlignedPair:
+    """Say one meaning in the two languages of a pair.
+
+    Parameters
+    ----------
+    sentence : Sentence
+        The meaning.
+    languages : str
+        Such as “fr-en”.
+
+    Returns
+    -------
+    AlignedPair
+        The pair with its alignment.
+    """
+    source_language, target_language = languages.split("-")
+    source = _REALISERS[source_language](sentence)
+    target = _REALISERS[target_language](sentence)
+    return _pair_words(source, target, source_language)
+
+
+def _pair_words(source: list[Word], target: list[Word], source_language: str) -> AlignedPair:
+    source_words = tuple(word.text for word in source)
+    target_words = tuple(word.text for word in target)
+    return AlignedPair(
+        source=join_texts(source_words, space_before_marks=source_language == "fr"),
+        target=join_texts(target_words, space_before_marks=False),
+        source_words=source_words,
+        target_words=target_words,
+        alignment=align_words(source, target),
+    )
+
+
+def _check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value in known:
+        return
+    close = get_close_matches(value, known, n=1)
+    remedy = f"did you mean “{close[0]}”?" if close else f"known are {', '.join(known)}"
+    raise OptionError(f"{name}: “{value}” is not in the built-in corpus; {remedy}")
+
+
+def generate_pairs(languages: str, *, split: str, count: int, seed: int) -> Iterator[AlignedPair]:
+    """Generate sentence pairs of one split.
+
+    Parameters
+    ----------
+    languages : str
+        “fr-en” or “en-es”, source first.
+    split : str
+        “train”, “valid” or “test”.
+    count : int
+        How many pairs, all with different sources.
+    seed : int
+        Chooses the sequence; a larger count extends the sequence of a smaller one.
+
+    Returns
+    -------
+    Iterator[AlignedPair]
+        The pairs.
+
+    Notes
+    -----
+    The sequence is the same in every process. About one draw in twelve belongs to each of the
+    held-out splits, so that they take some twelve times as long per pair as the training split.
+    """
+    _check_choice("languages", languages, LANGUAGE_PAIRS)
+    _check_choice("split", split, SPLITS)
+    if count < 1:
+        raise OptionError(f"count: {count} is too few sentence pairs; ask for 1 or more")
+    return _generate(languages, split, count, seed)
+
+
+def _generate(languages: str, split: str, count: int, seed: int) -> Iterator[AlignedPair]:
+    source_language, target_language = languages.split("-")
+    sampler = SentenceSampler(
+        random.Random(f"{languages} {split} {seed}"), hidden_gender=languages == "fr-en"
+    )
+    seen: set[str] = set()
+    while len(seen) < count:
+        sentence = sampler.draw()
+        target = _REALISERS[target_language](sentence)
+        if find_split([word.text for word in target]) != split:
+            continue
+        source = _REALISERS[source_language](sentence)
+        pair = _pair_words(source, target, source_language)
+        if pair.source not in seen:
+            seen.add(pair.source)
+            yield pair

@@ -1,0 +1,259 @@
+"""Whole runs: exact resume, limits, divergence, fine-tuning, and what is refused."""
+
+import re
+import shutil
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from dragoman.decoding.translator import Translator
+from dragoman.errors import DataError, FolderError, OptionError, TrainingError
+from dragoman.folder import read_folder
+from dragoman.models.build import build_model, count_parameters
+from dragoman.models.interface import Vocabulary
+from dragoman.training import loop
+from dragoman.training.checkpoint import list_checkpoints
+from dragoman.training.configuration import resolve_options
+from dragoman.training.loss import TrainingStep
+from dragoman.training.run import RunRequest, describe_run, resume_run, start_run
+
+
+def last_checkpoint(out):
+    return list_checkpoints(out / "checkpoints")[-1]
+
+
+def assert_same_files(one, other, names=("model", "optimiser", "average")):
+    for name in names:
+        first, second = (load_file(each / f"{name}.safetensors") for each in (one, other))
+        assert first.keys() == second.keys()
+        for key, value in first.items():
+            assert torch.equal(value, second[key]), f"{name}: {key}"
+
+
+@pytest.mark.parametrize("stop_after", [3, 4, 7])
+def test_resumed_equals_uninterrupted_bit_for_bit(tmp_path, run, small, said, stop_after):
+    small["training"] |= {"ema_decay": 0.9, "accumulate": 2, "max_steps": 11, "clip_norm": 1.0}
+    whole = run(tmp_path / "whole", small)
+    small["training"]["max_steps"] = stop_after
+    parts = run(tmp_path / "parts", small)
+    torch.rand(100)  # whatever else happens between must not matter
+    resume_run(parts, {"training": {"max_steps": 11}}, said.append)
+    assert last_checkpoint(parts).name == last_checkpoint(whole).name == "step-00000011"
+    assert_same_files(last_checkpoint(whole), last_checkpoint(parts))
+
+
+def test_resume_crosses_the_end_of_an_epoch(tmp_path, run, small, said, events):
+    small["training"] |= {"batch_tokens": 1500, "max_steps": 9}
+    whole = run(tmp_path / "whole", small)
+    small["training"]["max_steps"] = 4
+    parts = run(tmp_path / "parts", small)
+    resume_run(parts, {"training": {"max_steps": 9}}, said.append)
+    assert events(parts, "update")[-1]["epoch"] >= 1
+    assert_same_files(last_checkpoint(whole), last_checkpoint(parts), ("model", "optimiser"))
+
+
+def test_seed_decides_everything(tmp_path, run, small):
+    first, second = run(tmp_path / "a", small), run(tmp_path / "b", small)
+    assert_same_files(last_checkpoint(first), last_checkpoint(second), ("model",))
+    small["training"]["seed"] = 2
+    third = run(tmp_path / "c", small)
+    with pytest.raises(AssertionError):
+        assert_same_files(last_checkpoint(first), last_checkpoint(third), ("model",))
+
+
+def test_run_leaves_a_model_that_translates(tmp_path, run, small, events):
+    small["training"] |= {"max_steps": 400, "validate_every": 100, "peak_learning_rate": 0.01}
+    small["model"] |= {"model_dim": 32, "feed_forward_dim": 64, "dropout": 0.0}
+    out = run(tmp_path / "out", small)
+    assert events(out, "validation")[-1]["bleu"] > 60
+    translator = Translator.load(out)
+    assert translator.translate("un deux trois").text == "one two three"
+    assert read_folder(out).facts.source_language == "fr"
+    assert "validation" in (out / "README.md").read_text()
+
+
+def test_padding_is_reported(tmp_path, run, small, events):
+    out = run(tmp_path / "out", small)
+    assert all(0 <= each["padding_share"] < 0.5 for each in events(out, "update"))
+
+
+@pytest.mark.parametrize(
+    ("limit", "why"),
+    [
+        ({"max_steps": 3}, "3 updates done"),
+        ({"max_steps": None, "max_epochs": 1}, "1 passes over the corpus done"),
+        ({"max_steps": None, "max_minutes": 0.01}, "0.01 minutes passed"),
+        ({"max_steps": 500, "patience": 1, "peak_learning_rate": 1e-9}, "no better validation"),
+    ],
+)
+def test_limits(tmp_path, run, small, events, limit, why):
+    small["training"] |= limit
+    out = run(tmp_path / "out", small)
+    (end,) = events(out, "end")
+    assert why in end["why"]
+    assert (out / "model.safetensors").exists()
+
+
+def test_nan_goes_back_with_a_lower_rate_and_recovers(
+    tmp_path, run, small, events, monkeypatch, capsys
+):
+    calls = []
+    plain = TrainingStep.forward
+
+    def spoilt(self, batch):
+        calls.append(1)
+        return plain(self, batch) * (float("nan") if len(calls) == 7 else 1.0)
+
+    monkeypatch.setattr(TrainingStep, "forward", spoilt)
+    out = run(tmp_path / "out", small)
+    (divergence,) = events(out, "divergence")
+    assert divergence["back_to"] == 4
+    assert "nan" in divergence["why"]
+    rates = {each["step"]: each["learning_rate"] for each in events(out, "update")}
+    assert rates[8] == pytest.approx(0.5 * 8 / 20 * 0.005)
+    weights = load_file(out / "model.safetensors")
+    assert all(torch.isfinite(each).all() for each in weights.values())
+    assert "going back to step 4 with the learning rate times 0.5" in capsys.readouterr().err
+
+
+def test_diverging_run_gives_up_clearly_and_keeps_the_good_checkpoint(
+    tmp_path, run, small, monkeypatch
+):
+    plain = TrainingStep.forward
+
+    def spoilt(self, batch):
+        return plain(self, batch) * float("nan")
+
+    monkeypatch.setattr(TrainingStep, "forward", spoilt)
+    with pytest.raises(TrainingError, match=r"giving up.*step-00000000.*--peak-learning-rate"):
+        run(tmp_path / "out", small)
+    assert list_checkpoints(tmp_path / "out" / "checkpoints")
+
+
+def test_rising_loss_counts_as_divergence(tmp_path, run, small, monkeypatch, events):
+    monkeypatch.setattr(loop, "DIVERGED_NATS", -10.0)
+    with pytest.raises(TrainingError, match="the loss rose from"):
+        run(tmp_path / "out", small)
+    assert len(events(tmp_path / "out", "divergence")) == loop.MAX_FALLBACKS
+
+
+def test_fine_tuning_starts_from_the_models_weights(tmp_path, run, small, said):
+    first = run(tmp_path / "first", small)
+    tuned = {"training": {"max_steps": 1, "peak_learning_rate": 1e-12, "device": "cpu"}}
+    tuned["corpus"] = small["corpus"]
+    second = run(tmp_path / "second", tuned, start_from=first)
+    before, after = (load_file(each / "model.safetensors") for each in (first, second))
+    for name, value in before.items():
+        torch.testing.assert_close(value, after[name], atol=1e-6, rtol=0)
+    assert (first / "subwords.model").read_bytes() == (second / "subwords.model").read_bytes()
+
+
+def test_fine_tuning_keeps_its_own_subwords(tmp_path, run, small):
+    first = run(tmp_path / "first", small)
+    with pytest.raises(OptionError, match="brings its own subwords"):
+        run(tmp_path / "second", small, start_from=first)
+
+
+def test_separate_subwords_and_untied_embeddings(tmp_path, run, small):
+    small["text"] |= {"joint": False}
+    small["model"] |= {"tied_embeddings": "target"}
+    out = run(tmp_path / "out", small)
+    assert (out / "source.model").exists()
+    assert (out / "target.model").exists()
+    assert Translator.load(out).translate("un").text is not None
+
+
+def test_prepared_corpus_is_shared(tmp_path, run, small, monkeypatch):
+    store = tmp_path / "store"
+    run(tmp_path / "a", small, store=store)
+    times = {path: path.stat().st_mtime_ns for path in store.rglob("*") if path.is_file()}
+    run(tmp_path / "b", small, store=store)
+    assert times == {path: path.stat().st_mtime_ns for path in store.rglob("*") if path.is_file()}
+
+
+def test_dry_run_says_all_and_does_nothing(tmp_path, corpus, small, said):
+    request = RunRequest(out=tmp_path / "out", files=corpus, preset="tiny", config=small)
+    describe_run(request, said.append)
+    assert not (tmp_path / "out").exists()
+    text = "\n".join(said)
+    _, options = resolve_options("tiny", small, {}, 280)
+    model = build_model(options.model, Vocabulary(320, 320, 2, 0))
+    assert f"parameters: {count_parameters(model):,}" in text
+    assert "model_dim = 16" in text
+    assert re.search(r"memory: \d+\.\d+ GB", text)
+
+
+def test_folder_of_another_run_is_left_alone(tmp_path, run, small):
+    out = run(tmp_path / "out", small)
+    before = (out / "model.safetensors").read_bytes()
+    with pytest.raises(FolderError, match="holds another run; give --resume"):
+        run(out, small)
+    assert (out / "model.safetensors").read_bytes() == before
+
+
+def test_folder_with_something_else_is_left_alone(tmp_path, run, small):
+    (tmp_path / "thesis.txt").write_text("three years")
+    with pytest.raises(FolderError, match="already holds something else"):
+        run(tmp_path, small)
+    assert (tmp_path / "thesis.txt").read_text() == "three years"
+
+
+def test_nothing_to_resume(tmp_path, said):
+    with pytest.raises(FolderError, match="holds no run to resume"):
+        resume_run(tmp_path / "none", {}, said.append)
+
+
+def test_resuming_with_another_model_is_refused(tmp_path, run, small, said):
+    out = run(tmp_path / "out", small)
+    with pytest.raises(OptionError, match=r"--model-dim is 32, but the run to resume has 16"):
+        resume_run(out, {"model": {"model_dim": 32}}, said.append)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "optimiser.safetensors", "progress.json"])
+def test_truncated_checkpoint_is_named(tmp_path, run, small, said, name):
+    out = run(tmp_path / "out", small)
+    damaged = last_checkpoint(out) / name
+    damaged.write_bytes(damaged.read_bytes()[:40])
+    with pytest.raises(FolderError, match=re.escape(str(last_checkpoint(out)))):
+        resume_run(out, {"training": {"max_steps": 20}}, said.append)
+    shutil.rmtree(last_checkpoint(out))
+    resume_run(out, {"training": {"max_steps": 20}}, said.append)
+    assert last_checkpoint(out).name == "step-00000020"
+
+
+def test_foreign_checkpoint_is_named(tmp_path, run, small, said):
+    out = run(tmp_path / "out", small)
+    small["model"]["model_dim"] = 8
+    other = run(tmp_path / "other", small)
+    shutil.copy(last_checkpoint(other) / "model.safetensors", last_checkpoint(out))
+    with pytest.raises(FolderError, match="holds another model"):
+        resume_run(out, {"training": {"max_steps": 20}}, said.append)
+
+
+def test_lost_store_is_named(tmp_path, run, small, said):
+    out = run(tmp_path / "out", small)
+    shutil.rmtree(out / "store")
+    with pytest.raises(FolderError, match="prepared corpus of the run is missing"):
+        resume_run(out, {"training": {"max_steps": 20}}, said.append)
+
+
+def test_finished_run_says_so_again(tmp_path, run, small, said, capsys):
+    out = run(tmp_path / "out", small)
+    resume_run(out, {}, said.append)
+    assert "done: 8 updates done" in capsys.readouterr().err
+
+
+def test_empty_corpus(tmp_path, corpus, small, said):
+    (tmp_path / "empty").write_text("\n\n")
+    files = replace(corpus, source=(tmp_path / "empty",), target=(tmp_path / "empty",))
+    with pytest.raises(DataError, match=r"the corpus is empty: 0 of 2 pairs kept"):
+        start_run(RunRequest(out=tmp_path / "out", files=files, config=small), said.append)
+
+
+def test_tensorboard_events_are_written(tmp_path, run, small):
+    small["training"]["tensorboard"] = True
+    out = run(tmp_path / "out", small)
+    (file,) = (out / "tensorboard").iterdir()
+    assert b"validation/bleu" in file.read_bytes()
