@@ -39,9 +39,7 @@ def corpus(tmp_path_factory):
     """Numbers in French and English."""
     folder = tmp_path_factory.mktemp("corpus")
     chance = random.Random(7)
-    pairs = [
-        [chance.choice(list(WORDS)) for _ in range(chance.randint(1, 7))] for _ in range(300)
-    ]
+    pairs = [[chance.choice(list(WORDS)) for _ in range(chance.randint(1, 7))] for _ in range(300)]
     source = [" ".join(words) for words in pairs]
     target = [" ".join(WORDS[word] for word in words) for words in pairs]
     for name, lines in (("train.fr", source), ("train.en", target)):

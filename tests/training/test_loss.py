@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from dragoman.data.batches import make_batch
+from dragoman.data.batches import flatten, make_batch
 from dragoman.models.build import build_model
 from dragoman.models.embedding import OutputLayer
 from dragoman.models.interface import Vocabulary
@@ -59,6 +59,7 @@ def test_step_without_smoothing_is_the_negative_log_likelihood():
         num_encoder_layers=1, num_decoder_layers=1, model_dim=8, feed_forward_dim=8, num_heads=2
     )
     model = build_model(shape, Vocabulary(12, 12, PAD, 0)).eval()
-    batch = make_batch([[5, 6, 0], [7, 0]], [[8, 0], [9, 10, 11, 0]], PAD)
+    source, target = flatten([[5, 6, 0], [7, 0]]), flatten([[8, 0], [9, 10, 11, 0]])
+    batch = make_batch(source, target, PAD)
     loss = TrainingStep(model, 0.0)(batch)
     torch.testing.assert_close(loss, -token_log_probabilities(model, batch).sum())

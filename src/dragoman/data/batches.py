@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -109,13 +111,38 @@ class Batch:
         return self.source.ids.numel() + self.target.ids.numel()
 
 
-def pad_sequences(sequences: Sequence[Sequence[int] | np.ndarray], pad_id: int) -> Sequences:
+class Flat(NamedTuple):
+    """Several sentences one after another."""
+
+    ids: Int[np.ndarray, "tokens"]
+    lengths: Int[np.ndarray, "batch"]
+
+
+def flatten(sequences: Sequence[Sequence[int]]) -> Flat:
+    """Lay sequences one after another.
+
+    Parameters
+    ----------
+    sequences : Sequence[Sequence[int]]
+        Token ids of each.
+
+    Returns
+    -------
+    Flat
+        All ids, and how many are whose.
+    """
+    lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
+    ids = np.fromiter(chain.from_iterable(sequences), np.int64, int(lengths.sum()))
+    return Flat(ids, lengths)
+
+
+def pad_sequences(sequences: Flat, pad_id: int) -> Sequences:
     """Lay sequences beside one another.
 
     Parameters
     ----------
-    sequences : Sequence[Sequence[int] | np.ndarray]
-        Token ids, each ended by the end symbol.
+    sequences : Flat
+        Token ids, each sequence ended by the end symbol.
     pad_id : int
         What fills the shorter ones up.
 
@@ -124,25 +151,20 @@ def pad_sequences(sequences: Sequence[Sequence[int] | np.ndarray], pad_id: int) 
     Sequences
         On the CPU.
     """
-    lengths = np.fromiter((len(each) for each in sequences), np.int64, len(sequences))
-    ids = np.full((len(sequences), int(lengths.max())), pad_id, dtype=np.int64)
-    for row, each in zip(ids, sequences, strict=True):
-        row[: len(each)] = each
+    lengths = sequences.lengths.astype(np.int64)
+    ids = np.full((len(lengths), int(lengths.max())), pad_id, dtype=np.int64)
+    ids[np.arange(ids.shape[1]) < lengths[:, None]] = sequences.ids
     return Sequences(torch.from_numpy(ids), torch.from_numpy(lengths))
 
 
-def make_batch(
-    source: Sequence[Sequence[int] | np.ndarray],
-    target: Sequence[Sequence[int] | np.ndarray],
-    pad_id: int,
-) -> Batch:
+def make_batch(source: Flat, target: Flat, pad_id: int) -> Batch:
     """Make a batch of sentence pairs.
 
     Parameters
     ----------
-    source : Sequence[Sequence[int] | np.ndarray]
+    source : Flat
         Token ids of the source sentences.
-    target : Sequence[Sequence[int] | np.ndarray]
+    target : Flat
         Token ids of their translations.
     pad_id : int
         The padding.
@@ -152,10 +174,9 @@ def make_batch(
     Batch
         On the CPU.
     """
+    num_tokens = len(source.ids) + len(target.ids)
     padded_source, padded_target = pad_sequences(source, pad_id), pad_sequences(target, pad_id)
-    num_target_tokens = int(padded_target.lengths.sum())
-    num_tokens = int(padded_source.lengths.sum()) + num_target_tokens
-    return Batch(padded_source, padded_target, num_tokens, num_target_tokens)
+    return Batch(padded_source, padded_target, num_tokens, len(target.ids))
 
 
 def plan_epoch(

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int
 
+from dragoman.data.batches import Flat
 from dragoman.data.corpus import CorpusFiles, Report, clean_pairs
 from dragoman.data.options import CorpusOptions
 from dragoman.errors import DataError, FolderError
@@ -62,22 +63,27 @@ class PairStore:
         """Tokens of both sides, end symbols included."""
         return int(self.source_lengths.sum()) + int(self.target_lengths.sum())
 
-    def ids(self, pair: int) -> tuple[Int[np.ndarray, "source"], Int[np.ndarray, "target"]]:
-        """Return a pair's token ids, each side ended by the end symbol.
+    def ids(self, pairs: Int[np.ndarray, "rows"]) -> tuple[Flat, Flat]:
+        """Return the token ids of some pairs, each sentence ended by the end symbol.
 
         Parameters
         ----------
-        pair : int
-            Its number among those in use.
+        pairs : Int[np.ndarray, "rows"]
+            Their numbers among those in use.
 
         Returns
         -------
-        tuple[Int[np.ndarray, "source"], Int[np.ndarray, "target"]]
+        tuple[Flat, Flat]
             Source and target.
+
+        Notes
+        -----
+        A handful of NumPy calls whatever the number of pairs: a loop over them would hold the
+        interpreter's lock while the training thread wants it.
         """
-        line = int(self.index[pair])
+        lines = self.index[pairs]
         source, target = (
-            _slice(ids, ends, line) for ids, ends in zip(self._ids, self._id_ends, strict=True)
+            _gather(ids, ends, lines) for ids, ends in zip(self._ids, self._id_ends, strict=True)
         )
         return source, target
 
@@ -364,12 +370,21 @@ def _mapped(path: Path, kind: type = np.int64) -> np.ndarray:
     """Map a file of numbers; an empty file cannot be mapped."""
     if not path.stat().st_size:
         return np.zeros(0, dtype=kind)
-    return np.memmap(path, dtype=kind, mode="r")
+    return np.asarray(np.memmap(path, dtype=kind, mode="r"))
 
 
 def _slice(values: np.ndarray, ends: np.ndarray, line: int) -> np.ndarray:
     """Return the values of one line."""
     return values[int(ends[line - 1]) if line else 0 : int(ends[line])]
+
+
+def _gather(ids: np.ndarray, ends: np.ndarray, lines: np.ndarray) -> Flat:
+    """Return the ids of some lines."""
+    starts = np.where(lines > 0, ends[lines - 1], 0)
+    lengths = ends[lines] - starts
+    before = np.cumsum(lengths) - lengths
+    places = np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths)
+    return Flat(ids[places], lengths)
 
 
 def _read_json(path: Path) -> dict:

@@ -90,19 +90,19 @@ class Finished:
         )
 
 
-def length_penalty(lengths: Tensor, alpha: float) -> Tensor:
+def length_penalty(lengths: Tensor | int, alpha: float) -> Tensor | float:
     r"""Compute what a log-probability is divided by, so that long translations stand a chance.
 
     Parameters
     ----------
-    lengths : Tensor
+    lengths : Tensor | int
         Subwords of translations, the end symbol included.
     alpha : float
         0 for no penalty.
 
     Returns
     -------
-    Tensor
+    Tensor | float
         At least 1.
 
     Notes
@@ -183,7 +183,7 @@ def search(
         scores, words, beams = _candidates(logits, normaliser, alive, 2 * options.beam_size)
         is_end = words == vocabulary.eos_id
 
-        penalty = length_penalty(torch.tensor(length + 1.0, device=device), options.length_penalty)
+        penalty = length_penalty(length + 1, options.length_penalty)
         ended = scores.where(is_end, IMPOSSIBLE)
         finished.add(
             Finished(

@@ -1,13 +1,15 @@
 """Raw text in, raw text out."""
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import pad_sequences
+from dragoman.data.batches import flatten, pad_sequences
 from dragoman.decoding.device import choose_device
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search import Hypothesis, length_penalty, search
@@ -56,6 +58,13 @@ class Piece:
     text_index: int
     ids: tuple[int, ...]
     space: str
+
+
+class Part(NamedTuple):
+    """A piece's translations, best first, and the white space after it."""
+
+    space: str
+    candidates: list[tuple[str, Hypothesis]]
 
 
 class Translator:
@@ -160,12 +169,12 @@ class Translator:
             raise OptionError(f"num_best is {num_best}: must be at least 1")
         if num_best > options.beam_size:
             options = replace(options, beam_size=num_best)
-        pieces = [piece for index, text in enumerate(texts) for piece in self._pieces(index, text)]
+        pieces = self._pieces(texts)
         found = self._search(pieces, options, num_best, self._prefix_ids(prefix))
-        of_text: list[list[tuple[Piece, list[Hypothesis]]]] = [[] for _ in texts]
-        for piece, hypotheses in zip(pieces, found, strict=True):
-            of_text[piece.text_index].append((piece, hypotheses))
-        return [self._join(parts, num_best, options) for parts in of_text]
+        of_text: list[list[Part]] = [[] for _ in texts]
+        for piece, candidates in zip(pieces, self._decode(found), strict=True):
+            of_text[piece.text_index].append(Part(piece.space, candidates))
+        return [_join(parts, num_best, options) for parts in of_text]
 
     def translate_lines(
         self,
@@ -212,24 +221,32 @@ class Translator:
         subwords = self.folder.vocabularies.source
         return (*subwords.encode([text])[0], subwords.eos_id)
 
-    def _pieces(self, index: int, text: str) -> list[Piece]:
-        """Cut a text into parts that the model can read; an empty text has none."""
-        longest = self.folder.facts.longest_source
-        ids = self.encode(text)
-        if len(ids) == 1:
-            return []
-        if not longest or len(ids) <= longest:
-            return [Piece(text_index=index, ids=ids, space="")]
-        parts = split_long(
-            text, self.folder.facts.source_language, lambda part: len(self.encode(part)) <= longest
-        )
-        pieces = []
-        for part in parts:
-            ids = self.encode(part)
-            if len(ids) > 1:
-                space = " " if part != part.rstrip() else ""
-                pieces.append(Piece(text_index=index, ids=ids, space=space))
-        return pieces
+    def _pieces(self, texts: Sequence[str]) -> list[Piece]:
+        """Cut texts into parts that the model can read; a text without words has none."""
+        facts, subwords = self.folder.facts, self.folder.vocabularies.source
+        longest = facts.longest_source or sys.maxsize
+
+        def fits(part: str) -> bool:
+            return len(self.encode(part)) <= longest
+
+        parts = []
+        for index, (text, ids) in enumerate(zip(texts, subwords.encode(texts), strict=True)):
+            is_long = len(ids) >= longest
+            for part in split_long(text, facts.source_language, fits) if is_long else [text]:
+                parts.append((index, part))
+        return [
+            Piece(text_index=index, ids=(*ids, subwords.eos_id), space=part[len(part.rstrip()) :])
+            for (index, part), ids in zip(
+                parts, subwords.encode([part for _, part in parts]), strict=True
+            )
+            if ids
+        ]
+
+    def _decode(self, found: list[list[Hypothesis]]) -> list[list[tuple[str, Hypothesis]]]:
+        """Turn hypotheses into text, all at once."""
+        tokens = [each.tokens for hypotheses in found for each in hypotheses]
+        texts = iter(self.folder.vocabularies.target.decode(tokens))
+        return [[(next(texts), each) for each in hypotheses] for hypotheses in found]
 
     def _prefix_ids(self, prefix: str) -> list[int]:
         return self.folder.vocabularies.target.encode([prefix])[0] if prefix else []
@@ -247,7 +264,8 @@ class Translator:
         banned = (self.folder.vocabularies.target.unk_id,)
         order = sorted(range(len(pieces)), key=lambda index: -len(pieces[index].ids))
         for chosen in _batches(order, [len(piece.ids) for piece in pieces], self._batch_tokens):
-            source = pad_sequences([pieces[index].ids for index in chosen], vocabulary.pad_id)
+            ids = flatten([pieces[index].ids for index in chosen])
+            source = pad_sequences(ids, vocabulary.pad_id)
             prefixes = self._prefixes(len(chosen), prefix_ids)
             found = search(
                 self.model,
@@ -271,29 +289,21 @@ class Translator:
             return None
         return torch.tensor(ids, device=self.device).expand(num_sentences, -1)
 
-    def _join(
-        self,
-        parts: list[tuple[Piece, list[Hypothesis]]],
-        num_best: int,
-        options: SearchOptions,
-    ) -> Translation:
-        """Put the translations of a text's pieces together, the best of each first."""
-        if not parts:
-            return Translation(text="", score=0.0)
-        ranked = []
-        for rank in range(num_best):
-            chosen = [hypotheses[min(rank, len(hypotheses) - 1)] for _, hypotheses in parts]
-            if rank and all(rank >= len(hypotheses) for _, hypotheses in parts):
-                break
-            texts = self.folder.vocabularies.target.decode([each.tokens for each in chosen])
-            text = "".join(
-                text + piece.space for text, (piece, _) in zip(texts, parts, strict=True)
-            )
-            length = torch.tensor(float(sum(len(each.tokens) + 1 for each in chosen)))
-            penalty = length_penalty(length, options.length_penalty).item()
-            log_probability = sum(each.log_probability for each in chosen)
-            ranked.append(Translation(text=text.strip(), score=log_probability / penalty))
-        return replace(ranked[0], alternatives=tuple(ranked[1:]))
+
+def _join(parts: list[Part], num_best: int, options: SearchOptions) -> Translation:
+    """Put the translations of a text's pieces together, the best of each first."""
+    if not parts:
+        return Translation(text="", score=0.0)
+    ranked = []
+    for rank in range(min(num_best, max(len(part.candidates) for part in parts))):
+        chosen = [part.candidates[min(rank, len(part.candidates) - 1)] for part in parts]
+        spaces = [" " if part.space else "" for part in parts]
+        text = "".join(text + space for (text, _), space in zip(chosen, spaces, strict=True))
+        length = sum(len(each.tokens) + 1 for _, each in chosen)
+        penalty = float(length_penalty(length, options.length_penalty))
+        log_probability = sum(each.log_probability for _, each in chosen)
+        ranked.append(Translation(text=text.strip(), score=log_probability / penalty))
+    return replace(ranked[0], alternatives=tuple(ranked[1:]))
 
 
 def _batches(order: list[int], lengths: list[int], max_tokens: int) -> Iterator[list[int]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.data.batches import Batch, group_by_length, make_batch
+from dragoman.data.batches import Batch, flatten, group_by_length, make_batch
 from dragoman.data.corpus import read_aligned
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.translator import Translator
@@ -127,5 +127,5 @@ def _batches(
         sides.append([[*ids, vocabularies.eos_id] for ids in subwords.encode(texts)])
     lengths = [np.array([len(each) for each in side]) for side in sides]
     for rows in group_by_length(lengths[0], lengths[1], BATCH_TOKENS):
-        source, target = ([side[row] for row in rows] for side in sides)
+        source, target = (flatten([side[row] for row in rows]) for side in sides)
         yield make_batch(source, target, vocabularies.pad_id).to(translator.device)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from dragoman.data.batches import make_batch
+from dragoman.data.batches import flatten, make_batch
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DataError, OptionError
 from dragoman.insight.picture import AttentionMap
@@ -77,7 +77,8 @@ def look_at(
         translation = translator.translate(source).text
     vocabularies = translator.folder.vocabularies
     target_ids = (*vocabularies.target.encode([translation])[0], vocabularies.eos_id)
-    batch = make_batch([source_ids], [target_ids], vocabularies.pad_id).to(translator.device)
+    sides = (flatten([source_ids]), flatten([target_ids]))
+    batch = make_batch(*sides, vocabularies.pad_id).to(translator.device)
     with torch.inference_mode(), observed_attention(translator.model) as seen:  # type: ignore[arg-type]
         translator.model.forward(batch)
     source_tokens = (*vocabularies.source.pieces(source_ids[:-1]), END)

@@ -175,11 +175,7 @@ def _updates(loop: Loop, progress: Progress) -> Iterator[list[Batch]]:
     )
     rest = islice(plan, progress.epoch_updates * options.accumulate, None)
     while parts := list(islice(rest, options.accumulate)):
-        batches = []
-        for rows in parts:
-            source, target = zip(*(loop.pairs.ids(int(pair)) for pair in rows), strict=True)
-            batches.append(make_batch(source, target, loop.pad_id))
-        yield batches
+        yield [make_batch(*loop.pairs.ids(rows), loop.pad_id) for rows in parts]
 
 
 def _update(loop: Loop, batches: list[Batch], progress: Progress, window: Window) -> None:

@@ -119,6 +119,5 @@ class Validator:
     def _batches(self) -> Iterator[Batch]:
         lengths = (self._pairs.source_lengths, self._pairs.target_lengths)
         for rows in group_by_length(*lengths, VALID_BATCH_TOKENS):
-            source, target = zip(*(self._pairs.ids(int(pair)) for pair in rows), strict=True)
             pad_id = self._translator.folder.vocabularies.pad_id
-            yield make_batch(source, target, pad_id).to(self._translator.device)
+            yield make_batch(*self._pairs.ids(rows), pad_id).to(self._translator.device)

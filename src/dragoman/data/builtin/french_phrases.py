@@ -192,6 +192,8 @@ def _say_nominal(
 ) -> list[Word]:
     features = find_features(phrase)
     words = _say_determiner(phrase, features, path, bare_de=bare_de, after_de=after_de)
+    # a determiner swallowed by “de” is expressed by the bare noun
+    nodes = [f"{path}/noun"] if words else [f"{path}/noun", f"{path}/det"]
     after: list[Word] = []
     for index, quality in enumerate(phrase.qualities):
         adjective = quality.adjective
@@ -205,7 +207,7 @@ def _say_nominal(
         else:
             after += said
     noun = phrase.noun.french
-    words += make_words(noun.plural if phrase.plural else noun.singular, f"{path}/noun")
+    words += make_words(noun.plural if phrase.plural else noun.singular, *nodes)
     words += after
     if phrase.possessor is not None:
         words.append(Word("de", frozenset({f"{path}/of"}), prevocalic="d’"))

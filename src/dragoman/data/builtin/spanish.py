@@ -43,7 +43,6 @@ from dragoman.data.builtin.spanish_phrases import (
     say_number,
     say_phrase,
 )
-from dragoman.data.builtin.verbs import SER
 from dragoman.data.builtin.words import (
     Word,
     capitalise_first,
@@ -197,10 +196,11 @@ def _say_objects(clause: Clause, path: str) -> list[Word]:
     return words
 
 
-def _is_plain_quality(clause: Clause) -> bool:
-    """Tell whether a question says the quality before the subject: “¿es nueva la casa?”."""
-    predicate = clause.predicate
-    return clause.verb is SER and isinstance(predicate, Attribute) and predicate.standard is None
+def _precedes_subject(predicate: Predicate | None) -> bool:
+    """Tell whether a question says it before the subject: “¿es nueva la casa?”."""
+    if isinstance(predicate, Attribute):
+        return predicate.standard is None
+    return predicate is not None
 
 
 def _say_clause(
@@ -231,7 +231,7 @@ def _say_clause(
     rest += _say_objects(clause, path)
     if clause.predicate is not None:
         rest += _say_predicate(clause.predicate, features, f"{path}/predicate")
-    if asked and _is_plain_quality(clause):
+    if asked and _precedes_subject(clause.predicate):
         rest, subject = [], rest + subject
     words += [*group, *subject] if asked else [*subject, *group]
     words += rest
