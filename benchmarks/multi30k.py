@@ -1,6 +1,6 @@
 """Multi30k English→German with one command and no tuning: BLEU on test_2016, with its spread.
 
-    python benchmarks/multi30k.py DATA [--seeds 1 2 3] [--preset auto] [--results DIR]
+    python benchmarks/multi30k.py DATA [--seeds 1 2 3] [--jobs 1] [--preset auto] [--results DIR]
 
 DATA is a folder with train, val and test_2016_flickr in .en and .de (plain, .gz or .xz). Each
 seed runs ``dragoman train`` and ``dragoman evaluate`` exactly as a user would.
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from record import RESULTS, write_result
@@ -86,13 +87,15 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--preset", default="auto")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--jobs", type=int, default=1, help="seeds to run at once")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
-    runs = []
-    with tempfile.TemporaryDirectory() as scratch:
-        for seed in options.seeds:
-            runs.append(run_seed(options.data, options.preset, seed, Path(scratch) / str(seed)))
-            print(seed, json.dumps(runs[-1]), flush=True)
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.jobs) as pool:
+        waiting = [
+            pool.submit(run_seed, options.data, options.preset, seed, Path(scratch) / str(seed))
+            for seed in options.seeds
+        ]
+        runs = [each.result() for each in waiting]
     figures: dict[str, float] = {}
     for name in runs[0]["scores"]:
         values = [run["scores"][name]["value"] for run in runs]
@@ -104,7 +107,7 @@ def main() -> None:
         "multi30k",
         figures,
         seeds=options.seeds,
-        notes={"preset": options.preset, "runs": runs},
+        notes={"preset": options.preset, "runs_at_once": options.jobs, "runs": runs},
         folder=options.results,
     )
     print(f"{path}\n{json.dumps(figures, indent=1)}")

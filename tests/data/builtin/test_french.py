@@ -7,7 +7,9 @@ from itertools import pairwise
 import pytest
 
 from dragoman.data.builtin.adjectives import ADJECTIVES
+from dragoman.data.builtin.choosing import find_adjectives
 from dragoman.data.builtin.french import realise_french
+from dragoman.data.builtin.meaning import Determiner, Fragment, Nominal, Quality, Sentence
 from dragoman.data.builtin.nouns import NOUNS
 from dragoman.data.builtin.sentences import SentenceSampler
 from dragoman.data.builtin.verbs import VERBS
@@ -41,12 +43,24 @@ for _noun in NOUNS:
         NOUN_FORMS.setdefault(_noun.french.plural, set()).add((_noun.french.feminine, True))
 
 
+def _make_fragments():
+    """Make every noun with every adjective that suits it, in both numbers."""
+    determiners = (Determiner.DEFINITE, Determiner.INDEFINITE, Determiner.DEMONSTRATIVE)
+    for noun in NOUNS:
+        for adjective in find_adjectives(noun, attribute=True):
+            for plural in (False,) if noun.is_mass else (False, True):
+                for determiner in determiners:
+                    qualities = (Quality(adjective),)
+                    phrase = Nominal(noun, plural, determiner, qualities=qualities)
+                    yield Sentence(Fragment(phrase), "")
+
+
 @pytest.fixture(scope="module")
 def sentences():
     sampler = SentenceSampler(random.Random(11), hidden_gender=True)
     found = []
-    for _ in range(NUM_SENTENCES):
-        words = [word.text for word in realise_french(sampler.draw())]
+    for sentence in (*(sampler.draw() for _ in range(NUM_SENTENCES)), *_make_fragments()):
+        words = [word.text for word in realise_french(sentence)]
         found.append([words[0][0].lower() + words[0][1:], *words[1:]])
     return found
 

@@ -6,23 +6,23 @@ from dragoman.data.builtin.entries import Adjective
 #       | Spanish masculine[/feminine] [estar] [pre] | use
 # The small differences (bel, buen, meilleur) are in the tables below.
 _TABLE = """
-animal thing vehicle place piece | grand pre | large/larger | grande | both
+animal thing part vehicle place piece | grand pre | large/larger | grande | both
 person | grand pre | tall/taller | alto | both
-animal thing vehicle place piece | petit pre | small/smaller | pequeño | both
-animal thing place song | beau/belle/beaux pre | beautiful | hermoso | both
-adult animal thing vehicle film home shop | vieux/vieille/vieux pre | old/older | viejo | both
-thing vehicle text film song home shop | nouveau/nouvelle/nouveaux pre | new/newer | nuevo | both
+animal thing part vehicle place piece | petit pre | small/smaller | pequeño | both
+animal thing part place song | beau/belle/beaux pre | beautiful | hermoso | both
+adult animal thing part vehicle film home shop | vieux/vieille/vieux pre | old/older | viejo | both
+thing part vehicle text film song home | nouveau/nouvelle/nouveaux pre | new/newer | nuevo | both
 adult youth animal | jeune pre | young/younger | joven | both
 food drink readable film idea song work | bon/bonne pre | good/better | bueno | both
 food drink readable film idea | mauvais pre | bad/worse | malo | both
 text readable film event crossable | long/longue pre | long/longer | largo | both
 work readable film art idea party | formidable | great | grande pre | attribute absolute
-thing vehicle home | rouge | red | rojo | both absolute
-thing vehicle | bleu | blue | azul | both absolute
-thing vehicle | vert | green | verde | both absolute
-thing vehicle animal | noir | black | negro | both absolute
-thing vehicle animal home | blanc/blanche | white | blanco | both absolute
-thing vehicle | jaune | yellow | amarillo | both absolute
+thing part vehicle home | rouge | red | rojo | both absolute
+thing part vehicle | bleu | blue | azul | both absolute
+thing part vehicle | vert | green | verde | both absolute
+thing part vehicle animal | noir | black | negro | both absolute
+thing part vehicle animal home | blanc/blanche | white | blanco | both absolute
+thing part vehicle | jaune | yellow | amarillo | both absolute
 thing vehicle food drink shop | cher/chère | expensive | caro | both
 readable event region shop idea study | intéressant | interesting | interesante | both
 study | facile | easy/easier | fácil | both
@@ -53,7 +53,7 @@ shop openable | fermé | closed | cerrado estar | both absolute
 food | délicieux/délicieuse | delicious | delicioso | both absolute
 vehicle pet | rapide | fast/faster | rápido | both
 vehicle public | lent | slow/slower | lento | both
-place vehicle art | moderne | modern | moderno | both
+public-place home region vehicle art | moderne | modern | moderno | both
 person food film shop writable | français | French | francés | both absolute
 person film writable | anglais | English | inglés | both absolute
 person food film shop writable | italien/italienne | Italian | italiano | both absolute

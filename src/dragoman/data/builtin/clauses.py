@@ -125,7 +125,7 @@ class ClauseSampler:
             return replace(clause, frequency=chooser.pick(FREQUENCIES))
         if acts and "manner" in verb.traits and clause.object is None and chooser.happens(0.25):
             clause = replace(clause, manner=chooser.pick(MANNERS))
-        timeable = acts or "past" in verb.traits
+        timeable = (acts and clause.negation is not Negation.NEVER) or "past" in verb.traits
         if timeable and chooser.happens(0.33):
             clause = replace(clause, time=chooser.pick_moment(clause.tense))
             movable = not isinstance(clause.subject, Gap) and not isinstance(clause.object, Gap)
@@ -277,9 +277,8 @@ class ClauseSampler:
         subject = subject or self.phrases.draw_subject(depth=0)
         past = chooser.happens(0.35)
         tenses = {Tense.IMPERFECT: 1.0, Tense.PAST: 0.0} if past else None
-        content = replace(self.draw_clause(depth=content_depth, tenses=tenses), time_first=False)
-        if content.subject == subject and isinstance(subject, Person):
-            content = replace(content, subject=Pronoun(3, False, subject.feminine))
+        content = end_with_time(self.draw_clause(depth=content_depth, tenses=tenses))
+        content = avoid_repetition(content, subject)
         if past and (content.verb.is_stative or content.modal is not None):
             content = replace(content, tense=Tense.PAST)
         elif past and content.tense is not Tense.IMPERFECT:
@@ -294,3 +293,41 @@ class ClauseSampler:
 def _drop_pronouns(circumstances: tuple[Circumstance, ...]) -> tuple[Circumstance, ...]:
     """Leave out “with me” and the like, which would repeat another pronoun of the clause."""
     return tuple(found for found in circumstances if not isinstance(found.phrase, Pronoun))
+
+
+def end_with_time(clause: Clause) -> Clause:
+    """Take the time from the front of a clause to its end, if it is understood there.
+
+    Parameters
+    ----------
+    clause : Clause
+        The clause.
+
+    Returns
+    -------
+    Clause
+        The clause without a fronted time; without any where a relative clause would catch it.
+    """
+    if isinstance(clause.object, Nominal) and clause.object.relative is not None:
+        clause = replace(clause, time=None)
+    return replace(clause, time_first=False)
+
+
+def avoid_repetition(clause: Clause, subject: NounPhrase) -> Clause:
+    """Put a pronoun for a name that was the subject just before.
+
+    Parameters
+    ----------
+    clause : Clause
+        The clause that follows.
+    subject : NounPhrase
+        The subject of the clause before.
+
+    Returns
+    -------
+    Clause
+        The clause, changed only where its subject repeats the name.
+    """
+    if isinstance(subject, Person) and clause.subject == subject:
+        return replace(clause, subject=Pronoun(3, False, subject.feminine))
+    return clause

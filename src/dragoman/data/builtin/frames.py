@@ -93,7 +93,14 @@ class FrameSampler:
                     standard if compared else None,
                 ),
             )
-        kinds = {"animal": 3.0, "thing": 3.0, "place": 2.0, "vehicle": 1.5, "food": 1.0}
+        kinds = {
+            "animal": 3.0,
+            "thing": 3.0,
+            "place": 2.0,
+            "vehicle": 1.5,
+            "food": 1.0,
+            "part": 0.6,
+        }
         kinds |= {"text": 0.7, "event": 0.7, "study": 0.5, "idea": 0.5, "song": 0.3}
         kind = chooser.pick_weighted(kinds)
         noun = chooser.pick_ranked(find_nouns(frozenset({kind}), False))
@@ -266,9 +273,10 @@ class FrameSampler:
         return Circumstance(relation, self._definite(noun))
 
     def _definite(self, noun: Noun) -> Nominal:
-        determiner = self._chooser.pick_weighted(
-            {Determiner.DEFINITE: 6.0, Determiner.DEMONSTRATIVE: 1.0, Determiner.INDEFINITE: 1.0}
-        )
+        weights = {Determiner.DEFINITE: 6.0, Determiner.DEMONSTRATIVE: 1.0}
+        if "at" not in noun.kinds:
+            weights[Determiner.INDEFINITE] = 1.0
+        determiner = self._chooser.pick_weighted(weights)
         qualities: tuple[Quality, ...] = ()
         if self._chooser.happens(0.3):
             qualities = self._phrases.draw_qualities(noun, determiner)
@@ -305,7 +313,7 @@ class FrameSampler:
             while _names_same(thing, subject):
                 thing = self._phrases.draw_object(verb, subject, depth=depth)
             clause = replace(clause, object=thing)
-        if "recipient" in verb.traits and clause.object and chooser.happens(0.75):
+        if "recipient" in verb.traits and clause.object and chooser.happens(0.95):
             recipient = self._phrases.draw_person_phrase(subject=subject, depth=0)
             if not _names_same(recipient, subject):
                 clause = replace(clause, recipient=recipient)

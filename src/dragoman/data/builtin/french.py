@@ -4,7 +4,6 @@ from dragoman.data.builtin.french_phrases import (
     SUBJECT_PRONOUNS,
     agree_adjective,
     find_features,
-    say_article,
     say_circumstance,
     say_number,
     say_phrase,
@@ -378,6 +377,3 @@ def realise_french(sentence: Sentence) -> list[Word]:
         words.append(Word(sentence.mark, frozenset({"mark"})))
         capitalise_first(words)
     return words
-
-
-__all__ = ["realise_french", "say_article"]

@@ -19,9 +19,10 @@ from dragoman.data.builtin.meaning import (
 )
 
 PERSON = frozenset({"person"})
+_OWNABLE = frozenset({"own", "thing", "part", "pet", "vehicle", "home", "text"})
 _ORDINALS = ("first", "third")
-# Adjectives that stand alone: Spanish could not frame a noun with them (“el alto padre fuerte”).
-_SINGLE = (*_ORDINALS, "tall")
+# Adjectives that stand alone: a second one could jar (“el alto padre fuerte”) or contradict.
+_SINGLE = (*_ORDINALS, "tall", "good", "bad")
 _SPECIFIC = {
     Determiner.DEFINITE: 5.0,
     Determiner.INDEFINITE: 3.0,
@@ -160,9 +161,9 @@ class PhraseSampler:
             weights = {Determiner.DEMONSTRATIVE: 1.0, Determiner.POSSESSIVE: 1.0}
         elif "own" in noun.kinds:
             weights = {Determiner.POSSESSIVE: 5.0, Determiner.DEFINITE: 1.0}
-        elif noun.is_person:
+        elif noun.is_person and "kin" not in noun.kinds:
             weights = _PERSONAL
-        elif noun.kinds & {"public-place", "crossable", "region", "outdoor"}:
+        elif noun.kinds & {"kin", "public-place", "crossable", "region", "outdoor"}:
             weights = _SHARED
         elif noun.is_mass:
             weights = {Determiner.DEFINITE: 2.0, Determiner.INDEFINITE: 5.0}
@@ -185,7 +186,7 @@ class PhraseSampler:
             most = 9999 if phrase.determiner is Determiner.INDEFINITE else 12
             phrase = replace(phrase, cardinal=chooser.pick_number(most=most))
         owned = phrase.determiner is Determiner.DEFINITE and not phrase.cardinal
-        ownable = bool(phrase.noun.kinds & {"own", "thing", "pet", "vehicle", "home", "text"})
+        ownable = bool(phrase.noun.kinds & _OWNABLE)
         if owned and ownable and (must_specify or chooser.happens(0.2)):
             return replace(phrase, possessor=self.draw_possessor())
         if depth > 0 and phrase.determiner is not Determiner.POSSESSIVE and chooser.happens(0.3):

@@ -77,8 +77,8 @@ text readable writable | message m | message | mensaje m
 thing surface | table f | table | mesa f
 thing surface | chaise f | chair | silla f
 thing surface | lit m | bed | cama f
-thing openable | porte f | door | puerta f
-thing openable | fenêtre f | window | ventana f
+part openable | porte f | door | puerta f
+part openable | fenêtre f | window | ventana f
 thing openable container | boîte f | box | caja f
 thing openable container | bouteille f | bottle | botella f
 thing portable | clé f | key | llave f

@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 from dragoman.data.builtin.choosing import Chooser, find_adjectives, find_nouns
-from dragoman.data.builtin.clauses import ClauseSampler
+from dragoman.data.builtin.clauses import ClauseSampler, avoid_repetition, end_with_time
 from dragoman.data.builtin.english_phrases import find_features
 from dragoman.data.builtin.meaning import (
     Circumstance,
@@ -190,7 +190,7 @@ class SentenceSampler:
         tense = chooser.pick((Tense.PRESENT, Tense.PRESENT, Tense.PAST, Tense.FUTURE))
         where: tuple[Circumstance, ...] = ()
         if chooser.happens(0.8):
-            where = (self.clauses.frames.draw_location(),)
+            where = (self.clauses.frames.draw_location(event=noun.is_person),)
         return Existence(phrase=phrase, tense=tense, negated=negated, circumstances=where)
 
     def _identify(self) -> Identification:
@@ -218,25 +218,28 @@ class SentenceSampler:
             depth=depth if chooser.happens(0.4) else 0, active=link == "because"
         )
         if link == "and" and chooser.happens(0.5) and not first_clause.time_first:
-            shared = replace(
-                self.clauses.draw_clause(
-                    subject=first_clause.subject, tenses={first_clause.tense: 1.0}
-                ),
-                subject_omitted=True,
-                time_first=False,
+            shared = self.clauses.draw_clause(
+                subject=first_clause.subject, tenses={first_clause.tense: 1.0}
             )
-            return Linked("", first_clause), Linked("and", shared)
-        return Linked("", first_clause), self._follow(link, first_clause.tense, depth=0)
+            if shared.predicate is None or first_clause.predicate is None:
+                shared = replace(end_with_time(shared), subject_omitted=True)
+                return Linked("", first_clause), Linked("and", shared)
+        return Linked("", first_clause), self._follow(link, first_clause, depth=0)
 
-    def _follow(self, link: str, tense: Tense, *, depth: int) -> Linked:
-        """Draw a clause that follows one of a given tense."""
+    def _follow(self, link: str, before: Proposition, *, depth: int) -> Linked:
+        """Draw a clause that follows another."""
+        tense = before.tense if isinstance(before, Clause) else Tense.PRESENT
         if link == "because" and self._chooser.happens(0.2):
             weather = Tense.PAST if tense in (Tense.PAST, Tense.IMPERFECT) else Tense.PRESENT
             return Linked(link, replace(self._draw_weather(weather), time=None))
-        clause = self.clauses.draw_clause(
-            depth=depth, active=link == "because", tenses=_FOLLOWING[tense]
+        clause = end_with_time(
+            self.clauses.draw_clause(
+                depth=depth, active=link == "because", tenses=_FOLLOWING[tense]
+            )
         )
-        return Linked(link, replace(clause, time_first=False))
+        if isinstance(before, Clause):
+            clause = avoid_repetition(clause, before.subject)
+        return Linked(link, clause)
 
     def _draw_when(self) -> tuple[Proposition, Clause]:
         """Draw a subordinate clause of time and a main clause whose tenses agree."""
@@ -246,7 +249,7 @@ class SentenceSampler:
             if chooser.happens(0.4):
                 return replace(self._draw_weather(Tense.PRESENT), time=None), self._strip(main)
             other = self.clauses.draw_clause(tenses=_PRESENT, active=True)
-            return self._strip(other), self._strip(main)
+            return avoid_repetition(self._strip(other), main.subject), self._strip(main)
         arrive = [v for v in VERBS if v.english.base in ("arrive", "leave", "enter", "call")]
         subject = self.clauses.phrases.draw_subject(depth=0)
         verb = chooser.pick(arrive)
@@ -270,7 +273,7 @@ class SentenceSampler:
         else:
             condition = self._strip(self.clauses.draw_clause(tenses=_PRESENT, active=True))
         main = self.clauses.draw_clause(tenses={Tense.FUTURE: 1.0}, depth=1, active=True)
-        return Statement((Linked("", replace(main, time_first=False)),), Linked("if", condition))
+        return Statement((Linked("", end_with_time(main)),), Linked("if", condition))
 
     def _refer_back(self) -> Statement:
         """Draw a clause with an object, and another that takes it up with a pronoun."""
@@ -297,6 +300,7 @@ class SentenceSampler:
                 if isinstance(recipient, Pronoun) and recipient.person == 3:
                     recipient = None
                 second = replace(second, object=pronoun, recipient=recipient, time_first=False)
+                second = avoid_repetition(second, first.subject)
                 link = chooser.pick(("and", "but", "but"))
                 return Statement((Linked("", first), Linked(link, second)))
         return Statement(self._link(depth=0))
@@ -321,9 +325,7 @@ class SentenceSampler:
             if chooser.happens(0.35):
                 parts.append(Linked(link, self.clauses.draw_saying(2)))
             else:
-                before = parts[-1].proposition
-                tense = before.tense if isinstance(before, Clause) else Tense.PRESENT
-                parts.append(self._follow(link, tense, depth=2))
+                parts.append(self._follow(link, parts[-1].proposition, depth=2))
         return Statement(tuple(parts), opening)
 
     # questions and exclamations
@@ -368,6 +370,8 @@ class SentenceSampler:
 
     def _is_event(self, clause: Clause) -> bool:
         traits = {"motion", "origin", "past", "abroad"}
+        if clause.verb.objects & {"place", "home", "crossable"}:
+            return False
         return (
             clause.predicate is None
             and not clause.verb.traits & traits
@@ -386,7 +390,7 @@ class SentenceSampler:
             choices = [
                 adjective
                 for adjective in find_adjectives(noun, attribute=False)
-                if adjective.use == "both" and not adjective.spanish_estar
+                if adjective.gradable and not adjective.spanish_estar
             ]
             if choices:
                 return Exclamation(noun, Quality(chooser.pick_ranked(choices)))

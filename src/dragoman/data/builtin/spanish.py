@@ -13,6 +13,7 @@ from dragoman.data.builtin.meaning import (
     Gap,
     HourOfDay,
     Identification,
+    Joined,
     Linked,
     Negation,
     Nominal,
@@ -126,9 +127,16 @@ def _find_speaker(subject: NounPhrase) -> Features | None:
     """Give the features of a subject that a following pronoun may repeat, if it is somebody."""
     if isinstance(subject, Pronoun | Person):
         return find_features(subject)
-    if isinstance(subject, Nominal) and subject.noun.is_person:
+    if isinstance(subject, Joined) or (isinstance(subject, Nominal) and subject.noun.is_person):
         return find_features(subject)
     return None
+
+
+def _repeats_several(subject: NounPhrase, previous: Features | None) -> bool:
+    """Tell whether a “they” follows a clause about several persons."""
+    if previous is None or not isinstance(subject, Pronoun):
+        return False
+    return subject.person == previous.person == 3 and subject.plural and previous.plural
 
 
 def _say_subject(
@@ -141,7 +149,7 @@ def _say_subject(
     if not isinstance(subject, Pronoun):
         return say_phrase(subject, f"{path}/subject", _say_relative)
     features = find_features(subject)
-    if features == previous:
+    if features == previous or _repeats_several(subject, previous):
         return []
     if features.person == 3 or (imperfect and features.form_index == 0):
         text = SUBJECT_PRONOUNS[features.form_index]
@@ -211,6 +219,9 @@ def _say_clause(
     if clause.time_first:
         words += [*time, Word(",", frozenset({f"{path}/comma"}))]
     features = find_features(clause.subject)
+    if _repeats_several(clause.subject, previous):
+        # “they” take the gender of those the clause before has named
+        features = previous or features
     finite, imperfect = _conjugate(clause, features)
     subject = _say_subject(clause, path, previous, imperfect=imperfect)
     group: list[Word] = []

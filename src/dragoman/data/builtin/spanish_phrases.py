@@ -140,14 +140,15 @@ def _say_determiner(phrase: Nominal, features: Features, path: str, *, denied: b
     return words
 
 
-def _stands_first(qualities: tuple[Quality, ...], index: int) -> bool:
+def _stands_first(qualities: tuple[Quality, ...], index: int, *, bare: bool) -> bool:
     """Tell whether an adjective comes before its noun.
 
-    Those that always do come first when nothing strengthens them; of two adjectives the one of
-    size, age or beauty comes first, to frame the noun: “el viejo coche rojo”.
+    Those that always do come first when nothing strengthens them and the noun is not bare (“pan
+    malo”); of two adjectives the one of size, age or beauty comes first, to frame the noun: “el
+    viejo coche rojo”.
     """
     quality = qualities[index]
-    if quality.degree:
+    if quality.degree or bare:
         return False
     if quality.adjective.spanish_first:
         return True
@@ -164,7 +165,7 @@ def _say_nominal(
     for index, quality in enumerate(phrase.qualities):
         node = f"{path}/adj{index}"
         form = agree(quality.adjective.spanish, features)
-        if _stands_first(phrase.qualities, index):
+        if _stands_first(phrase.qualities, index, bare=phrase.noun.is_mass and not determined):
             if not features.plural:
                 form = quality.adjective.spanish_short[features.feminine]
             words += make_words(form, node)

@@ -91,14 +91,15 @@ person | drivable | optional | conduire conduis,conduis,conduit,conduisons,condu
   conduje,condujiste,condujo,condujimos,condujeron
 person animal | container | | casser | break:broke:breaking | romper
 person | clothes container vehicle | | laver | wash | lavar
-person | home shop | | nettoyer =nettoi; nettoier | clean | limpiar
-person | art home | | peindre peins,peins,peint,peignons,peignent; peindr; peint | paint | pintar
+person | home shop part | | nettoyer =nettoi; nettoier | clean | limpiar
+person | art home part | | peindre peins,peins,peint,peignons,peignent; peindr; peint | paint |
+  pintar
 person | home building public-place | | construire
   construis,construis,construit,construisons,construisent; construir; construit |
   build:built:building | construir construyo,construyes,construye,construimos,construyen
   construí,construiste,construyó,construimos,construyeron
 person | language study | optional | étudier | study | estudiar
-person | study readable | | finir finis,finis,finit,finissons,finissent; finir; fini | finish |
+person | event readable | | finir finis,finis,finit,finissons,finissent; finir; fini | finish |
   terminar
 event | | start | commencer | start | empezar e>ie
 person | clothes | | porter | wear:wore:wearing | llevar
