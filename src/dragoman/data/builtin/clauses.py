@@ -280,7 +280,7 @@ class ClauseSampler:
         content = end_with_time(self.draw_clause(depth=content_depth, tenses=tenses))
         content = avoid_repetition(content, subject)
         if past and (content.verb.is_stative or content.modal is not None):
-            content = replace(content, tense=Tense.PAST)
+            content = tell_in_past(content)
         elif past and content.tense is not Tense.IMPERFECT:
             past = False
         negation = Negation.NONE
@@ -293,6 +293,24 @@ class ClauseSampler:
 def _drop_pronouns(circumstances: tuple[Circumstance, ...]) -> tuple[Circumstance, ...]:
     """Leave out “with me” and the like, which would repeat another pronoun of the clause."""
     return tuple(found for found in circumstances if not isinstance(found.phrase, Pronoun))
+
+
+def tell_in_past(clause: Clause) -> Clause:
+    """Put a clause about a state or with a modal verb into the past.
+
+    Parameters
+    ----------
+    clause : Clause
+        The clause.
+
+    Returns
+    -------
+    Clause
+        The clause; “must not” is affirmed, as “did not have to” would mean something else.
+    """
+    if clause.modal is MUST:
+        clause = replace(clause, negation=Negation.NONE)
+    return replace(clause, tense=Tense.PAST)
 
 
 def end_with_time(clause: Clause) -> Clause:

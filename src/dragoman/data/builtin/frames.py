@@ -161,7 +161,7 @@ class FrameSampler:
         standard: NounPhrase
         if noun.is_person and chooser.happens(0.7):
             standard = chooser.pick_person()
-            if chooser.happens(0.3):
+            if _names_same(standard, subject) or chooser.happens(0.3):
                 standard = self._draw_other_pronoun(find_features(subject).person)
         else:
             others = [
@@ -169,7 +169,11 @@ class FrameSampler:
                 for other in find_nouns(noun.kinds & adjective.kinds, noun.is_mass)
                 if other is not noun
             ]
-            other = chooser.pick_ranked(others or [noun])
+            if not others:
+                return Clause(
+                    subject=subject, verb=verb, predicate=Attribute(Quality(adjective, "very"))
+                )
+            other = chooser.pick_ranked(others)
             standard = replace(
                 self._phrases.draw_nominal(other, subject=None, depth=0), cardinal=0, qualities=()
             )

@@ -4,7 +4,12 @@ import random
 from dataclasses import replace
 
 from dragoman.data.builtin.choosing import Chooser, find_adjectives, find_nouns
-from dragoman.data.builtin.clauses import ClauseSampler, avoid_repetition, end_with_time
+from dragoman.data.builtin.clauses import (
+    ClauseSampler,
+    avoid_repetition,
+    end_with_time,
+    tell_in_past,
+)
 from dragoman.data.builtin.english_phrases import find_features
 from dragoman.data.builtin.meaning import (
     Circumstance,
@@ -24,47 +29,14 @@ from dragoman.data.builtin.meaning import (
     Quality,
     Question,
     Sentence,
-    Sky,
     Statement,
     Tense,
     Weather,
 )
+from dragoman.data.builtin.skies import SKIES
 from dragoman.data.builtin.verbs import VERBS
 
 _PRESENT = {Tense.PRESENT: 1.0}
-_SKIES = (
-    Sky(
-        french=("pleut", "pleuvait", "pleuvra"),
-        french_word="",
-        english=("is", "was", "will"),
-        english_word=("raining", "raining", "rain"),
-        spanish=("llueve", "llovía", "lloverá"),
-        spanish_word="",
-    ),
-    Sky(
-        french=("neige", "neigeait", "neigera"),
-        french_word="",
-        english=("is", "was", "will"),
-        english_word=("snowing", "snowing", "snow"),
-        spanish=("nieva", "nevaba", "nevará"),
-        spanish_word="",
-    ),
-    *(
-        Sky(
-            french=("fait", "faisait", "fera"),
-            french_word=french,
-            english=("is", "was", "will"),
-            english_word=(english, english, f"be {english}"),
-            spanish=("hace", "hacía", "hará"),
-            spanish_word=spanish,
-        )
-        for french, english, spanish in (
-            ("froid", "cold", "frío"),
-            ("chaud", "hot", "calor"),
-            ("beau", "sunny", "sol"),
-        )
-    ),
-)
 _TEMPLATES = {
     "simple": 42.0,
     "linked": 20.0,
@@ -170,7 +142,7 @@ class SentenceSampler:
         chooser = self._chooser
         if tense is None:
             tense = chooser.pick((Tense.PRESENT, Tense.PAST, Tense.FUTURE))
-        weather = Weather(sky=chooser.pick(_SKIES), tense=tense, negated=chooser.happens(0.15))
+        weather = Weather(sky=chooser.pick(SKIES), tense=tense, negated=chooser.happens(0.15))
         if chooser.happens(0.3) and tense is not Tense.PAST:
             return replace(weather, time=chooser.pick_moment(tense))
         return weather
@@ -258,7 +230,7 @@ class SentenceSampler:
             event = replace(event, object=self.clauses.phrases.draw_object(verb, subject, depth=0))
         main = self.clauses.draw_clause(tenses={Tense.IMPERFECT: 1.0}, active=True)
         if main.verb.is_stative or main.modal is not None:
-            main = replace(main, tense=Tense.PAST)
+            main = tell_in_past(main)
         elif main.tense is not Tense.IMPERFECT:
             return self._draw_when()
         return event, self._strip(main)

@@ -236,9 +236,11 @@ def _say_clause(
     if not subject:
         nodes.append(f"{path}/subject")
     group += make_words(finite, *nodes)
-    rest: list[Word] = []
-    if clause.modal:
-        rest += make_words(clause.verb.spanish.infinitive, f"{path}/verb")
+    infinitive = clause.verb.spanish.infinitive if clause.modal else ""
+    rest = make_words(infinitive, f"{path}/verb")
+    if clause.object is None or isinstance(clause.object, Pronoun | Gap):
+        # nothing keeps the verbs apart in a question: “¿dónde puede hablar Jane?”
+        group, rest = group + rest, []
     rest += _say_objects(clause, path)
     if clause.predicate is not None:
         rest += _say_predicate(clause.predicate, features, f"{path}/predicate")
