@@ -1,10 +1,59 @@
 #!/bin/sh
-# The demonstration of “make demo”: from nothing to a translator, its score and its attention.
+# What “make demo” runs: from nothing to a translator, its score and a picture of its attention.
+# Every command is shown before it runs; you can type the same ones.
 set -eu
-say() { printf '\n\033[1m%s\033[0m\n' "$1"; }
-show() { printf '$ %s\n' "$*"; "$@"; }
+
+step() { printf '\n\033[1m%s\033[0m\n' "$1"; }
+run() {
+    printf '\033[36m$'
+    for word in "$@"; do
+        case $word in *[!A-Za-z0-9/._,-]*) printf " '%s'" "$word" ;; *) printf ' %s' "$word" ;; esac
+    done
+    printf '\033[0m\n'
+    "$@"
+}
 
 rm -rf demo
+mkdir demo
 
-say "1. Make a French–English corpus with the built-in grammar (20 seconds)."
-show dragoman data builtin --pair fr-en --sentences 30000 --out demo/fr-en > demo.log
+step "1. Sentence pairs. The built-in grammar makes French–English text to learn from."
+run dragoman data builtin --pair fr-en --sentences 30000 --held-out 500 --out demo/data/fr-en
+run head -n 3 demo/data/fr-en/train.fr demo/data/fr-en/train.en
+
+step "2. Train a small Transformer on them (two to three minutes on two cores)."
+run dragoman train --source demo/data/fr-en/train.fr --target demo/data/fr-en/train.en \
+    --valid-source demo/data/fr-en/valid.fr --valid-target demo/data/fr-en/valid.en \
+    --preset nano --out demo/fr-en
+
+step "3. Score it on sentences that it has never seen."
+run dragoman evaluate demo/fr-en --source demo/data/fr-en/test.fr \
+    --reference demo/data/fr-en/test.en --metrics bleu chrf | tee demo/scores.txt
+
+step "4. Translate. The sentence of the lecture notes was kept out of training."
+echo "Jane visite l’Afrique en septembre." > demo/jane.txt
+run cat demo/jane.txt
+run dragoman translate demo/fr-en demo/jane.txt | tee demo/jane.translated.txt
+
+step "5. The other notes ask: this cat is very large → este gato es muy …? Train English–Spanish."
+run dragoman data builtin --pair en-es --sentences 15000 --held-out 200 --out demo/data/en-es
+run dragoman train --source demo/data/en-es/train.en --target demo/data/en-es/train.es \
+    --valid-source demo/data/en-es/valid.en --valid-target demo/data/en-es/valid.es \
+    --preset nano --max-steps 900 --out demo/en-es
+echo "this cat is very large" > demo/cat.txt
+run dragoman translate demo/en-es demo/cat.txt --prefix "este gato es muy" | tee demo/cat.translated.txt
+
+step "6. See what the attention heads look at."
+run dragoman look demo/fr-en "Jane visite l’Afrique en septembre." --out demo/attention.png --kind cross
+run dragoman look demo/fr-en "Jane visite l’Afrique en septembre." --out demo/attention.html
+
+step "Done. What to do next:"
+cat <<'TEXT'
+  Open demo/attention.png (or demo/attention.html in a browser): each row is a word being
+  written, each column a word being read; the darker a cell, the more the head looks there.
+
+  With your own two files, one sentence a line, line n of one translating line n of the other:
+
+    .venv/bin/dragoman train --source my.de --target my.en --out my-model
+    .venv/bin/dragoman translate my-model < text.de > text.en
+    .venv/bin/dragoman evaluate my-model --source test.de --reference test.en
+TEXT

@@ -64,7 +64,8 @@ def test_seed_decides_everything(tmp_path, run, small):
 
 
 def test_run_leaves_a_model_that_translates(tmp_path, run, small, events):
-    small["training"] |= {"max_steps": 400, "validate_every": 100, "peak_learning_rate": 0.01}
+    small["training"] |= {"max_steps": 700, "validate_every": 350, "peak_learning_rate": 0.005}
+    small["training"] |= {"log_every": 100, "warmup_steps": 100}
     small["model"] |= {"model_dim": 32, "feed_forward_dim": 64, "dropout": 0.0}
     out = run(tmp_path / "out", small)
     assert events(out, "validation")[-1]["bleu"] > 60

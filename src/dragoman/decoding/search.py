@@ -1,9 +1,10 @@
 """One search for all models: beam search, of which greedy search is the simplest case."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dragoman.data.batches import Sequences
@@ -90,6 +91,140 @@ class Finished:
         )
 
 
+class Candidates(NamedTuple):
+    """Extensions of a sentence's hypotheses, best first."""
+
+    log_probabilities: Float[Tensor, "sentences candidates"]
+    words: Int[Tensor, "sentences candidates"]
+    parents: Int[Tensor, "sentences candidates"]
+
+
+@dataclass(kw_only=True)
+class Beams:
+    """The living hypotheses of the sentences that are not done.
+
+    Parameters
+    ----------
+    alive : Float[Tensor, "sentences beams"]
+        Their log-probabilities.
+    tokens : Int[Tensor, "sentences beams capacity"]
+        Their subwords so far.
+    limits : Int[Tensor, "sentences"]
+        How long each sentence's translation may become, the end symbol included.
+    places : Int[Tensor, "sentences"]
+        Which sentence of the batch each row is.
+    prefixes : Int[Tensor, "sentences prefix"] | None
+        How translations must begin.
+    finished : Finished
+        Those that have ended.
+    """
+
+    alive: Float[Tensor, "sentences beams"]
+    tokens: Int[Tensor, "sentences beams capacity"]
+    limits: Int[Tensor, "sentences"]
+    places: Int[Tensor, "sentences"]
+    prefixes: Int[Tensor, "sentences prefix"] | None
+    finished: Finished
+
+    def newest(self, length: int, start_id: int) -> Int[Tensor, "sentences beams"]:
+        """Return the newest word of each hypothesis.
+
+        Parameters
+        ----------
+        length : int
+            Words so far.
+        start_id : int
+            What stands before the first word.
+
+        Returns
+        -------
+        Int[Tensor, "sentences beams"]
+            Its id.
+        """
+        if length == 0:
+            return torch.full_like(self.tokens[:, :, 0], start_id)
+        return self.tokens[:, :, length - 1]
+
+    def extend(
+        self, candidates: Candidates, length: int, options: SearchOptions, eos_id: int
+    ) -> Int[Tensor, "sentences beams"]:
+        """Let candidates that end compete with the finished, and the best others live on.
+
+        Parameters
+        ----------
+        candidates : Candidates
+            The best extensions.
+        length : int
+            Words before the newest.
+        options : SearchOptions
+            Beam size and length penalty.
+        eos_id : int
+            The end symbol.
+
+        Returns
+        -------
+        Int[Tensor, "sentences beams"]
+            Which hypothesis each of those that live on continues.
+        """
+        scores, words, parents = candidates
+        is_end = words == eos_id
+        ended = scores.where(is_end, IMPOSSIBLE)
+        self.finished.add(
+            Finished(
+                scores=ended / length_penalty(length + 1, options.length_penalty),
+                log_probabilities=ended,
+                lengths=torch.full_like(words, length),
+                tokens=_take(self.tokens, parents),
+            )
+        )
+        num_beams = min(options.beam_size, words.size(1))
+        self.alive, best = scores.where(~is_end, IMPOSSIBLE).topk(num_beams)
+        parents = parents.gather(1, best)
+        self.tokens = _take(self.tokens, parents)
+        self.tokens[:, :, length] = words.gather(1, best)
+        return parents
+
+    def done(self, length: int, alpha: float) -> Bool[Tensor, "sentences"]:
+        """Say of which sentences no living hypothesis can overtake the finished ones.
+
+        Parameters
+        ----------
+        length : int
+            Words before the newest.
+        alpha : float
+            The length penalty's exponent.
+
+        Returns
+        -------
+        Bool[Tensor, "sentences"]
+            True where the search may stop.
+        """
+        bound = self.alive.amax(1) / length_penalty(self.limits, alpha)
+        return (self.finished.scores[:, -1] >= bound) | (self.limits == length + 1)
+
+    def rows(self, sentences: Int[Tensor, "kept"]) -> "Beams":
+        """Return those of some sentences.
+
+        Parameters
+        ----------
+        sentences : Int[Tensor, "kept"]
+            Their places.
+
+        Returns
+        -------
+        Beams
+            Theirs.
+        """
+        return Beams(
+            alive=self.alive[sentences],
+            tokens=self.tokens[sentences],
+            limits=self.limits[sentences],
+            places=self.places[sentences],
+            prefixes=None if self.prefixes is None else self.prefixes[sentences],
+            finished=self.finished.rows(sentences),
+        )
+
+
 def length_penalty(lengths: Tensor | int, alpha: float) -> Tensor | float:
     r"""Compute what a log-probability is divided by, so that long translations stand a chance.
 
@@ -151,68 +286,68 @@ def search(
     -----
     At each step a sentence's hypotheses are extended by every subword; of the 2·beam best, those
     that end compete for a place among the finished ones, and the beam best of the others live on.
+    A beam of one looks at the best extension alone: that is greedy search.
     A sentence is done when no living hypothesis can overtake: log-probabilities only fall, so its
     score can at best become its log-probability over the penalty of the largest length. With a
     beam that holds every prefix the result is that of exhaustive search. At the largest length
     only the end symbol may follow.
     """
-    num_forced = 0 if prefixes is None else prefixes.size(1)
-    limits = source.lengths + options.max_extra_tokens + num_forced
-    capacity = int(limits.max())
-    device = source.ids.device
-    num_sentences = len(limits)
+    beams = _begin(source, options, vocabulary, num_best, prefixes)
+    capacity = beams.tokens.size(2)
+    num_candidates = 2 * options.beam_size if options.beam_size > 1 else 1
     state = model.start(model.encode(source), capacity)
-    alive = torch.zeros(num_sentences, 1, device=device)
+    results: list[list[Hypothesis]] = [[] for _ in range(len(source.lengths))]
+    for length in range(capacity):
+        hidden, state = model.step(beams.newest(length, vocabulary.pad_id), state)
+        logits = model.output(hidden).float()
+        normaliser = logits.logsumexp(-1, keepdim=True)
+        _forbid(logits, banned_ids, beams.limits == length + 1, vocabulary.eos_id)
+        if beams.prefixes is not None and length < beams.prefixes.size(1):
+            _force(logits, beams.prefixes[:, length])
+        candidates = _candidates(logits, normaliser, beams.alive, num_candidates)
+        parents = beams.extend(candidates, length, options, vocabulary.eos_id)
+        done = beams.done(length, options.length_penalty)
+        if done.any():
+            done_rows, open_rows = done.nonzero().flatten(), (~done).nonzero().flatten()
+            found = _hypotheses(beams.finished.rows(done_rows))
+            for place, hypotheses in zip(beams.places[done_rows].tolist(), found, strict=True):
+                results[place] = hypotheses
+            if not len(open_rows):
+                break
+            state, beams, parents = state.keep(open_rows), beams.rows(open_rows), parents[open_rows]
+        state = state.reorder(parents)
+    return results
+
+
+def _begin(
+    source: Sequences,
+    options: SearchOptions,
+    vocabulary: Vocabulary,
+    num_best: int,
+    prefixes: Tensor | None,
+) -> Beams:
+    """Begin one empty hypothesis for each sentence."""
+    limits = source.lengths + options.max_extra_tokens
+    if prefixes is not None:
+        limits = limits + (prefixes >= 0).sum(1)
+    num_sentences, capacity = len(limits), int(limits.max())
+    device = limits.device
     tokens = torch.full((num_sentences, 1, capacity), vocabulary.pad_id, device=device)
-    newest = tokens[:, :, 0]
+    alive = torch.zeros(num_sentences, 1, device=device)
     finished = Finished(
         scores=alive.new_full((num_sentences, num_best), IMPOSSIBLE),
         log_probabilities=alive.new_zeros(num_sentences, num_best),
         lengths=limits.new_zeros(num_sentences, num_best),
         tokens=tokens.expand(-1, num_best, -1).clone(),
     )
-    results: list[list[Hypothesis]] = [[] for _ in range(num_sentences)]
-    places = torch.arange(num_sentences, device=device)
-    for length in range(capacity):
-        hidden, state = model.step(newest, state)
-        logits = model.output(hidden).float()
-        normaliser = logits.logsumexp(-1, keepdim=True)
-        _forbid(logits, banned_ids, limits == length + 1, vocabulary.eos_id)
-        if prefixes is not None and length < num_forced:
-            _force(logits, prefixes[:, length])
-        scores, words, beams = _candidates(logits, normaliser, alive, 2 * options.beam_size)
-        is_end = words == vocabulary.eos_id
-
-        penalty = length_penalty(length + 1, options.length_penalty)
-        ended = scores.where(is_end, IMPOSSIBLE)
-        finished.add(
-            Finished(
-                scores=ended / penalty,
-                log_probabilities=ended,
-                lengths=torch.full_like(words, length),
-                tokens=_take(tokens, beams),
-            )
-        )
-        alive, best = scores.where(~is_end, IMPOSSIBLE).topk(min(options.beam_size, words.size(1)))
-        newest, beams = words.gather(1, best), beams.gather(1, best)
-        tokens = _take(tokens, beams)
-        tokens[:, :, length] = newest
-
-        bound = alive.amax(1) / length_penalty(limits, options.length_penalty)
-        done = (finished.scores[:, -1] >= bound) | (limits == length + 1)
-        if done.any():
-            done_rows, open_rows = done.nonzero().flatten(), (~done).nonzero().flatten()
-            found = _hypotheses(finished.rows(done_rows))
-            for place, hypotheses in zip(places[done_rows].tolist(), found, strict=True):
-                results[place] = hypotheses
-            if not len(open_rows):
-                break
-            state, finished = state.keep(open_rows), finished.rows(open_rows)
-            alive, tokens, newest = alive[open_rows], tokens[open_rows], newest[open_rows]
-            beams, limits, places = beams[open_rows], limits[open_rows], places[open_rows]
-            prefixes = None if prefixes is None else prefixes[open_rows]
-        state = state.reorder(beams)
-    return results
+    return Beams(
+        alive=alive,
+        tokens=tokens,
+        limits=limits,
+        places=torch.arange(num_sentences, device=device),
+        prefixes=prefixes,
+        finished=finished,
+    )
 
 
 def _forbid(logits: Tensor, banned_ids: tuple[int, ...], must_end: Tensor, eos_id: int) -> None:
@@ -232,17 +367,15 @@ def _force(logits: Tensor, words: Tensor) -> None:
     logits.masked_fill_(others, IMPOSSIBLE)
 
 
-def _candidates(
-    logits: Tensor, normaliser: Tensor, alive: Tensor, count: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Find each sentence's best extensions: their log-probabilities, newest words and beams.
+def _candidates(logits: Tensor, normaliser: Tensor, alive: Tensor, count: int) -> Candidates:
+    """Find each sentence's best extensions.
 
     The best of each hypothesis are found first, so the normaliser is subtracted from few scores.
     """
     best, words = logits.topk(min(count, logits.size(2)))
     scores = (best - normaliser + alive.unsqueeze(-1)).flatten(1)
     scores, places = scores.topk(min(count, scores.size(1)))
-    return scores, words.flatten(1).gather(1, places), places // words.size(2)
+    return Candidates(scores, words.flatten(1).gather(1, places), places // words.size(2))
 
 
 def _take(tokens: Tensor, beams: Tensor) -> Tensor:

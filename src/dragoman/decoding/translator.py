@@ -53,11 +53,14 @@ class Piece:
         Its subwords, ended by the end symbol.
     space : str
         The white space after it.
+    is_first : bool
+        Whether the text begins with it.
     """
 
     text_index: int
     ids: tuple[int, ...]
     space: str
+    is_first: bool
 
 
 class Part(NamedTuple):
@@ -174,7 +177,7 @@ class Translator:
         of_text: list[list[Part]] = [[] for _ in texts]
         for piece, candidates in zip(pieces, self._decode(found), strict=True):
             of_text[piece.text_index].append(Part(piece.space, candidates))
-        return [_join(parts, num_best, options) for parts in of_text]
+        return [_join(parts, options) for parts in of_text]
 
     def translate_lines(
         self,
@@ -234,13 +237,21 @@ class Translator:
             is_long = len(ids) >= longest
             for part in split_long(text, facts.source_language, fits) if is_long else [text]:
                 parts.append((index, part))
-        return [
-            Piece(text_index=index, ids=(*ids, subwords.eos_id), space=part[len(part.rstrip()) :])
-            for (index, part), ids in zip(
-                parts, subwords.encode([part for _, part in parts]), strict=True
-            )
-            if ids
-        ]
+        pieces: list[Piece] = []
+        encoded = subwords.encode([part for _, part in parts])
+        for (index, part), ids in zip(parts, encoded, strict=True):
+            if ids:
+                space = part[len(part.rstrip()) :]
+                is_first = not pieces or pieces[-1].text_index != index
+                pieces.append(
+                    Piece(
+                        text_index=index,
+                        ids=(*ids, subwords.eos_id),
+                        space=space,
+                        is_first=is_first,
+                    )
+                )
+        return pieces
 
     def _decode(self, found: list[list[Hypothesis]]) -> list[list[tuple[str, Hypothesis]]]:
         """Turn hypotheses into text, all at once."""
@@ -249,7 +260,14 @@ class Translator:
         return [[(next(texts), each) for each in hypotheses] for hypotheses in found]
 
     def _prefix_ids(self, prefix: str) -> list[int]:
-        return self.folder.vocabularies.target.encode([prefix])[0] if prefix else []
+        """Turn the words with which translations must begin into subwords."""
+        subwords = self.folder.vocabularies.target
+        ids = subwords.encode([prefix])[0]
+        if subwords.unk_id in ids:
+            raise OptionError(
+                f"prefix: “{prefix}” has characters that the model's subwords cannot write"
+            )
+        return ids
 
     def _search(
         self,
@@ -266,7 +284,7 @@ class Translator:
         for chosen in _batches(order, [len(piece.ids) for piece in pieces], self._batch_tokens):
             ids = flatten([pieces[index].ids for index in chosen])
             source = pad_sequences(ids, vocabulary.pad_id)
-            prefixes = self._prefixes(len(chosen), prefix_ids)
+            prefixes = self._prefixes([pieces[index] for index in chosen], prefix_ids)
             found = search(
                 self.model,
                 source.to(self.device),
@@ -284,26 +302,32 @@ class Translator:
     def _batch_tokens(self) -> int:
         return BATCH_TOKENS[self.device.type]
 
-    def _prefixes(self, num_sentences: int, ids: list[int]) -> Tensor | None:
+    def _prefixes(self, pieces: Sequence[Piece], ids: list[int]) -> Tensor | None:
+        """Lay down how each piece must begin; only a text's first piece is not free."""
         if not ids:
             return None
-        return torch.tensor(ids, device=self.device).expand(num_sentences, -1)
+        free = [-1] * len(ids)
+        rows = [ids if piece.is_first else free for piece in pieces]
+        return torch.tensor(rows, device=self.device)
 
 
-def _join(parts: list[Part], num_best: int, options: SearchOptions) -> Translation:
+def _join(parts: list[Part], options: SearchOptions) -> Translation:
     """Put the translations of a text's pieces together, the best of each first."""
     if not parts:
         return Translation(text="", score=0.0)
-    ranked = []
-    for rank in range(min(num_best, max(len(part.candidates) for part in parts))):
+    ranked: dict[str, Translation] = {}
+    for rank in range(max(len(part.candidates) for part in parts)):
         chosen = [part.candidates[min(rank, len(part.candidates) - 1)] for part in parts]
         spaces = [" " if part.space else "" for part in parts]
-        text = "".join(text + space for (text, _), space in zip(chosen, spaces, strict=True))
+        joined = "".join(text + space for (text, _), space in zip(chosen, spaces, strict=True))
         length = sum(len(each.tokens) + 1 for _, each in chosen)
         penalty = float(length_penalty(length, options.length_penalty))
-        log_probability = sum(each.log_probability for _, each in chosen)
-        ranked.append(Translation(text=text.strip(), score=log_probability / penalty))
-    return replace(ranked[0], alternatives=tuple(ranked[1:]))
+        score = sum(each.log_probability for _, each in chosen) / penalty
+        text = joined.strip()
+        if text not in ranked or ranked[text].score < score:
+            ranked[text] = Translation(text=text, score=score)
+    best, *others = sorted(ranked.values(), key=lambda each: -each.score)
+    return replace(best, alternatives=tuple(others))
 
 
 def _batches(order: list[int], lengths: list[int], max_tokens: int) -> Iterator[list[int]]:

@@ -5,13 +5,13 @@ sacreBLEU takes its seed from the environment only and holds all resamples in me
 resamples drawn are the very ones that sacreBLEU draws for the same seed.
 """
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import DataError, OptionError
+from dragoman.options import suggest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -255,9 +255,9 @@ def build_metric(name: str, *, lowercase: bool = False, tokenize: str | None = N
 
     metric = name.lower()
     if metric not in METRICS:
-        raise OptionError(f"unknown metric “{name}”{_suggest(metric, METRICS)}")
+        raise OptionError(f"unknown metric “{name}”{suggest(metric, METRICS)}")
     if tokenize is not None and tokenize not in BLEU.TOKENIZERS:
-        raise OptionError(f"unknown tokeniser “{tokenize}”{_suggest(tokenize, BLEU.TOKENIZERS)}")
+        raise OptionError(f"unknown tokeniser “{tokenize}”{suggest(tokenize, BLEU.TOKENIZERS)}")
     if metric == "ter":
         unspaced = tokenize in _UNSPACED_TOKENIZERS
         return TER(normalized=unspaced, asian_support=unspaced)
@@ -348,12 +348,3 @@ def find_interval(scores: "np.ndarray") -> tuple[float, float]:
 
 def _count_lines(lines: Sequence[str]) -> str:
     return "1 line" if len(lines) == 1 else f"{len(lines)} lines"
-
-
-def _suggest(name: str, known: Iterable[str]) -> str:
-    """Write what may have been meant, or all there is."""
-    names = sorted(known)
-    nearest = difflib.get_close_matches(name, names, n=1)
-    if nearest:
-        return f"; did you mean “{nearest[0]}”?"
-    return f"; there are {', '.join(names)}"

@@ -8,7 +8,7 @@ import torch
 from dragoman.data.batches import flatten, make_batch
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DataError, OptionError
-from dragoman.insight.picture import AttentionMap
+from dragoman.insight.maps import AttentionMap
 from dragoman.models.attention.observer import observed_attention
 
 KINDS = ("encoder", "decoder", "cross")

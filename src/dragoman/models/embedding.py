@@ -86,14 +86,15 @@ class OutputLayer(nn.Module):
     def __init__(self, words: nn.Parameter, *, pad_id: int) -> None:
         super().__init__()
         self.words = words
+        self.pad_id = pad_id
         impossible = torch.zeros(len(words))
         impossible[pad_id] = -math.inf
         self.register_buffer("impossible", impossible, persistent=False)
 
     @property
-    def num_possible(self) -> int:
-        """How many subwords can be predicted: all but the padding."""
-        return len(self.words) - 1
+    def mean_word(self) -> Float[Tensor, "model_dim"]:
+        """The mean vector of the subwords that can be predicted: all but the padding."""
+        return (self.words.sum(0) - self.words[self.pad_id]) / (len(self.words) - 1)
 
     def forward(self, hidden: Float[Tensor, "... model_dim"]) -> Float[Tensor, "... vocabulary"]:
         """Score every subword.

@@ -8,7 +8,7 @@ from dragoman.errors import DataError
 
 
 def sinusoidal_positions(
-    first: int, count: int, model_dim: int, device: torch.device
+    first: int, count: int, model_dim: int, device: torch.device | None = None
 ) -> Float[Tensor, "count model_dim"]:
     r"""Compute the paper's position vectors.
 
@@ -20,8 +20,8 @@ def sinusoidal_positions(
         How many positions.
     model_dim : int
         Their width; even.
-    device : torch.device
-        Where the tensor shall live.
+    device : torch.device | None
+        Where the tensor shall live; None: where PyTorch makes new tensors.
 
     Returns
     -------
@@ -31,10 +31,12 @@ def sinusoidal_positions(
     Notes
     -----
     :math:`PE_{pos,2i}=\sin(pos/10000^{2i/d})` and :math:`PE_{pos,2i+1}=\cos(pos/10000^{2i/d})`.
-    Computed in double precision, so that far positions are exact.
+    Computed in double precision, so that far positions are exact, and on the host, since not
+    every device has doubles.
     """
-    positions = torch.arange(first, first + count, dtype=torch.float64)
-    exponents = torch.arange(0, model_dim, 2, dtype=torch.float64) / model_dim
+    host = None if device is None else torch.device("cpu")
+    positions = torch.arange(first, first + count, dtype=torch.float64, device=host)
+    exponents = torch.arange(0, model_dim, 2, dtype=torch.float64, device=host) / model_dim
     angles = positions[:, None] / 10_000**exponents
     table = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
     return table.to(device=device, dtype=torch.float32)
@@ -54,7 +56,7 @@ class SinusoidalPositions(nn.Module):
     def __init__(self, model_dim: int) -> None:
         super().__init__()
         self.model_dim = model_dim
-        table = sinusoidal_positions(0, 512, model_dim, torch.device("cpu"))
+        table = sinusoidal_positions(0, 512, model_dim)
         self.register_buffer("table", table, persistent=False)
 
     def forward(self, first: int, count: int) -> Float[Tensor, "count model_dim"]:

@@ -37,12 +37,12 @@ def smoothed_cross_entropy(
     -----
     With :math:`z` the scores of the K possible subwords and y the true one,
     :math:`\log\sum_k e^{z_k} - (1-\epsilon) z_y - \frac{\epsilon}{K}\sum_k z_k`. The last sum is
-    linear in the hidden state, so it is had from the sum of the word vectors without a second
+    linear in the hidden state, so it is had from the mean of the word vectors without a second
     pass over the vocabulary.
     """
     logits = output(hidden).float()
     true = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
-    mean = (hidden @ output.words.sum(0).to(hidden.dtype)).float() / output.num_possible
+    mean = (hidden @ output.mean_word.to(hidden.dtype)).float()
     return logits.logsumexp(-1) - (1 - smoothing) * true - smoothing * mean
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import torch
 
+from dragoman.data.clean_text import CleanText, store_text
 from dragoman.data.corpus import CorpusFiles
-from dragoman.data.store import CleanText, PairStore, Store, store_ids, store_text
+from dragoman.data.store import Store, open_store, store_ids
 from dragoman.decoding.device import choose_device
 from dragoman.decoding.translator import Translator
 from dragoman.errors import FolderError, OptionError
@@ -154,13 +155,12 @@ def resume_run(out: Path, flags: Plain, say: Callable[[str], None]) -> None:
     options = resumed_options(read_toml(out / CONFIG_FILE), flags)
     folder = read_folder(out, needs_weights=False)
     try:
-        pairs = [PairStore(store_folder, name) for name in ("train", "valid")]
-    except (OSError, ValueError):
+        store = open_store(store_folder)
+    except (FolderError, OSError, ValueError):
         raise FolderError(
             f"{store_folder}: the prepared corpus of the run is missing or damaged; start anew "
             f"with --from {out} and another --out"
         ) from None
-    store = Store(train=pairs[0], valid=pairs[1], report=None)  # type: ignore[arg-type]
     model = build_model(options.model, vocabulary_of(folder.vocabularies))
     folder = replace(folder, config=to_plain(options))
     write_file(out / CONFIG_FILE, write_toml(folder.config))

@@ -1,12 +1,11 @@
 """The built-in corpus as a folder of text files."""
 
 import json
-import shutil
-import tempfile
 from pathlib import Path
 
 from dragoman.data.builtin.generator import SPLITS, generate_pairs
 from dragoman.errors import FolderError, OptionError
+from dragoman.files import written_beside
 
 _MANIFEST = "corpus.json"
 _WRITER = "dragoman built-in corpus"
@@ -119,10 +118,9 @@ def write_corpus(
         raise OptionError(f"held_out: {held_out} is too few sentence pairs; ask for 1 or more")
     generate_pairs(languages, split="train", count=count, seed=seed)
     _check_folder(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        num_lines: dict[str, int] = {}
+    num_lines: dict[str, int] = {}
+    with written_beside(folder) as beside:
+        beside.mkdir()
         for split in SPLITS:
             wanted = count if split == "train" else held_out
             num_lines |= _write_split(beside, languages, split=split, count=wanted, seed=seed)
@@ -136,13 +134,4 @@ def write_corpus(
         }
         text = json.dumps(manifest, ensure_ascii=False, indent=2) + "\n"
         (beside / _MANIFEST).write_text(text, encoding="utf-8", newline="\n")
-        folder.mkdir(exist_ok=True)
-        for path in folder.iterdir():
-            # only files of an earlier corpus can be here; of other languages some would stay
-            if path.name not in num_lines and path.name != _MANIFEST:
-                path.unlink()
-        for name in [*num_lines, _MANIFEST]:
-            (beside / name).replace(folder / name)
-    finally:
-        shutil.rmtree(beside)
     return num_lines

@@ -120,8 +120,10 @@ def align_words(source: Sequence[Word], target: Sequence[Word]) -> tuple[tuple[i
 
     Parameters
     ----------
-    source, target : Sequence[Word]
-        Two renderings of one meaning.
+    source : Sequence[Word]
+        One rendering.
+    target : Sequence[Word]
+        Another of the same meaning.
 
     Returns
     -------

@@ -1,0 +1,111 @@
+"""Files of numbers, mapped into memory, and small files of facts beside them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+
+from dragoman.data.batches import Flat
+from dragoman.files import write_file
+
+SIDES = ("source", "target")
+
+
+def mapped(path: Path, kind: type = np.int64) -> np.ndarray:
+    """Map a file of numbers.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    kind : type
+        The numbers' type.
+
+    Returns
+    -------
+    np.ndarray
+        The numbers, read from the disk when they are looked at.
+    """
+    if not path.stat().st_size:
+        return np.zeros(0, dtype=kind)
+    return np.asarray(np.memmap(path, dtype=kind, mode="r"))
+
+
+def slice_of(values: np.ndarray, ends: Int[np.ndarray, "lines"], line: int) -> np.ndarray:
+    """Return the values of one line.
+
+    Parameters
+    ----------
+    values : np.ndarray
+        Those of all lines, one after another.
+    ends : Int[np.ndarray, "lines"]
+        Where each line ends.
+    line : int
+        Which line.
+
+    Returns
+    -------
+    np.ndarray
+        Its values.
+    """
+    return values[int(ends[line - 1]) if line else 0 : int(ends[line])]
+
+
+def gather(
+    values: np.ndarray, ends: Int[np.ndarray, "lines"], lines: Int[np.ndarray, "rows"]
+) -> Flat:
+    """Return the values of some lines, one after another.
+
+    Parameters
+    ----------
+    values : np.ndarray
+        Those of all lines.
+    ends : Int[np.ndarray, "lines"]
+        Where each line ends.
+    lines : Int[np.ndarray, "rows"]
+        Which lines.
+
+    Returns
+    -------
+    Flat
+        Their values, and how many are whose.
+    """
+    starts = np.where(lines > 0, ends[lines - 1], 0)
+    lengths = ends[lines] - starts
+    before = np.cumsum(lengths) - lengths
+    places = np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths)
+    return Flat(values[places], lengths)
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """Read a small JSON file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    dict[str, Any]
+        Its contents; nothing if it is missing or damaged.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def write_facts(path: Path, facts: dict[str, Any]) -> None:
+    """Write a small JSON file in one go.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    facts : dict[str, Any]
+        What it shall hold.
+    """
+    write_file(path, json.dumps(facts, indent=1))

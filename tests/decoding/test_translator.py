@@ -1,0 +1,293 @@
+"""Text in, text out: order, splitting, prefixes and alternatives, on an untrained model."""
+
+import copy
+from dataclasses import replace
+
+import pytest
+import sentencepiece
+import torch
+
+import dragoman
+from dragoman.data.batches import flatten, make_batch, pad_sequences
+from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.search import Hypothesis, search
+from dragoman.decoding.translator import Translator
+from dragoman.errors import OptionError
+from dragoman.folder import vocabulary_of
+from dragoman.models.build import build_model
+from dragoman.text.normalise import normalise
+from dragoman.text.subwords import Subwords
+from dragoman.text.vocabulary import Vocabularies
+
+TEXTS = ["The dog sees a house.", "A red tree.", "Old garden near the big house!", "dog"]
+
+
+@pytest.fixture(scope="module")
+def translator(tiny_folder):
+    return Translator.load(tiny_folder.path, device="cpu")
+
+
+def with_longest(translator, longest):
+    facts = replace(translator.folder.facts, longest_source=longest)
+    folder = replace(translator.folder, facts=facts)
+    return Translator(folder, translator.model, translator.device)
+
+
+def read_pieces(translator, text, monkeypatch):
+    """Translate a text and give the pieces of it that the model read."""
+    seen = []
+    encode = translator.model.encode
+
+    def spy(source):
+        rows = zip(source.ids.tolist(), source.lengths.tolist(), strict=True)
+        seen.extend(tuple(ids[:length]) for ids, length in rows)
+        return encode(source)
+
+    monkeypatch.setattr(translator.model, "encode", spy)
+    translation = translator.translate(text)
+    monkeypatch.undo()
+    return translation, seen
+
+
+def test_loads_the_folders_search_options(translator):
+    assert translator.options == SearchOptions(beam_size=3, length_penalty=0.6, max_extra_tokens=6)
+    assert not translator.model.training
+
+
+def test_the_packages_own_loader(tiny_folder, translator):
+    text = dragoman.load(str(tiny_folder.path), device="cpu").translate(TEXTS[0])
+    assert text == translator.translate(TEXTS[0])
+
+
+def test_order_is_kept_and_company_changes_nothing(translator):
+    alone = [translator.translate(text) for text in TEXTS]
+    assert len({each.text for each in alone}) > 1
+    for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
+        together = translator.translate_all([TEXTS[index] for index in order])
+        assert [each.text for each in together] == [alone[index].text for index in order]
+        scores = [alone[index].score for index in order]
+        assert [each.score for each in together] == pytest.approx(scores, abs=1e-5)
+
+
+def test_many_batches_change_nothing(translator, monkeypatch):
+    whole = translator.translate_all(TEXTS)
+    monkeypatch.setattr("dragoman.decoding.translator.BATCH_TOKENS", {"cpu": 1})
+    parts = translator.translate_all(TEXTS)
+    assert [each.text for each in parts] == [each.text for each in whole]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\t \u00a0", "\u00ad"])
+def test_a_text_without_words_gives_an_empty_translation(translator, text):
+    found = translator.translate_all([TEXTS[0], text, TEXTS[1]], num_best=2, prefix="Le")
+    assert (found[1].text, found[1].score, found[1].alternatives) == ("", 0.0, ())
+    assert translator.translate_all([text])[0].text == ""
+    assert found[0].text == translator.translate(TEXTS[0], num_best=2, prefix="Le").text
+
+
+def test_no_texts(translator):
+    assert translator.translate_all([]) == []
+
+
+def test_lines_come_block_by_block(translator):
+    asked = []
+
+    def blocks():
+        for block in (TEXTS[:1], TEXTS[1:3], TEXTS[3:]):
+            asked.append(len(block))
+            yield block
+
+    stream = translator.translate_lines(blocks())
+    first = next(stream)
+    assert asked == [1]
+    assert [first, *stream] == [
+        translation
+        for block in (TEXTS[:1], TEXTS[1:3], TEXTS[3:])
+        for translation in translator.translate_all(block)
+    ]
+
+
+def test_is_what_the_search_finds(translator):
+    vocabularies = translator.folder.vocabularies
+    for text in TEXTS:
+        source = pad_sequences(flatten([translator.encode(text)]), vocabularies.pad_id)
+        (found,) = search(
+            translator.model, source, translator.options, vocabulary_of(vocabularies), num_best=3,
+            banned_ids=(vocabularies.target.unk_id,),
+        )  # fmt: skip
+        translation = translator.translate(text, num_best=3)
+        every = [translation, *translation.alternatives]
+        decoded = vocabularies.target.decode([each.tokens for each in found])
+        assert [each.text for each in every] == decoded
+        assert [each.score for each in every] == pytest.approx([each.score for each in found])
+
+
+# Long texts
+
+
+@pytest.mark.parametrize("longest", [4, 6, 9, 15])
+def test_long_texts_are_split_and_nothing_is_lost(translator, longest, monkeypatch):
+    short = with_longest(translator, longest)
+    text = " ".join(TEXTS) + " " + "dog house " * 12 + "abcdefghijklmnopqrstuvwxyz"
+    translation, pieces = read_pieces(short, text, monkeypatch)
+    assert len(pieces) > 3
+    assert max(map(len, pieces)) <= longest
+    decode = translator.folder.vocabularies.source.decode
+    by_length = sorted(decode(pieces))
+    remaining = normalise(text).replace(" ", "")
+    assert sorted("".join(by_length).replace(" ", "")) == sorted(remaining)
+    assert translation.text
+
+
+def test_a_long_text_is_its_sentences_translated_and_joined(translator):
+    longest = max(len(translator.encode(text)) for text in TEXTS[:3])
+    short = with_longest(translator, longest)
+    whole = short.translate("  ".join(TEXTS[:3]))
+    parts = [translator.translate(text).text for text in TEXTS[:3]]
+    assert whole.text == " ".join(parts).strip()
+
+
+def test_pieces_without_space_between_are_joined_without_space(translator):
+    short = with_longest(translator, 4)
+    word = "qxzqxzqxzqxz"
+    pieces = short._pieces([word])
+    assert len(pieces) > 1
+    assert all(piece.space == "" for piece in pieces)
+
+
+def test_a_text_that_just_fits_is_one_piece(translator):
+    length = len(translator.encode(TEXTS[0]))
+    assert len(with_longest(translator, length)._pieces([TEXTS[0]])) == 1
+    assert len(with_longest(translator, length - 1)._pieces([TEXTS[0]])) > 1
+    assert len(with_longest(translator, 0)._pieces([TEXTS[0] * 50])) == 1
+
+
+# Alternatives
+
+
+@pytest.mark.parametrize("num_best", [2, 3, 8])
+def test_alternatives_are_sorted_and_distinct(translator, num_best):
+    for translation in translator.translate_all(TEXTS, num_best=num_best):
+        every = [translation, *translation.alternatives]
+        assert 1 < len(every) <= num_best
+        scores = [each.score for each in every]
+        assert scores == sorted(scores, reverse=True)
+        assert len({each.text for each in every}) == len(every)
+
+
+def pretend_found(monkeypatch, *candidates):
+    """Let the search find (tokens, log-probability) for every piece, and score it rightly."""
+    hypotheses = [
+        Hypothesis(
+            tokens=tuple(tokens),
+            log_probability=log,
+            score=log / ((5 + len(tokens) + 1) / 6) ** 0.6,
+        )
+        for tokens, log in candidates
+    ]
+
+    def pretend(model, source, *_, **__):
+        return [hypotheses for _ in source.lengths]
+
+    monkeypatch.setattr("dragoman.decoding.translator.search", pretend)
+
+
+def test_two_spellings_of_one_text_are_one_alternative(translator, monkeypatch):
+    subwords = translator.folder.vocabularies.target
+    pieces = subwords.pieces(range(len(subwords)))
+    usual, other = subwords.encode(["arbre", "jardin"])
+    in_bytes = [pieces.index(f"<0x{byte:02X}>") for byte in b"arbre"]
+    assert subwords.decode([usual, in_bytes]) == ["arbre", "arbre"]
+    pretend_found(monkeypatch, (usual, -1.0), (in_bytes, -3.0), (other, -4.0))
+    translation = translator.translate("Tree.", num_best=3)
+    assert [translation.text, *(each.text for each in translation.alternatives)] == [
+        "arbre", "jardin",
+    ]  # fmt: skip
+
+
+def test_alternatives_of_a_long_text_are_sorted_and_distinct(translator, monkeypatch):
+    """The longer of two nearly equal translations wins where several of them are joined."""
+    short = with_longest(translator, max(len(translator.encode(text)) for text in TEXTS[:2]))
+    assert len(short._pieces([" ".join(TEXTS[:2])])) == 2
+    subwords = translator.folder.vocabularies.target
+    brief = subwords.encode(["a"])[0]
+    wordy = brief[:1] * 19
+    pretend_found(monkeypatch, (brief, -5.0), (wordy, -10.9))
+    translation = short.translate(" ".join(TEXTS[:2]), num_best=2)
+    every = [translation, *translation.alternatives]
+    scores = [each.score for each in every]
+    assert scores == sorted(scores, reverse=True)
+    assert len({each.text for each in every}) == len(every)
+
+
+def test_more_alternatives_than_beams_widen_the_beam(translator):
+    narrow = SearchOptions(beam_size=2, max_extra_tokens=6)
+    wide = SearchOptions(beam_size=6, max_extra_tokens=6)
+    assert translator.translate(TEXTS[0], num_best=6, options=narrow) == translator.translate(
+        TEXTS[0], num_best=6, options=wide
+    )
+    assert not translator.translate(TEXTS[0], options=narrow).alternatives
+
+
+@pytest.mark.parametrize("num_best", [0, -2])
+def test_no_translation_cannot_be_wanted(translator, num_best):
+    with pytest.raises(OptionError) as caught:
+        translator.translate("dog", num_best=num_best)
+    assert str(caught.value) == f"num_best is {num_best}: must be at least 1"
+
+
+def test_the_unknown_word_is_never_said(tiny_folder, vocabularies):
+    """Not even by a model that likes it best of all."""
+    model = copy.deepcopy(tiny_folder.model)
+    likes = Translator(tiny_folder.folder, model, torch.device("cpu"))
+    hidden = model(make_batch(flatten([[5, 0]]), flatten([[6, 0]]), vocabularies.pad_id)).hidden
+    with torch.no_grad():
+        model.output.words[vocabularies.target.unk_id] = 50 * hidden[0, 0]
+    assert model.output(hidden)[0, 0].argmax() == vocabularies.target.unk_id
+    unknown = vocabularies.target.decode([[vocabularies.target.unk_id]])[0]
+    assert unknown
+    for translation in likes.translate_all(TEXTS, num_best=4):
+        assert unknown not in translation.text
+
+
+# Prefixes
+
+
+@pytest.mark.parametrize("prefix", ["Le chien", "Un", "grand arbre près", "été ", "Zürich 1987"])
+def test_translations_begin_with_the_prefix(translator, prefix):
+    for translation in translator.translate_all(TEXTS, num_best=3, prefix=prefix):
+        for each in (translation, *translation.alternatives):
+            assert each.text.startswith(prefix.strip())
+
+
+def test_only_the_first_piece_of_a_long_text_begins_with_the_prefix(translator):
+    longest = max(len(translator.encode(text)) for text in TEXTS[:2])
+    short = with_longest(translator, longest)
+    whole = short.translate(" ".join(TEXTS[:2]), prefix="Le chien")
+    first = translator.translate(TEXTS[0], prefix="Le chien").text
+    rest = translator.translate(TEXTS[1]).text
+    assert whole.text == f"{first} {rest}".strip()
+
+
+@pytest.mark.parametrize("prefix", ["", "  "])
+def test_an_empty_prefix_is_none(translator, prefix):
+    assert translator.translate(TEXTS[0], prefix=prefix) == translator.translate(TEXTS[0])
+
+
+def test_a_prefix_that_the_subwords_cannot_write(tiny_folder, tmp_path, sentence_pairs):
+    """A foreign model without bytes has only “<unk>” for Ω, which the search never says."""
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([sentence for pair in sentence_pairs for sentence in pair]),
+        model_prefix=str(tmp_path / "foreign"),
+        vocab_size=80,
+        hard_vocab_limit=False,
+        minloglevel=4,
+    )
+    foreign = Subwords.from_file(tmp_path / "foreign.model")
+    vocabularies = Vocabularies(foreign, foreign)
+    folder = replace(tiny_folder.folder, vocabularies=vocabularies)
+    torch.manual_seed(0)
+    model = build_model(folder.options, vocabulary_of(vocabularies)).eval()
+    translator = Translator(folder, model, torch.device("cpu"))
+    assert translator.translate("The dog.").score < 0
+    with pytest.raises(OptionError):
+        translator.translate("The dog.", prefix="Ω")

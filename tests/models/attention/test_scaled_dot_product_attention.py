@@ -1,0 +1,95 @@
+"""Both forms of equation 1 against PyTorch's, and against a loop over single numbers."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from dragoman.models.attention.mask import Mask
+from dragoman.models.attention.scaled_dot_product_attention import (
+    attention_weights,
+    fused_attention,
+    scaled_dot_product_attention,
+)
+
+MASKS = {
+    "nothing": Mask(),
+    "padding": Mask(key_lengths=torch.tensor([5, 2, 1])),
+    "causal": Mask(causal=True),
+    "both": Mask(key_lengths=torch.tensor([5, 2, 1]), causal=True),
+}
+
+
+def make_inputs(num_queries, num_keys, key_dim=4, value_dim=4, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    shapes = ((num_queries, key_dim), (num_keys, key_dim), (num_keys, value_dim))
+    return [torch.randn(3, 2, *shape, generator=generator) for shape in shapes]
+
+
+@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize("value_dim", [4, 7])
+def test_equals_pytorch(name, value_dim):
+    mask = MASKS[name]
+    query, key, value = make_inputs(5, 5, value_dim=value_dim)
+    may_attend = mask.may_attend(5, 5, query.device)
+    expected = functional.scaled_dot_product_attention(query, key, value, attn_mask=may_attend)
+    found = scaled_dot_product_attention(query, key, value, mask)
+    torch.testing.assert_close(found.values, expected, rtol=1e-5, atol=1e-5)
+    fused = fused_attention(query, key, value, mask)
+    torch.testing.assert_close(fused, expected, rtol=1e-5, atol=1e-5)
+
+
+@given(
+    num_queries=st.integers(1, 5),
+    num_keys=st.integers(5, 7),
+    name=st.sampled_from(sorted(MASKS)),
+    seed=st.integers(0, 1000),
+)
+def test_fused_equals_spelt_out(num_queries, num_keys, name, seed):
+    inputs = make_inputs(num_queries, num_keys, key_dim=3, value_dim=5, seed=seed)
+    fused = fused_attention(*inputs, MASKS[name])
+    spelt_out = scaled_dot_product_attention(*inputs, MASKS[name]).values
+    torch.testing.assert_close(fused, spelt_out, rtol=1e-5, atol=1e-5)
+
+
+def test_equals_the_equation_in_single_numbers():
+    query, key, value = make_inputs(3, 4, key_dim=3, value_dim=2)
+    mask = Mask(key_lengths=torch.tensor([4, 3, 1]))
+    found = scaled_dot_product_attention(query, key, value, mask)
+    for row, length in enumerate([4, 3, 1]):
+        for head in range(2):
+            for place in range(3):
+                looking = query[row, head, place].tolist()
+                offers = key[row, head, :length].tolist()
+                scores = [
+                    sum(x * y for x, y in zip(looking, offer, strict=True)) / math.sqrt(3)
+                    for offer in offers
+                ]
+                total = sum(map(math.exp, scores))
+                weights = [math.exp(score) / total for score in scores]
+                assert found.weights[row, head, place, :length].tolist() == pytest.approx(
+                    weights, abs=1e-6
+                )
+                gives = value[row, head, :length].T.tolist()
+                expected = [sum(w * x for w, x in zip(weights, g, strict=True)) for g in gives]
+                assert found.values[row, head, place].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_weights_sum_to_one_and_are_zero_where_masked(name):
+    query, key, _ = make_inputs(5, 5)
+    weights = attention_weights(query, key, MASKS[name])
+    torch.testing.assert_close(weights.sum(-1), torch.ones(3, 2, 5))
+    may_attend = MASKS[name].may_attend(5, 5, query.device).expand_as(weights)
+    assert weights[~may_attend].eq(0).all()
+    assert weights[may_attend].gt(0).all()
+
+
+def test_division_keeps_the_scores_variance():
+    torch.manual_seed(0)
+    query, key = torch.randn(1, 1, 400, 64), torch.randn(1, 1, 400, 64)
+    log_weights = attention_weights(query, key, Mask()).log()
+    assert log_weights.var(dim=-1).mean().item() == pytest.approx(1, abs=0.1)

@@ -1,0 +1,114 @@
+"""The house rules that a program can check."""
+
+import ast
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from dragoman.training.configuration import RunOptions
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted((ROOT / "src" / "dragoman").rglob("*.py"))
+MAX_FILE_LINES = 420
+MAX_FUNCTION_LINES = 50
+MAX_OPTIONS = 60
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT / "src" / "dragoman"))
+
+
+def functions(tree: ast.AST):
+    """Every function and method, with whether it is public."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield node
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_file_is_short_and_says_what_it_is_for(path):
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n") <= MAX_FILE_LINES
+    assert ast.get_docstring(ast.parse(text))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_functions_are_short(path):
+    for node in functions(ast.parse(path.read_text(encoding="utf-8"))):
+        body = node.body[1:] if ast.get_docstring(node) else node.body
+        size = node.end_lineno - body[0].lineno + 1 if body else 0
+        assert size <= MAX_FUNCTION_LINES, f"{path.name}:{node.lineno} {node.name} has {size} lines"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_public_functions_are_documented_and_typed(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nested = {
+        id(inner) for node in functions(tree) for inner in functions(node) if inner is not node
+    }
+    for node in functions(tree):
+        protocol_stub = isinstance(node.body[-1], ast.Expr) and len(node.body) == 2
+        if node.name.startswith("_") or id(node) in nested or protocol_stub:
+            continue
+        owner = next(
+            (
+                each
+                for each in ast.walk(tree)
+                if isinstance(each, ast.ClassDef) and node in each.body
+            ),
+            None,
+        )
+        if owner is not None and owner.name.startswith("_"):
+            continue
+        doc = ast.get_docstring(node) or ""
+        place = f"{path.name}:{node.lineno} {node.name}"
+        arguments = [each for each in node.args.args + node.args.kwonlyargs
+                     if each.arg not in ("self", "cls")]  # fmt: skip
+        assert doc, f"{place} has no docstring"
+        assert not arguments or "Parameters\n" in doc, f"{place} has no section Parameters"
+        assert node.returns is not None, f"{place} has no return type"
+        for each in arguments:
+            assert f"{each.arg} :" in doc, f"{place} does not document {each.arg}"
+
+
+def test_no_star_imports_and_no_pickle():
+    for path in SOURCES:
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom):
+                assert all(alias.name != "*" for alias in node.names), path
+                assert node.level == 0, f"{path}: relative import"
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [alias.name for alias in node.names] + [getattr(node, "module", "") or ""]
+                assert "pickle" not in names, path
+        assert "torch.load(" not in text, path
+
+
+def test_tests_mirror_the_sources():
+    known = {name_of(path) for path in SOURCES}
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        relative = path.relative_to(ROOT / "tests")
+        if relative.name in ("test_conventions.py", "test_docs.py"):
+            continue
+        source = str(relative.with_name(relative.name[5:]))
+        package = f"{source[:-3]}/__init__.py"
+        assert source in known or package in known, f"{relative} tests nothing that is there"
+
+
+def test_options_are_few_and_their_names_unique():
+    names = [
+        each.name for section in fields(RunOptions) for each in fields(section.default_factory)
+    ]
+    assert len(names) == len(set(names))
+    assert len(names) <= MAX_OPTIONS
+
+
+def test_prose_uses_typographic_quotation_marks():
+    for path in [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+        is_code = False
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            if line.startswith("```"):
+                is_code = not is_code
+            prose = "".join(line.split("`")[::2])
+            assert is_code or '"' not in prose, f"{path.name}:{number}"

@@ -1,0 +1,130 @@
+"""Every command in the README and the docs runs, and every link leads somewhere.
+
+The commands run as they are written, on small files, with small models: the training commands get
+a few flags more.
+"""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+import dragoman
+from dragoman.cli import main
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
+QUICK = shlex.split(
+    "--max-steps 2 --validate-every 1 --num-encoder-layers 1 --num-decoder-layers 1 --model-dim 16 "
+    "--feed-forward-dim 32 --num-heads 2 --batch-tokens 500 --valid-pairs 10 --device cpu"
+)
+
+
+def commands(page: Path) -> list[str]:
+    """The lines that begin with “$ ” in blocks marked as console."""
+    blocks = re.findall(r"```console\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    return [line[2:] for line in lines if line.startswith("$ ")]
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory):
+    """A folder with the files that the docs speak of."""
+    folder = tmp_path_factory.mktemp("docs")
+    main(
+        ["data", "builtin", "--sentences", "150", "--held-out", "12", "--out", str(folder / "data")]
+    )
+    data = folder / "data"
+    for name, split in (("my", "train"), ("train", "train"), ("more", "valid"),
+                        ("valid", "valid"), ("test", "test")):  # fmt: skip
+        shutil.copy(data / f"{split}.fr", folder / f"{name}.de")
+        shutil.copy(data / f"{split}.en", folder / f"{name}.en")
+    import gzip
+
+    for language in ("de", "en"):
+        plain = (folder / f"more.{language}").read_bytes()
+        (folder / f"more.{language}.gz").write_bytes(gzip.compress(plain))
+    pairs = zip(
+        *((folder / f"my.{each}").read_text().splitlines() for each in ("de", "en")), strict=True
+    )
+    (folder / "pairs.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
+    (folder / "text.de").write_text("Jane visite l’Afrique.\n\nGuten Morgen.\n")
+    return folder
+
+
+def run(command: str, capsys, monkeypatch) -> None:
+    """Run one command of the docs, redirections included."""
+    words = shlex.split(command)
+    given, taken = None, None
+    if ">" in words:
+        taken = words[words.index(">") + 1]
+        words = words[: words.index(">")]
+    if "<" in words:
+        given = words[words.index("<") + 1]
+        words = words[: words.index("<")]
+    assert words[0] == "dragoman"
+    words = words[1:]
+    if words[0] == "train" and "--resume" not in words:
+        words += ["--max-steps", "2", "--validate-every", "1", "--device", "cpu"]
+        if "--from" not in words:
+            words += QUICK
+        else:
+            words += ["--valid-pairs", "10"]
+    if words[0] in ("translate", "evaluate"):
+        words += ["--max-extra-tokens", "5"]
+    with Path(given or "/dev/null").open("rb") as source:
+        monkeypatch.setattr("sys.stdin", type("Stdin", (), {"buffer": source})())
+        main(words)
+    if taken:
+        Path(taken).write_text(capsys.readouterr().out, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", ROOT / "docs" / "guide.md"], ids=lambda p: p.name
+)
+def test_commands_run(page, workplace, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(workplace)
+    own = [each for each in commands(page) if each.startswith("dragoman")]
+    assert len(own) >= 3
+    for command in own:
+        run(command, capsys, monkeypatch)
+    if page.name == "README.md":
+        assert len((workplace / "text.en").read_text().split("\n")) == 4
+        best = dragoman.load("my-model").translate("Guten Morgen.", num_best=3)
+        assert len(best.alternatives) == 2
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_other_commands_are_make_targets_or_pip(page):
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for command in commands(page):
+        words = shlex.split(command)
+        if words[0] == "make":
+            assert words[1] in targets
+        else:
+            assert words[0] in ("dragoman", "pip")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+        assert "://" in link or (page.parent / link).exists(), link
+
+
+def test_paper_map_names_what_exists():
+    text = (ROOT / "docs" / "paper-map.md").read_text(encoding="utf-8")
+    for path, names in re.findall(r"`([a-z_/]+\.py)`: ((?:`[A-Za-z_.]+`(?:, )?)+)", text):
+        source = (ROOT / "src" / "dragoman" / path).read_text(encoding="utf-8")
+        for name in re.findall(r"`([A-Za-z_.]+)`", names):
+            for part in name.split("."):
+                assert re.search(rf"(def|class) {part}\b", source), f"{path}: {name}"
+
+
+def test_readme_tree_names_what_exists():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    tree = text.split("src/dragoman/\n", 1)[1].split("```", 1)[0]
+    names = {path.name for path in (ROOT / "src" / "dragoman").rglob("*.py")}
+    for name in re.findall(r"\b([a-z_]+\.py)\b", tree):
+        assert name in names, name

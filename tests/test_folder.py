@@ -1,0 +1,264 @@
+"""Model folders: bit for bit there and back, and one line for every way to be damaged."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+from dragoman.errors import DragomanError, FolderError
+from dragoman.folder import (
+    Facts,
+    load_model,
+    model_card,
+    put_weights,
+    read_folder,
+    read_weights,
+    vocabulary_of,
+    weights_of,
+    write_description,
+    write_model,
+)
+from dragoman.models.build import build_model, count_parameters
+
+EVERYTHING = ["README.md", "config.toml", "dragoman.json", "model.safetensors", "subwords.model"]
+
+
+@pytest.fixture
+def copied(tiny_folder, tmp_path):
+    return shutil.copytree(tiny_folder.path, tmp_path / "copy")
+
+
+def message_of(action, kind=FolderError):
+    with pytest.raises(kind) as caught:
+        action()
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+# There and back
+
+
+def test_everything_comes_back(tiny_folder):
+    read = read_folder(tiny_folder.path)
+    folder = tiny_folder.folder
+    assert (read.config, read.options, read.facts) == (folder.config, folder.options, folder.facts)
+    assert read.vocabularies.files() == folder.vocabularies.files()
+    assert sorted(path.name for path in tiny_folder.path.iterdir()) == EVERYTHING
+
+
+def test_weights_come_back_bit_for_bit(tiny_folder):
+    model = load_model(read_folder(tiny_folder.path))
+    assert not model.training
+    before, after = (weights_of(each) for each in (tiny_folder.model, model))
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize("tied", ["all", "target", "none"])
+def test_each_tied_matrix_is_saved_once(tiny_folder, tmp_path, tied):
+    options = replace(tiny_folder.folder.options, tied_embeddings=tied)
+    config = tiny_folder.folder.config | {
+        "model": tiny_folder.folder.config["model"] | {"tied_embeddings": tied}
+    }
+    folder = replace(tiny_folder.folder, options=options, config=config)
+    model = build_model(options, vocabulary_of(folder.vocabularies))
+    write_model(tmp_path / "model", folder, model)
+    saved = load_file(tmp_path / "model" / "model.safetensors")
+    matrices = [name for name in saved if name.endswith(".words")]
+    assert len(matrices) == {"all": 1, "target": 2, "none": 3}[tied]
+    assert sum(each.numel() for each in saved.values()) == count_parameters(model)
+    read = load_model(read_folder(tmp_path / "model"))
+    assert all(map(torch.equal, read.parameters(), model.parameters()))
+    tie = read.source_embedding.words is read.output.words
+    assert tie == (tied == "all")
+
+
+def test_the_weights_file_is_plain_safetensors(tiny_folder):
+    with safe_open(tiny_folder.path / "model.safetensors", "pt") as file:
+        assert sorted(file.keys()) == sorted(weights_of(tiny_folder.model))
+
+
+def test_writing_again_replaces(tiny_folder, copied):
+    model = build_model(tiny_folder.folder.options, vocabulary_of(tiny_folder.folder.vocabularies))
+    facts = replace(tiny_folder.folder.facts, steps=99)
+    write_model(copied, replace(tiny_folder.folder, facts=facts), model)
+    read = read_folder(copied)
+    assert read.facts.steps == 99
+    assert all(map(torch.equal, load_model(read).parameters(), model.parameters()))
+    assert sorted(path.name for path in copied.iterdir()) == EVERYTHING
+
+
+def test_a_folder_without_weights_yet(tiny_folder, tmp_path):
+    write_description(tmp_path / "run", tiny_folder.folder, 1)
+    assert read_folder(tmp_path / "run", needs_weights=False).facts == tiny_folder.folder.facts
+    assert message_of(lambda: read_folder(tmp_path / "run")) == (
+        f"{tmp_path / 'run'}: has no model.safetensors yet; let training reach a validation"
+    )
+
+
+# Foreign and damaged
+
+
+def test_no_folder(tmp_path):
+    path = tmp_path / "nowhere"
+    expected = f"{path}: no such model folder; train one with “dragoman train”"
+    assert message_of(lambda: read_folder(path)) == expected
+    path.write_text("a file")
+    assert message_of(lambda: read_folder(path)) == expected
+
+
+def test_a_foreign_folder(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    assert message_of(lambda: read_folder(tmp_path)) == (
+        f"{tmp_path}: not a model folder (dragoman.json is missing)"
+    )
+
+
+@pytest.mark.parametrize("name", ["dragoman.json", "config.toml"])
+def test_a_missing_description(copied, name):
+    (copied / name).unlink()
+    assert message_of(lambda: read_folder(copied)) == (
+        f"{copied}: not a model folder ({name} is missing)"
+    )
+
+
+def test_missing_subwords(copied):
+    (copied / "subwords.model").unlink()
+    assert str(copied) in message_of(lambda: read_folder(copied))
+
+
+@pytest.mark.parametrize("contents", ["", "{", "[]", "3", '"format"', "{}", '{"steps": 3}'])
+def test_damaged_facts(copied, contents):
+    path = copied / "dragoman.json"
+    path.write_text(contents)
+    expected = f"{path}: damaged, or not written by this program"
+    assert message_of(lambda: read_folder(copied)) == expected
+
+
+def test_facts_that_are_not_text(copied):
+    (copied / "dragoman.json").write_bytes(b"\xff\xfe\x00")
+    assert "dragoman.json: damaged" in message_of(lambda: read_folder(copied))
+
+
+def test_facts_that_nobody_knows(copied):
+    path = copied / "dragoman.json"
+    facts = json.loads(path.read_text()) | {"colour": "red"}
+    path.write_text(json.dumps(facts))
+    message = message_of(lambda: read_folder(copied))
+    assert message.startswith(f"{path}: not as this program writes it (")
+    assert "colour" in message
+
+
+@pytest.mark.parametrize("number", [2, 99, 0, "1"])
+def test_another_format(copied, number):
+    path = copied / "dragoman.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": number}))
+    assert message_of(lambda: read_folder(copied)) == (
+        f"{path}: format {number}, but this version reads format 1; "
+        "use the version of Dragoman that wrote it"
+    )
+
+
+@pytest.mark.parametrize(
+    "contents", ["[model", "model = 3", "[model]\nnum_heads = 'x'", "[model]\nheads = 3"]
+)
+def test_damaged_options(copied, contents):
+    (copied / "config.toml").write_text(contents)
+    message = message_of(lambda: read_folder(copied), DragomanError)
+    assert str(copied / "config.toml") in message
+
+
+def test_damaged_subwords(copied):
+    (copied / "subwords.model").write_bytes(b"not a model")
+    assert str(copied / "subwords.model") in message_of(lambda: read_folder(copied))
+
+
+@pytest.mark.parametrize("share", [0, 0.001, 0.05, 0.5, 0.999])
+def test_weights_cut_short(copied, share):
+    path = copied / "model.safetensors"
+    raw = path.read_bytes()
+    path.write_bytes(raw[: int(share * len(raw))])
+    message = message_of(lambda: load_model(read_folder(copied)))
+    assert message.startswith(f"{path}: missing, cut short or not a safetensors file (")
+    assert message.endswith("; get it again, or use another checkpoint")
+
+
+@pytest.mark.parametrize(
+    "contents", [b"PK\x03\x04 a pickle in a zip", b"\x08" + bytes(7) + b"notjson!"]
+)
+def test_weights_of_another_kind(copied, contents):
+    (copied / "model.safetensors").write_bytes(contents)
+    message = message_of(lambda: load_model(read_folder(copied)))
+    assert str(copied / "model.safetensors") in message
+
+
+def test_weights_that_are_not_there(tmp_path):
+    message = message_of(lambda: read_weights(tmp_path / "nowhere.safetensors"))
+    assert message.startswith(f"{tmp_path / 'nowhere.safetensors'}: missing, cut short")
+
+
+def change_weights(folder, change):
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    change(weights)
+    save_file(weights, path)
+    return path
+
+
+def test_weights_of_another_shape(copied):
+    name = "encoder.0.self_attention.query.weight"
+    path = change_weights(copied, lambda weights: weights.update({name: torch.zeros(16, 12)}))
+    assert message_of(lambda: load_model(read_folder(copied))) == (
+        f"{path}: holds another model ({name} has shape (16, 12), not (16, 16))"
+    )
+
+
+def test_too_few_weights(copied):
+    name = "decoder.1.feed_forward.inner.bias"
+    path = change_weights(copied, lambda weights: weights.pop(name))
+    assert message_of(lambda: load_model(read_folder(copied))) == (
+        f"{path}: holds another model ({name} does not fit this one)"
+    )
+
+
+def test_too_many_weights(copied):
+    path = change_weights(copied, lambda weights: weights.update({"extra": torch.zeros(1)}))
+    assert message_of(lambda: load_model(read_folder(copied))) == (
+        f"{path}: holds another model (extra does not fit this one)"
+    )
+
+
+def test_a_refusal_changes_no_weight(tiny_folder, tmp_path):
+    model = build_model(tiny_folder.folder.options, vocabulary_of(tiny_folder.folder.vocabularies))
+    before = {name: each.clone() for name, each in weights_of(model).items()}
+    with pytest.raises(FolderError):
+        put_weights(model, before | {"extra": torch.zeros(1)}, tmp_path)
+    assert all(torch.equal(each, before[name]) for name, each in weights_of(model).items())
+
+
+# The card
+
+
+def test_card_tells_what_is_known(tiny_folder):
+    card = (tiny_folder.path / "README.md").read_text()
+    for part in (
+        "language: [en, fr]", "# A en → fr model",
+        f"{count_parameters(tiny_folder.model):,} parameters",
+        "80 training pairs", "weights: best, step 12", "valid: BLEU 1.5",
+    ):  # fmt: skip
+        assert part in card
+    assert card.startswith("---\n")
+    assert card.split("---\n")[1].strip()
+
+
+def test_card_is_silent_on_what_is_unknown(tiny_folder):
+    card = model_card(replace(tiny_folder.folder, facts=Facts()), 1234)
+    assert "language:" not in card
+    assert "# A translation model" in card
+    assert "weights:" not in card
+    assert "1,234 parameters" in card
