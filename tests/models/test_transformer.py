@@ -124,6 +124,7 @@ def test_decoder_layer_equals_pytorch(norm_position):
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 @pytest.mark.parametrize("norm_position", ["post", "pre"])
 def test_whole_model_equals_pytorch(norm_position):
     ours = make_model(norm_position, attention_bias=True)

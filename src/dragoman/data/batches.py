@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Integer
 from torch import Tensor
 
 POOL_PAIRS = 1 << 20
@@ -114,7 +114,7 @@ class Batch:
 class Flat(NamedTuple):
     """Several sentences one after another."""
 
-    ids: Int[np.ndarray, "tokens"]
+    ids: Integer[np.ndarray, "tokens"]
     lengths: Int[np.ndarray, "batch"]
 
 

@@ -120,7 +120,11 @@ def _make_empty(folder: Path) -> None:
     if folder.exists() and any(folder.iterdir()):
         if not marker.exists():
             raise FolderError(f"{folder}: is not a store of prepared text; name another folder")
-        shutil.rmtree(folder)
+        for path in folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path != marker:  # which goes on saying whose folder this is
+                path.unlink()
     folder.mkdir(parents=True, exist_ok=True)
     write_facts(marker, {"format": FORMAT})
 

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import lzma
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -126,7 +127,7 @@ def read_lines(path: Path) -> Iterator[str]:
             f"{path}, line {number}: not UTF-8 (byte {error.object[error.start]:#04x} at "
             f"column {error.start + 1}); convert the file, for example with iconv"
         ) from None
-    except (EOFError, gzip.BadGzipFile, lzma.LZMAError) as error:
+    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
         raise DataError(
             f"{path}: damaged after line {number} ({error}); get the file again"
         ) from None
@@ -254,12 +255,11 @@ def _unequal(source_path: Path, target_path: Path, sources: int, targets: int) -
 def _opened(path: Path, *, compressed: bool = True) -> Iterator[IO[bytes]]:
     """Open a file for reading bytes, unpacking it if asked and if its name says it is packed."""
     opener = OPENERS.get(path.suffix) if compressed else None
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder; name the files in it")
     try:
         file = opener(path, "rb") if opener else path.open("rb")
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check the path") from None
-    try:
-        with file:
-            yield file
-    except IsADirectoryError:
-        raise DataError(f"{path}: is a folder; name the files in it") from None
+    with file:
+        yield file

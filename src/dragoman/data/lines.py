@@ -4,6 +4,7 @@ import queue
 import sys
 import threading
 from collections.abc import Iterator
+from io import BufferedIOBase
 from itertools import islice
 
 from dragoman.errors import DataError
@@ -40,9 +41,11 @@ def lines_of_stdin() -> Iterator[list[str]]:
     waiting: queue.Queue[bytes | None] = queue.Queue(maxsize=2 * BLOCK_LINES)
 
     def read() -> None:
-        for raw in sys.stdin.buffer:
-            waiting.put(raw)
-        waiting.put(None)
+        try:
+            for raw in _own_reader(sys.stdin.buffer):  # type: ignore[arg-type]
+                waiting.put(raw)
+        finally:
+            waiting.put(None)
 
     threading.Thread(target=read, daemon=True).start()
     number = 0
@@ -52,20 +55,28 @@ def lines_of_stdin() -> Iterator[list[str]]:
         while len(block) < BLOCK_LINES and not waiting.empty():
             block.append(waiting.get())
         is_open = block[-1] is not None
-        lines = []
-        for raw in block if is_open else block[:-1]:
+        lines: list[str] = []
+        for raw in block:
+            if raw is None:
+                break
             number += 1
-            lines.append(_decode(raw, number))
+            try:
+                lines.append(raw.decode("utf-8").rstrip("\r\n"))
+            except UnicodeDecodeError as error:
+                if lines:
+                    yield lines
+                raise DataError(
+                    f"standard input, line {number}: not UTF-8 (byte "
+                    f"{error.object[error.start]:#04x} at column {error.start + 1}); convert it, "
+                    "for example with iconv"
+                ) from None
         if lines:
             yield lines
 
 
-def _decode(raw: bytes | None, number: int) -> str:
-    assert raw is not None
+def _own_reader(stream: BufferedIOBase) -> BufferedIOBase:
+    """Read the same bytes through a reader that the interpreter does not lock when it ends."""
     try:
-        return raw.decode("utf-8").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"standard input, line {number}: not UTF-8 (byte {error.object[error.start]:#04x} at "
-            f"column {error.start + 1}); convert it, for example with iconv"
-        ) from None
+        return open(stream.fileno(), "rb", closefd=False)
+    except OSError:  # a stream in memory
+        return stream

@@ -115,11 +115,14 @@ class Store:
         Pairs to validate on.
     report : Report
         What was dropped.
+    key : str
+        What it was made from: differs when text, subwords or options differ.
     """
 
     train: PairStore
     valid: PairStore
     report: Report
+    key: str
 
 
 def open_store(folder: Path) -> Store:
@@ -140,7 +143,8 @@ def open_store(folder: Path) -> Store:
         raise FolderError(f"{folder}: the prepared corpus is missing or incomplete")
     report = Report(**text["report"])
     report.drop(ids["reason"], ids["too_long"])
-    return Store(train=PairStore(folder, "train"), valid=PairStore(folder, "valid"), report=report)
+    train, valid = PairStore(folder, "train"), PairStore(folder, "valid")
+    return Store(train=train, valid=valid, report=report, key=ids["key"])
 
 
 def store_ids(
@@ -192,6 +196,8 @@ def _write_ids(folder: Path, name: str, side: str, subwords: Subwords, num_threa
     ends = mapped(folder / f"{name}.{side}.text-ends")
     total = 0
     ids_path, ends_path = folder / f"{name}.{side}.ids", folder / f"{name}.{side}.ids-ends"
+    for path in (ids_path, ends_path):
+        path.unlink(missing_ok=True)  # another run may still map the old ones
     with ids_path.open("wb") as ids_file, ends_path.open("wb") as ends_file:
         for first in range(0, len(ends), ENCODE_LINES):
             lines = range(first, min(first + ENCODE_LINES, len(ends)))
@@ -209,5 +215,6 @@ def _drop_long(folder: Path, name: str, max_length: int) -> int:
     for side in SIDES:
         ends = mapped(folder / f"{name}.{side}.ids-ends")
         fits &= np.diff(ends, prepend=0)[index] <= max_length + 1
+    (folder / f"{name}.index").unlink(missing_ok=True)
     index[fits].tofile(folder / f"{name}.index")
     return int((~fits).sum())

@@ -257,6 +257,7 @@ def search(
     num_best: int = 1,
     prefixes: Int[Tensor, "sentences prefix"] | None = None,
     banned_ids: tuple[int, ...] = (),
+    max_length: int | None = None,
 ) -> list[list[Hypothesis]]:
     """Find the best translations of some sentences.
 
@@ -276,6 +277,8 @@ def search(
         Subwords with which each translation must begin, −1 where the search is free.
     banned_ids : tuple[int, ...]
         Subwords that must not occur.
+    max_length : int | None
+        Longest translation, the end symbol included, that the model can write at all.
 
     Returns
     -------
@@ -292,7 +295,12 @@ def search(
     beam that holds every prefix the result is that of exhaustive search. At the largest length
     only the end symbol may follow.
     """
-    beams = _begin(source, options, vocabulary, num_best, prefixes)
+    limits = source.lengths + options.max_extra_tokens
+    if prefixes is not None:
+        limits = limits + (prefixes >= 0).sum(1)
+    if max_length is not None:
+        limits = limits.clamp(max=max_length)
+    beams = _begin(limits, vocabulary, num_best, prefixes)
     capacity = beams.tokens.size(2)
     num_candidates = 2 * options.beam_size if options.beam_size > 1 else 1
     state = model.start(model.encode(source), capacity)
@@ -319,17 +327,8 @@ def search(
     return results
 
 
-def _begin(
-    source: Sequences,
-    options: SearchOptions,
-    vocabulary: Vocabulary,
-    num_best: int,
-    prefixes: Tensor | None,
-) -> Beams:
+def _begin(limits: Tensor, vocabulary: Vocabulary, num_best: int, prefixes: Tensor | None) -> Beams:
     """Begin one empty hypothesis for each sentence."""
-    limits = source.lengths + options.max_extra_tokens
-    if prefixes is not None:
-        limits = limits + (prefixes >= 0).sum(1)
     num_sentences, capacity = len(limits), int(limits.max())
     device = limits.device
     tokens = torch.full((num_sentences, 1, capacity), vocabulary.pad_id, device=device)

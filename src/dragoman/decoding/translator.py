@@ -227,7 +227,7 @@ class Translator:
     def _pieces(self, texts: Sequence[str]) -> list[Piece]:
         """Cut texts into parts that the model can read; a text without words has none."""
         facts, subwords = self.folder.facts, self.folder.vocabularies.source
-        longest = facts.longest_source or sys.maxsize
+        longest = min(facts.longest_source or sys.maxsize, self._max_length or sys.maxsize)
 
         def fits(part: str) -> bool:
             return len(self.encode(part)) <= longest
@@ -293,10 +293,17 @@ class Translator:
                 num_best=num_best,
                 prefixes=prefixes,
                 banned_ids=banned,
+                max_length=self._max_length,
             )
             for index, hypotheses in zip(chosen, found, strict=True):
                 results[index] = hypotheses
         return results
+
+    @property
+    def _max_length(self) -> int | None:
+        """The longest sequence that the model can read or write; None: any."""
+        shape = self.folder.options
+        return shape.max_positions if shape.positions == "learned" else None
 
     @property
     def _batch_tokens(self) -> int:

@@ -29,6 +29,14 @@ class RunOptions:
     training: TrainingOptions = field(default_factory=TrainingOptions)
     search: SearchOptions = field(default_factory=SearchOptions)
 
+    def __post_init__(self) -> None:
+        if self.model.positions == "learned" and self.corpus.max_length >= self.model.max_positions:
+            raise OptionError(
+                f"corpus.max_length is {self.corpus.max_length}, but the model has only "
+                f"{self.model.max_positions} learned positions, one of them for the end symbol; "
+                "lower --max-length or raise --max-positions"
+            )
+
 
 def resolve_options(
     preset: str, file: Mapping[str, Any], flags: Mapping[str, Any], num_pairs: int
@@ -52,6 +60,8 @@ def resolve_options(
         The name of the preset that was taken, and the options.
     """
     name, recipe = choose_preset(num_pairs) if preset == AUTO else (preset, read_preset(preset))
+    if merge(file, flags).get("text", {}).get("subwords"):
+        recipe.pop("text", None)  # ready-made subwords have the size they have
     return name, from_plain(RunOptions, merge(recipe, file, flags), place="options")
 
 

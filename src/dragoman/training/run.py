@@ -123,7 +123,7 @@ def start_run(request: RunRequest, say: Callable[[str], None]) -> None:
     vocabularies = start.vocabularies if start else _learn_subwords(text, options, say)
     store = store_ids(text, vocabularies, options.corpus.max_length)
     folder = _new_folder(request, options, vocabularies, store, start)
-    facts = {"store": str(store_folder.resolve()), "preset": preset}
+    facts = {"store": str(store_folder.resolve()), "store_key": store.key, "preset": preset}
     say(f"preset {preset}; {store.report.in_words()}; {len(store.valid):,} validation pairs")
     torch.manual_seed(options.training.seed)
     model = build_model(options.model, vocabulary_of(vocabularies))
@@ -156,11 +156,14 @@ def resume_run(out: Path, flags: Plain, say: Callable[[str], None]) -> None:
     folder = read_folder(out, needs_weights=False)
     try:
         store = open_store(store_folder)
-    except (FolderError, OSError, ValueError):
+        is_same = store.key == run["store_key"]
+    except (FolderError, OSError, ValueError, KeyError):
+        is_same = False
+    if not is_same:
         raise FolderError(
-            f"{store_folder}: the prepared corpus of the run is missing or damaged; start anew "
-            f"with --from {out} and another --out"
-        ) from None
+            f"{store_folder}: the prepared corpus of the run is missing, damaged or no longer the "
+            f"same; start anew with --from {out} and another --out"
+        )
     model = build_model(options.model, vocabulary_of(folder.vocabularies))
     folder = replace(folder, config=to_plain(options))
     write_file(out / CONFIG_FILE, write_toml(folder.config))
