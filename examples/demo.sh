@@ -4,13 +4,21 @@
 set -eu
 
 step() { printf '\n\033[1m%s\033[0m\n' "$1"; }
-run() {
-    printf '\033[36m$'
-    for word in "$@"; do
-        case $word in *[!A-Za-z0-9/._,-]*) printf " '%s'" "$word" ;; *) printf ' %s' "$word" ;; esac
-    done
-    printf '\033[0m\n'
+run() {  # show a command, then run it
+    {
+        printf '\033[36m$'
+        for word in "$@"; do
+            case $word in *[!A-Za-z0-9/._,-]*) printf " '%s'" "$word" ;; *) printf ' %s' "$word" ;; esac
+        done
+        printf '\033[0m\n'
+    } >&2
     "$@"
+}
+keep() {  # run a command, keep what it says in a file, and show it
+    file=$1
+    shift
+    run "$@" > "$file"
+    cat "$file"
 }
 
 rm -rf demo
@@ -26,21 +34,21 @@ run dragoman train --source demo/data/fr-en/train.fr --target demo/data/fr-en/tr
     --preset nano --out demo/fr-en
 
 step "3. Score it on sentences that it has never seen."
-run dragoman evaluate demo/fr-en --source demo/data/fr-en/test.fr \
-    --reference demo/data/fr-en/test.en --metrics bleu chrf | tee demo/scores.txt
+keep demo/scores.txt dragoman evaluate demo/fr-en --source demo/data/fr-en/test.fr \
+    --reference demo/data/fr-en/test.en --metrics bleu chrf
 
 step "4. Translate. The sentence of the lecture notes was kept out of training."
 echo "Jane visite l’Afrique en septembre." > demo/jane.txt
 run cat demo/jane.txt
-run dragoman translate demo/fr-en demo/jane.txt | tee demo/jane.translated.txt
+keep demo/jane.translated.txt dragoman translate demo/fr-en demo/jane.txt
 
 step "5. The other notes ask: this cat is very large → este gato es muy …? Train English–Spanish."
 run dragoman data builtin --pair en-es --sentences 15000 --held-out 200 --out demo/data/en-es
 run dragoman train --source demo/data/en-es/train.en --target demo/data/en-es/train.es \
     --valid-source demo/data/en-es/valid.en --valid-target demo/data/en-es/valid.es \
-    --preset nano --max-steps 900 --out demo/en-es
+    --preset nano --max-steps 800 --out demo/en-es
 echo "this cat is very large" > demo/cat.txt
-run dragoman translate demo/en-es demo/cat.txt --prefix "este gato es muy" | tee demo/cat.translated.txt
+keep demo/cat.translated.txt dragoman translate demo/en-es demo/cat.txt --prefix "este gato es muy"
 
 step "6. See what the attention heads look at."
 run dragoman look demo/fr-en "Jane visite l’Afrique en septembre." --out demo/attention.png --kind cross

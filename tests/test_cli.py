@@ -20,6 +20,8 @@ SMALL = shlex.split(
     "--average-checkpoints 2 --log-every 1 --device cpu --preset tiny"
 )
 
+SEPARATE = ("--no-joint", "--tied-embeddings", "target")
+
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
@@ -261,7 +263,7 @@ def test_full_disk_while_saving_loses_nothing(texts, tmp_path):
     assert answer.returncode == 2
     last = answer.stderr.splitlines()[-1]
     assert "cannot be written (File too large)" in last
-    assert "run the same command again" in last
+    assert "then try again" in last
     assert {path: path.read_bytes() for path in out.rglob("*.safetensors")} == kept
     answer = run_process(["train", "--resume", "--out", out, "--max-steps", "6"])
     assert answer.returncode == 0, answer.stderr
@@ -284,7 +286,7 @@ def test_interrupted_run_saves_and_goes_on_exactly(texts, tmp_path):
         wait_for(parts / "metrics.jsonl", '"step": 20,', process)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=120)
-    assert process.returncode == 0
+    assert process.returncode == 130
     assert "nothing is lost" in err
     assert f"dragoman train --resume --out {parts}" in err
     stopped = json.loads((parts / "metrics.jsonl").read_text().splitlines()[-1])
@@ -316,6 +318,52 @@ def test_killed_run_leaves_a_loadable_checkpoint(texts, tmp_path, delay):
     until = str(last + 2)
     answer = run_process(["train", "--resume", "--out", out, "--max-steps", until])
     assert answer.returncode == 0, answer.stderr
+
+
+def test_resume_refuses_what_it_would_not_heed(texts, model, capsys):
+    line = fail(capsys, *train_words(texts, model, "--resume"))
+    assert "--source means nothing with --resume; leave it out" in line
+
+
+def test_separate_vocabularies_are_never_tied(texts, tmp_path, capsys):
+    line = fail(capsys, *train_words(texts, tmp_path / "x", "--no-joint"))
+    assert "give --tied-embeddings target" in line
+
+
+def test_unreadable_input(model):
+    answer = run_process(["translate", model], stdin=None, preexec_fn=lambda: os.close(0))
+    assert answer.returncode == 2
+    assert "standard input" in answer.stderr.splitlines()[-1]
+
+
+def test_shared_store_is_never_overwritten(texts, tmp_path, capsys):
+    store = ("--store", str(tmp_path / "store"), "--max-steps", "1", "--validate-every", "1")
+    main(train_words(texts, tmp_path / "a", *store))
+    line = fail(capsys, *train_words(texts, tmp_path / "b", *store, "--max-length", "99"))
+    assert "holds the prepared text of another corpus" in line
+    line = fail(
+        capsys,
+        *train_words(texts, tmp_path / "c", *store, "--no-joint", "--tied-embeddings", "target"),
+    )
+    assert "holds ids of other subwords" in line
+
+
+def test_saved_configuration_makes_the_same_run(texts, tmp_path):
+    quick = ("--max-steps", "2", "--validate-every", "2", "--clip-norm", "off", "--patience", "off")
+    main(train_words(texts, tmp_path / "a", *quick))
+    files = ["--source", str(texts / "train.de"), "--target", str(texts / "train.en")]
+    config = tmp_path / "a" / "config.toml"
+    main(["train", *files, "--out", str(tmp_path / "b"), "--config", str(config)])
+    assert config.read_text() == (tmp_path / "b" / "config.toml").read_text()
+    assert (tmp_path / "a" / "model.safetensors").read_bytes() == (
+        tmp_path / "b" / "model.safetensors"
+    ).read_bytes()
+
+
+def test_unknown_metric_is_noticed_before_translating(model, texts, capsys):
+    line = fail(capsys, "evaluate", model, "--source", texts / "train.de", "--reference",
+                texts / "train.en", "--metrics", "blue")  # fmt: skip
+    assert "did you mean “bleu”?" in line
 
 
 def test_evaluate_prints_signed_scores(model, texts, capsys, tmp_path):

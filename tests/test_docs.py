@@ -4,9 +4,12 @@ The commands run as they are written, on small files, with small models: the tra
 a few flags more.
 """
 
+import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -128,3 +131,17 @@ def test_readme_tree_names_what_exists():
     names = {path.name for path in (ROOT / "src" / "dragoman").rglob("*.py")}
     for name in re.findall(r"\b([a-z_]+\.py)\b", tree):
         assert name in names, name
+
+
+@pytest.mark.slow
+def test_demonstration_keeps_its_promises(tmp_path):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    script = ["sh", "examples/demo.sh"]
+    subprocess.run(script, cwd=tmp_path, env=environment, check=True)
+    demo = tmp_path / "demo"
+    bleu = float(re.search(r"BLEU ([\d.]+)", (demo / "scores.txt").read_text()).group(1))
+    assert bleu >= 90
+    assert (demo / "jane.translated.txt").read_text() == "Jane visits Africa in September.\n"
+    assert (demo / "cat.translated.txt").read_text() == "este gato es muy grande\n"
+    assert (demo / "attention.png").read_bytes().startswith(b"\x89PNG")

@@ -97,7 +97,7 @@ def test_full_disk(tmp_path):
         write_and_fail(tmp_path / "file", OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     assert str(caught.value) == (
         f"{tmp_path / 'file'}: cannot be written (No space left on device); free some space or "
-        "choose another place, then run the same command again"
+        "choose another place, then try again"
     )
     assert contents_of(tmp_path) == {"file": b"old"}
 

@@ -1,21 +1,13 @@
-"""The command ``dragoman``: one verb for each thing a person wants done.
+"""The command ``dragoman``: what every verb has in common, errors above all."""
 
-Nothing heavy is imported before a verb runs, so that ``--help`` answers at once.
-"""
-
-import argparse
 import os
 import sys
-from pathlib import Path
+from io import TextIOWrapper
 
 from dragoman import __version__
-from dragoman.decoding.options import SearchOptions
 from dragoman.errors import DragomanError, OptionError
-from dragoman.options import Parser, add_flags, from_plain, given_flags, read_toml, to_plain
-from dragoman.presets import preset_names
-from dragoman.training.configuration import RunOptions
-
-TEXT_FILES = "plain text, .gz or .xz, one sentence a line"
+from dragoman.options import Parser
+from dragoman.verbs import add_verbs
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -27,6 +19,9 @@ def main(arguments: list[str] | None = None) -> None:
         The words after ``dragoman``; None: those of the process.
     """
     words = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")
     try:
         options = build_parser().parse([word for word in words if word != "--debug"])
         if not hasattr(options, "run"):
@@ -45,7 +40,15 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         place = f"{error.filename}: " if error.filename else ""
         _complain(f"{place}{error.strerror or error}; nothing more was written")
+    except RuntimeError as error:
+        if "--debug" in words or type(error).__name__ != "OutOfMemoryError":
+            raise
+        _complain(
+            "out of memory; train with a lower --batch-tokens or a higher --accumulate, translate "
+            "with a lower --beam-size, or use --device cpu"
+        )
     except KeyboardInterrupt:
+        sys.stderr.write("dragoman: interrupted\n")
         sys.exit(130)
 
 
@@ -82,323 +85,8 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"dragoman {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", parser_class=Parser)
-    for add in (
-        _add_train,
-        _add_translate,
-        _add_evaluate,
-        _add_compare,
-        _add_average,
-        _add_look,
-        _add_data,
-    ):
-        add(verbs)
+    add_verbs(verbs)
     return parser
-
-
-def _verb(verbs: argparse._SubParsersAction, name: str, text: str, run: object) -> Parser:
-    """Add one verb."""
-    parser = verbs.add_parser(name, help=text, description=text)
-    parser.set_defaults(run=run, parser=parser)
-    return parser
-
-
-def _add_corpus(parser: Parser, prefix: str, what: str) -> None:
-    """Add the flags that name a corpus."""
-    for side in ("source", "target"):
-        parser.add_argument(
-            f"--{prefix}{side}", nargs="+", type=Path, default=[], metavar="FILE",
-            help=f"{side} sentences to {what}: {TEXT_FILES}",
-        )  # fmt: skip
-    parser.add_argument(
-        f"--{prefix}tsv", nargs="+", type=Path, default=[], metavar="FILE",
-        help="files with source, tab, target on each line instead",
-    )  # fmt: skip
-
-
-def _add_train(verbs: argparse._SubParsersAction) -> None:
-    parser = _verb(verbs, "train", "train a model from sentence pairs", _train)
-    _add_corpus(parser, "", "train on")
-    _add_corpus(parser, "valid-", "validate on")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the model folder")
-    parser.add_argument(
-        "--source-language", metavar="CODE", help="such as de; else from file names"
-    )
-    parser.add_argument(
-        "--target-language", metavar="CODE", help="such as en; else from file names"
-    )
-    parser.add_argument(
-        "--preset", default="auto", metavar="NAME",
-        help=f"a recipe ({', '.join(preset_names())}; default: auto, by the size of the corpus)",
-    )  # fmt: skip
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file of options")
-    parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
-    parser.add_argument(
-        "--from", dest="start_from", type=Path, metavar="MODEL",
-        help="a model folder whose weights and subwords to begin with (fine-tuning)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--store", type=Path, metavar="DIR",
-        help="folder of the prepared corpus, to share it between runs (default: in --out)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--dry-run", action="store_true",
-        help="print the configuration, the parameter count and the memory, and stop",
-    )  # fmt: skip
-    add_flags(parser, RunOptions)
-
-
-def _train(options: argparse.Namespace) -> None:
-    from dragoman.data.corpus import CorpusFiles
-    from dragoman.training.run import RunRequest, describe_run, resume_run, start_run
-
-    flags = given_flags(options, RunOptions)
-    files = CorpusFiles(
-        source=tuple(options.source), target=tuple(options.target), tsv=tuple(options.tsv)
-    )
-    valid_files = CorpusFiles(
-        source=tuple(options.valid_source),
-        target=tuple(options.valid_target),
-        tsv=tuple(options.valid_tsv),
-    )
-    if options.resume:
-        resume_run(options.out, flags, _say)
-        return
-    if not files.all:
-        raise OptionError("dragoman train: give --source and --target, or --tsv")
-    request = RunRequest(
-        out=options.out,
-        files=files,
-        valid_files=valid_files if valid_files.all else None,
-        preset=options.preset,
-        config=read_toml(options.config) if options.config else {},
-        flags=flags,
-        source_language=options.source_language,
-        target_language=options.target_language,
-        start_from=options.start_from,
-        store=options.store,
-    )
-    if options.dry_run:
-        describe_run(request, print)
-    else:
-        start_run(request, _say)
-
-
-def _say(text: str) -> None:
-    """Tell a person something that is not the result."""
-    print(text, file=sys.stderr)
-
-
-def _add_translate(verbs: argparse._SubParsersAction) -> None:
-    parser = _verb(verbs, "translate", "translate text, line by line", _translate)
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")
-    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="else standard input")
-    parser.add_argument(
-        "--n-best", type=int, metavar="N",
-        help="print N translations a line as “line ||| translation ||| score”",
-    )  # fmt: skip
-    parser.add_argument("--prefix", default="", metavar="WORDS", help="how translations must begin")
-    _add_device(parser)
-    add_flags(parser, SearchOptions)
-
-
-def _add_device(parser: Parser) -> None:
-    parser.add_argument(
-        "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"), help="where to compute"
-    )
-
-
-def _translate(options: argparse.Namespace) -> None:
-    from dragoman.data.corpus import read_lines
-    from dragoman.data.lines import blocks_of, lines_of_stdin
-    from dragoman.decoding.translator import Translator
-
-    translator = Translator.load(options.model, options.device)
-    blocks = blocks_of(read_lines(options.file)) if options.file else lines_of_stdin()
-    translations = translator.translate_lines(
-        blocks,
-        num_best=options.n_best or 1,
-        prefix=options.prefix,
-        options=_search_options(translator.options, options),
-    )
-    for number, best in enumerate(translations):
-        if options.n_best is None:
-            print(best.text, flush=True)
-            continue
-        for each in (best, *best.alternatives):
-            print(f"{number} ||| {each.text} ||| {each.score:.4f}", flush=True)
-
-
-def _search_options(saved: SearchOptions, options: argparse.Namespace) -> SearchOptions:
-    """Lay the flags over what the model folder says of the search."""
-    plain = to_plain(saved) | given_flags(options, SearchOptions)
-    return from_plain(SearchOptions, plain, place="options")
-
-
-def _add_evaluate(verbs: argparse._SubParsersAction) -> None:
-    parser = _verb(verbs, "evaluate", "score a model on a test set", _evaluate)
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")
-    parser.add_argument("--source", type=Path, required=True, metavar="FILE", help=TEXT_FILES)
-    parser.add_argument("--reference", type=Path, required=True, nargs="+", metavar="FILE",
-                        help="one or more reference translations")  # fmt: skip
-    parser.add_argument("--output", type=Path, metavar="FILE", help="keep the translations here")
-    _add_metrics(parser, ("bleu", "chrf", "ter"))
-    parser.add_argument("--json", action="store_true", help="print the scores as JSON")
-    _add_device(parser)
-    add_flags(parser, SearchOptions)
-
-
-def _add_metrics(parser: Parser, default: tuple[str, ...]) -> None:
-    parser.add_argument("--metrics", nargs="+", default=list(default), metavar="NAME",
-                        help="of bleu, chrf, ter")  # fmt: skip
-    parser.add_argument("--lowercase", action="store_true", help="ignore case")
-    parser.add_argument("--tokenize", metavar="NAME", help="sacreBLEU's tokeniser for BLEU")
-
-
-def _evaluate(options: argparse.Namespace) -> None:
-    from dragoman.evaluation.evaluate import evaluate_model
-
-    found = evaluate_model(
-        options.model,
-        options.source,
-        options.reference,
-        metrics=options.metrics,
-        lowercase=options.lowercase,
-        tokenize=options.tokenize,
-        device=options.device,
-        search=given_flags(options, SearchOptions),
-    )
-    if options.output:
-        from dragoman.files import write_file
-
-        write_file(options.output, "".join(f"{line}\n" for line in found.translations))
-    print(found.as_json() if options.json else found.in_words())
-
-
-def _add_compare(verbs: argparse._SubParsersAction) -> None:
-    text = "tell whether one system is better than another"
-    parser = _verb(verbs, "compare", text, _compare)
-    parser.add_argument("reference", type=Path, metavar="REFERENCE", help=TEXT_FILES)
-    parser.add_argument("systems", type=Path, nargs="+", metavar="TRANSLATION",
-                        help="two or more; each is compared with the first")  # fmt: skip
-    parser.add_argument("--metric", default="bleu", metavar="NAME", help="bleu, chrf or ter")
-    parser.add_argument("--seed", type=int, default=12345, metavar="INT", help="of the resampling")
-
-
-def _compare(options: argparse.Namespace) -> None:
-    from dragoman.data.corpus import read_aligned
-    from dragoman.evaluation.compare import compare_systems
-
-    if len(options.systems) < 2:
-        raise OptionError("dragoman compare: give at least two translations to compare")
-    names = [str(path) for path in options.systems]
-    if len(set(names)) < len(names):
-        raise OptionError(f"dragoman compare: {names[0]} is named twice; give different files")
-    paths = [options.reference, *options.systems]
-    roles = ["reference"] + ["translation"] * len(names)
-    reference, *outputs = read_aligned(paths, roles)
-    systems = dict(zip(names, outputs, strict=True))
-    comparison = compare_systems([reference], systems, metric=options.metric, seed=options.seed)
-    print(comparison.in_words())
-
-
-def _add_average(verbs: argparse._SubParsersAction) -> None:
-    parser = _verb(verbs, "average", "average checkpoints or models into one", _average)
-    parser.add_argument("models", type=Path, nargs="+", metavar="MODEL",
-                        help="model folders, or checkpoints (RUN/checkpoints/step-…)")  # fmt: skip
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="the new model folder"
-    )
-    parser.add_argument("--greedy", action="store_true",
-                        help="keep only what helps on the validation files")  # fmt: skip
-    parser.add_argument("--valid-source", type=Path, metavar="FILE", help=TEXT_FILES)
-    parser.add_argument("--valid-target", type=Path, metavar="FILE", help=TEXT_FILES)
-    _add_device(parser)
-
-
-def _average(options: argparse.Namespace) -> None:
-    from dragoman.training.soup import average_models
-
-    line = average_models(
-        options.models,
-        options.out,
-        greedy=options.greedy,
-        valid_source=options.valid_source,
-        valid_target=options.valid_target,
-        device=options.device,
-    )
-    print(line)
-
-
-def _add_look(verbs: argparse._SubParsersAction) -> None:
-    parser = _verb(verbs, "look", "draw what the attention heads look at", _look)
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")
-    parser.add_argument("sentence", metavar="SENTENCE", help="a sentence to translate")
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help=".png, .svg or .html"
-    )
-    parser.add_argument("--translation", metavar="WORDS", help="make the model say this")
-    kinds = ["encoder", "decoder", "cross"]
-    parser.add_argument("--kind", nargs="+", default=kinds, metavar="KIND",
-                        help="of encoder, decoder, cross (default: all)")  # fmt: skip
-    parser.add_argument("--layer", nargs="+", type=int, default=[], metavar="N", help="from 1; all")
-    parser.add_argument("--head", nargs="+", type=int, default=[], metavar="N", help="from 1; all")
-    parser.add_argument("--average-heads", action="store_true", help="one map a layer")
-    _add_device(parser)
-
-
-def _look(options: argparse.Namespace) -> None:
-    from dragoman.decoding.translator import Translator
-    from dragoman.insight.attention import look_at
-    from dragoman.insight.picture import draw_maps
-
-    seen = look_at(
-        Translator.load(options.model, options.device),
-        options.sentence,
-        translation=options.translation,
-        kinds=options.kind,
-        layers=options.layer,
-        heads=options.head,
-    )
-    draw_maps(
-        seen.maps,
-        options.out,
-        title=f"{seen.source}  →  {seen.translation}",
-        subtitle="row: the word being read or produced; column: the word it looks at",
-        average_heads=options.average_heads,
-    )
-    print(f"{seen.source}\n{seen.translation}\n{options.out}")
-
-
-def _add_data(verbs: argparse._SubParsersAction) -> None:
-    parser = _verb(verbs, "data", "make data to learn and test with", _no_data)
-    sorts = parser.add_subparsers(title="kinds", metavar="KIND", parser_class=Parser)
-    text = "sentence pairs from the built-in grammar, with their word alignment"
-    builtin = _verb(sorts, "builtin", text, _builtin)
-    builtin.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
-    builtin.add_argument("--pair", default="fr-en", metavar="PAIR", help="fr-en (default) or en-es")
-    builtin.add_argument("--sentences", type=int, default=20_000, metavar="N",
-                         help="training pairs (default: 20000)")  # fmt: skip
-    builtin.add_argument("--held-out", type=int, default=1000, metavar="N",
-                         help="validation pairs, and as many to test (default: 1000)")  # fmt: skip
-    builtin.add_argument("--seed", type=int, default=1, metavar="INT", help="which sentences")
-
-
-def _no_data(options: argparse.Namespace) -> None:
-    raise OptionError(f"{options.parser.prog}: which kind? “builtin” is there")
-
-
-def _builtin(options: argparse.Namespace) -> None:
-    from dragoman.data.builtin import write_corpus
-
-    counts = write_corpus(
-        options.out,
-        languages=options.pair,
-        count=options.sentences,
-        held_out=options.held_out,
-        seed=options.seed,
-    )
-    for name, count in counts.items():
-        print(f"{options.out / name}: {count:,} lines")
 
 
 if __name__ == "__main__":

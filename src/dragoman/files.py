@@ -41,7 +41,7 @@ def written_beside(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise FolderError(
             f"{path}: cannot be written ({error.strerror or error}); free some space or choose "
-            "another place, then run the same command again"
+            "another place, then try again"
         ) from error
     finally:
         shutil.rmtree(former, ignore_errors=True)

@@ -60,7 +60,7 @@ def to_plain(options: Any) -> Plain:  # noqa: ANN401
             plain[each.name] = to_plain(value)
         elif value is not None:
             plain[each.name] = list(value) if isinstance(value, tuple) else value
-        elif each.default is not None:
+        else:
             plain[each.name] = OFF
     return plain
 
@@ -98,6 +98,26 @@ def from_plain(kind: type[Options], plain: Mapping[str, Any], *, place: str) -> 
         else:
             values[name] = _checked(value, hint, f"{place}: {name}")
     return kind(**values)
+
+
+def check_names(kind: type, plain: Mapping[str, Any], *, place: str) -> None:
+    """Complain about names that an options dataclass does not have.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass.
+    plain : Mapping[str, Any]
+        A nested dictionary.
+    place : str
+        Where it comes from.
+    """
+    hints = get_type_hints(kind)
+    for name, value in plain.items():
+        if name not in hints:
+            raise OptionError(f"{place}: unknown option “{name}”{suggest(name, hints)}")
+        if dataclasses.is_dataclass(hints[name]) and isinstance(value, Mapping):
+            check_names(hints[name], value, place=place)
 
 
 def merge(*layers: Mapping[str, Any]) -> Plain:

@@ -71,7 +71,7 @@ def test_order_is_kept_and_company_changes_nothing(translator):
 
 def test_many_batches_change_nothing(translator, monkeypatch):
     whole = translator.translate_all(TEXTS)
-    monkeypatch.setattr("dragoman.decoding.translator.BATCH_TOKENS", {"cpu": 1})
+    monkeypatch.setattr("dragoman.decoding.translator.BATCH_PLACES", {"cpu": 1})
     parts = translator.translate_all(TEXTS)
     assert [each.text for each in parts] == [each.text for each in whole]
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.data.corpus import CorpusFiles
-from dragoman.training.run import RunRequest, start_run
+from dragoman.training.preparation import RunRequest
+from dragoman.training.run import start_run
 
 WORDS = {"un": "one", "deux": "two", "trois": "three", "quatre": "four", "cinq": "five"}
 

@@ -63,9 +63,7 @@ class Sequences:
         Sequences
             The copy.
         """
-        return Sequences(
-            self.ids.to(device, non_blocking=True), self.lengths.to(device, non_blocking=True)
-        )
+        return Sequences(self.ids.to(device), self.lengths.to(device))
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ class CleanText:
         What it was made from.
     report : Report
         What was dropped.
+    valid_report : Report
+        What was dropped of the validation files; empty if there were none.
     num_pairs : int
         Pairs to train on.
     """
@@ -36,6 +38,7 @@ class CleanText:
     folder: Path
     key: str
     report: Report
+    valid_report: Report
     num_pairs: int
 
     def lines(self, sides: Iterable[str] = SIDES) -> Iterator[str]:
@@ -61,7 +64,12 @@ class CleanText:
 
 
 def store_text(
-    folder: Path, files: CorpusFiles, valid_files: CorpusFiles | None, options: CorpusOptions
+    folder: Path,
+    files: CorpusFiles,
+    valid_files: CorpusFiles | None,
+    options: CorpusOptions,
+    *,
+    may_replace: bool = True,
 ) -> CleanText:
     """Clean a corpus into a store, or find that it was done before.
 
@@ -76,6 +84,8 @@ def store_text(
         theirs, on either side, stays in the training corpus.
     options : CorpusOptions
         What is dropped and how much is set aside.
+    may_replace : bool
+        Whether the prepared text of another corpus there may go.
 
     Returns
     -------
@@ -87,8 +97,15 @@ def store_text(
     key = hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
     known = read_facts(folder / "text.json")
     if known.get("key") == key:
-        report = Report(**known["report"])
-        return CleanText(folder=folder, key=key, report=report, num_pairs=known["num_pairs"])
+        return CleanText(
+            folder=folder,
+            key=key,
+            report=Report(**known["report"]),
+            valid_report=Report(**known["valid_report"]),
+            num_pairs=known["num_pairs"],
+        )
+    if known and not may_replace:
+        raise FolderError(f"{folder}: holds the prepared text of another corpus; name another")
     _make_empty(folder)
     report = Report()
     hashes = _write_text(folder, "train", clean_pairs(files, options, report))
@@ -98,8 +115,8 @@ def store_text(
     if options.deduplicate:
         keep &= _first_occurrences(hashes)
         report.drop("repeated", int((~keep).sum()))
+    valid_report = Report()
     if valid_files is not None:
-        valid_report = Report()
         lenient = CorpusOptions(max_length_ratio=None)
         _write_text(folder, "valid", clean_pairs(valid_files, lenient, valid_report))
         if not valid_report.kept:
@@ -110,8 +127,11 @@ def store_text(
     np.flatnonzero(keep).tofile(folder / "train.clean-index")
     num_pairs = int(keep.sum())
     facts = {"key": key, "num_pairs": num_pairs, "report": asdict(report)}
+    facts["valid_report"] = asdict(valid_report)
     write_facts(folder / "text.json", facts)
-    return CleanText(folder=folder, key=key, report=report, num_pairs=num_pairs)
+    return CleanText(
+        folder=folder, key=key, report=report, valid_report=valid_report, num_pairs=num_pairs
+    )
 
 
 def _make_empty(folder: Path) -> None:
@@ -151,7 +171,7 @@ def _mixed(hashes: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
 
 
 def _first_occurrences(hashes: np.ndarray) -> np.ndarray:
-    """Mark each pair's first occurrence, a sixteenth of the hashes at a time."""
+    """Mark each pair's first occurrence, sorting a sixteenth of the hashes at a time."""
     pair_hashes = _mixed(hashes, slice(None))
     first = np.zeros(len(hashes), dtype=bool)
     for part in range(HASH_PARTS):

@@ -40,10 +40,14 @@ def lines_of_stdin() -> Iterator[list[str]]:
     """
     waiting: queue.Queue[bytes | None] = queue.Queue(maxsize=2 * BLOCK_LINES)
 
+    problems: list[str] = []
+
     def read() -> None:
         try:
             for raw in _own_reader(sys.stdin.buffer):  # type: ignore[arg-type]
                 waiting.put(raw)
+        except (OSError, ValueError, AttributeError) as error:
+            problems.append(str(error))
         finally:
             waiting.put(None)
 
@@ -72,6 +76,8 @@ def lines_of_stdin() -> Iterator[list[str]]:
                 ) from None
         if lines:
             yield lines
+    if problems:
+        raise DataError(f"standard input, after line {number}: cannot be read ({problems[0]})")
 
 
 def _own_reader(stream: BufferedIOBase) -> BufferedIOBase:

@@ -2,10 +2,10 @@
 
 A store folder holds, for each of ``train`` and ``valid`` and for each side, four files: the text
 and its line ends, the ids and their ends; and for each of the two an index of the clean pairs and
-of those short enough to use.
-Everything is written in a stream, so memory does not grow with the corpus except for one byte a
-pair. ``text.json`` and ``ids.json`` are written last and say what the files were made from; when
-that has not changed, the files are used again.
+of those short enough to use. Everything is written in a stream; what grows with the corpus is some
+tens of bytes a pair, for the hashes that find repetitions and the order of an epoch. ``text.json``
+and ``ids.json`` are written last and say what the files were made from; when that has not changed,
+the files are used again.
 """
 
 import hashlib
@@ -148,7 +148,12 @@ def open_store(folder: Path) -> Store:
 
 
 def store_ids(
-    text: CleanText, vocabularies: Vocabularies, max_length: int, num_threads: int = 2
+    text: CleanText,
+    vocabularies: Vocabularies,
+    max_length: int,
+    *,
+    num_threads: int = 2,
+    may_replace: bool = True,
 ) -> Store:
     """Encode a store's text into token ids, or find that it was done before.
 
@@ -162,6 +167,8 @@ def store_ids(
         Pairs with more subwords on a side are dropped.
     num_threads : int
         Threads that encode.
+    may_replace : bool
+        Whether ids of other subwords there may go.
 
     Returns
     -------
@@ -173,6 +180,8 @@ def store_ids(
         f"{text.key} {max_length} {vocabularies.content_hash()}".encode(), digest_size=16
     ).hexdigest()
     known = read_facts(folder / "ids.json")
+    if known and known["key"] != key and not may_replace:
+        raise FolderError(f"{folder}: holds ids of other subwords; name another --store")
     if known.get("key") != key:
         (folder / "ids.json").unlink(missing_ok=True)
         reason = f"longer than {max_length} subwords"

@@ -19,7 +19,8 @@ from dragoman.models.interface import TranslationModel
 from dragoman.options import from_plain
 from dragoman.text.sentences import split_long
 
-BATCH_TOKENS = {"cpu": 4096, "mps": 8192, "cuda": 32_768}
+# Places in the decoder's cache: sentences × beams × longest translation.
+BATCH_PLACES = {"cpu": 32_768, "mps": 65_536, "cuda": 524_288}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,10 +109,7 @@ class Translator:
         """
         where = choose_device(device)
         folder = read_folder(Path(path))
-        model = load_model(folder).to(where)
-        if where.type == "cuda":
-            model = model.bfloat16()
-        return Translator(folder, model, where)
+        return Translator(folder, load_model(folder).to(where), where)
 
     def translate(
         self,
@@ -267,6 +265,10 @@ class Translator:
             raise OptionError(
                 f"prefix: “{prefix}” has characters that the model's subwords cannot write"
             )
+        if self._max_length is not None and len(ids) >= self._max_length:
+            raise OptionError(
+                f"prefix: has {len(ids)} subwords, but the model can write only {self._max_length}"
+            )
         return ids
 
     def _search(
@@ -281,7 +283,9 @@ class Translator:
         vocabulary = vocabulary_of(self.folder.vocabularies)
         banned = (self.folder.vocabularies.target.unk_id,)
         order = sorted(range(len(pieces)), key=lambda index: -len(pieces[index].ids))
-        for chosen in _batches(order, [len(piece.ids) for piece in pieces], self._batch_tokens):
+        beams = options.beam_size
+        places = [(len(piece.ids) + options.max_extra_tokens) * beams for piece in pieces]
+        for chosen in _batches(order, places, BATCH_PLACES[self.device.type]):
             ids = flatten([pieces[index].ids for index in chosen])
             source = pad_sequences(ids, vocabulary.pad_id)
             prefixes = self._prefixes([pieces[index] for index in chosen], prefix_ids)
@@ -304,10 +308,6 @@ class Translator:
         """The longest sequence that the model can read or write; None: any."""
         shape = self.folder.options
         return shape.max_positions if shape.positions == "learned" else None
-
-    @property
-    def _batch_tokens(self) -> int:
-        return BATCH_TOKENS[self.device.type]
 
     def _prefixes(self, pieces: Sequence[Piece], ids: list[int]) -> Tensor | None:
         """Lay down how each piece must begin; only a text's first piece is not free."""
@@ -337,11 +337,11 @@ def _join(parts: list[Part], options: SearchOptions) -> Translation:
     return replace(best, alternatives=tuple(others))
 
 
-def _batches(order: list[int], lengths: list[int], max_tokens: int) -> Iterator[list[int]]:
+def _batches(order: list[int], places: list[int], max_places: int) -> Iterator[list[int]]:
     """Cut an order of falling lengths into batches of at most so many places."""
     batch: list[int] = []
     for index in order:
-        if batch and (len(batch) + 1) * lengths[batch[0]] > max_tokens:
+        if batch and (len(batch) + 1) * places[batch[0]] > max_places:
             yield batch
             batch = []
         batch.append(index)

@@ -13,7 +13,7 @@ from dragoman.data.batches import Batch, flatten, group_by_length, make_batch
 from dragoman.data.corpus import read_aligned
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.translator import Translator
-from dragoman.evaluation.bleu import Score, score_translations, tokenizer_for
+from dragoman.evaluation.bleu import Score, build_metric, score_translations, tokenizer_for
 from dragoman.models.likelihood import mean_loss
 from dragoman.options import from_plain, to_plain
 
@@ -98,6 +98,8 @@ def evaluate_model(
     Evaluation
         Scores with signatures and intervals, and the perplexity.
     """
+    for metric in metrics:
+        build_metric(metric, lowercase=lowercase, tokenize=tokenize)
     names = ["source"] + ["reference"] * len(references)
     sources, *truths = read_aligned([source, *references], names)
     translator = Translator.load(model, device)

@@ -49,6 +49,6 @@ def mean_loss(model: TranslationModel, batches: Iterable[Batch]) -> float:
     """
     total, num_tokens = 0.0, 0
     for batch in batches:
-        total -= token_log_probabilities(model, batch).double().sum().item()
+        total -= token_log_probabilities(model, batch).sum().item()
         num_tokens += batch.num_target_tokens
     return total / num_tokens

@@ -4,12 +4,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dragoman.errors import FolderError
-from dragoman.folder import WEIGHTS_FILE, put_weights, read_folder, read_weights, write_model
-from dragoman.folder import load_model as load_folder_model
+from dragoman.folder import (
+    WEIGHTS_FILE,
+    load_model,
+    put_weights,
+    read_folder,
+    read_weights,
+    write_model,
+)
 
 Weights = dict[str, Tensor]
 
@@ -118,16 +123,14 @@ def write_average(out: Path, model_of: Path, soup: Soup) -> None:
     Parameters
     ----------
     out : Path
-        The folder to make; it must not hold anything.
+        The folder to make.
     model_of : Path
         The model folder or run whose subwords and options it shares.
     soup : Soup
         The average.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise FolderError(f"{out}: already holds something; name a new folder")
     folder = read_folder(model_of)
-    model = load_folder_model(folder)
+    model = load_model(folder)
     put_weights(model, soup.weights, soup.chosen[0])
     facts = replace(folder.facts, weights=f"average of {len(soup.chosen)} models", scores={})
     write_model(out, replace(folder, facts=facts), model)
@@ -146,30 +149,8 @@ def folder_of(weights: Path) -> Path:
     Path
         The model folder.
     """
-    parent = weights.parent
+    parent = weights.resolve().parent
     return parent.parent.parent if parent.parent.name == "checkpoints" else parent
-
-
-@torch.no_grad()
-def with_weights(model: nn.Module, weights: Weights, place: Path) -> nn.Module:
-    """Put weights into a model.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The model.
-    weights : dict[str, Tensor]
-        Its new weights.
-    place : Path
-        Where they come from, for error messages.
-
-    Returns
-    -------
-    nn.Module
-        The same model.
-    """
-    put_weights(model, weights, place)
-    return model
 
 
 def _check_same_shape(first: Weights, other: Weights, path: Path) -> None:

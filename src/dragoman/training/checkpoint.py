@@ -77,7 +77,9 @@ class Trained:
     average: MovingAverage | None
 
 
-def save_checkpoint(folder: Path, trained: Trained, progress: Progress, keep: int) -> Path:
+def save_checkpoint(
+    folder: Path, trained: Trained, progress: Progress, *, validate_every: int, keep: int
+) -> Path:
     """Write a checkpoint, then remove the oldest.
 
     Parameters
@@ -88,8 +90,10 @@ def save_checkpoint(folder: Path, trained: Trained, progress: Progress, keep: in
         What to write.
     progress : Progress
         Where the run stands.
+    validate_every : int
+        Updates between validations.
     keep : int
-        How many checkpoints to keep, this one included.
+        How many checkpoints of validations to keep, besides this one.
 
     Returns
     -------
@@ -105,9 +109,49 @@ def save_checkpoint(folder: Path, trained: Trained, progress: Progress, keep: in
         if trained.average is not None:
             write_weights(beside / "average.safetensors", trained.average.weights)
         write_file(beside / "progress.json", json.dumps(asdict(progress), indent=1))
-    for old in list_checkpoints(folder)[:-keep]:
-        shutil.rmtree(old, ignore_errors=True)
+    kept = {path, *averaged_checkpoints(folder, validate_every, keep)}
+    for old in list_checkpoints(folder):
+        if old not in kept:
+            shutil.rmtree(old, ignore_errors=True)
     return path
+
+
+def averaged_checkpoints(folder: Path, validate_every: int, count: int) -> list[Path]:
+    """List the checkpoints that the run's final average takes.
+
+    Parameters
+    ----------
+    folder : Path
+        Of all checkpoints of the run.
+    validate_every : int
+        Updates between validations.
+    count : int
+        How many to average at most.
+
+    Returns
+    -------
+    list[Path]
+        The last ones saved at a validation. Those saved in between, by the clock or because the
+        run was stopped, do not count: the average must not depend on how often that happened.
+    """
+    steps = {path: step_of(path) for path in list_checkpoints(folder)}
+    return [path for path, step in steps.items() if step and step % validate_every == 0][-count:]
+
+
+def step_of(path: Path) -> int:
+    """Read the step off a checkpoint's name.
+
+    Parameters
+    ----------
+    path : Path
+        Its folder.
+
+    Returns
+    -------
+    int
+        Updates done.
+    """
+    return int(path.name.removeprefix("step-"))
 
 
 def restore_checkpoint(path: Path, trained: Trained) -> Progress:
@@ -129,16 +173,19 @@ def restore_checkpoint(path: Path, trained: Trained) -> Progress:
     put_weights(trained.model, read_weights(weights_path), weights_path)
     memory = read_weights(path / "optimiser.safetensors")
     states = {name: memory.pop(name) for name in list(memory) if name.startswith("random/")}
-    restore_optimiser(trained.model, trained.optimiser, memory)
-    _restore_random_states(states)
-    if trained.average is not None:
-        for name, value in read_weights(path / "average.safetensors").items():
-            trained.average.weights[name].copy_(value)
     try:
+        restore_optimiser(trained.model, trained.optimiser, memory)
+        _restore_random_states(states)
+        if trained.average is not None:
+            for name, value in read_weights(path / "average.safetensors").items():
+                trained.average.weights[name].copy_(value)
         plain = json.loads((path / "progress.json").read_text(encoding="utf-8"))
         return Progress(**plain)
-    except (OSError, ValueError, TypeError) as error:
-        raise FolderError(f"{path}: not a checkpoint of this program ({error})") from None
+    except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
+        raise FolderError(
+            f"{path}: damaged, or not a checkpoint of this run ({error}); remove it to go on from "
+            "the one before"
+        ) from None
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
@@ -157,11 +204,25 @@ def list_checkpoints(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*")) if folder.is_dir() else []
 
 
+def sweep_checkpoints(folder: Path) -> None:
+    """Remove what a run that was killed while saving left half written.
+
+    Parameters
+    ----------
+    folder : Path
+        Of all checkpoints of the run.
+    """
+    for path in folder.glob(".step-*"):
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def _random_states() -> dict[str, Tensor]:
     """Read what the random number generators stand at."""
     states = {"random/cpu": torch.get_rng_state()}
     if torch.cuda.is_available():
         states["random/cuda"] = torch.cuda.get_rng_state()
+    if torch.backends.mps.is_available():
+        states["random/mps"] = torch.mps.get_rng_state()
     return states
 
 
@@ -169,3 +230,5 @@ def _restore_random_states(states: dict[str, Tensor]) -> None:
     torch.set_rng_state(states["random/cpu"])
     if "random/cuda" in states and torch.cuda.is_available():
         torch.cuda.set_rng_state(states["random/cuda"])
+    if "random/mps" in states and torch.backends.mps.is_available():
+        torch.mps.set_rng_state(states["random/mps"])

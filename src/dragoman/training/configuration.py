@@ -8,7 +8,7 @@ from dragoman.data.options import CorpusOptions
 from dragoman.decoding.options import SearchOptions
 from dragoman.errors import OptionError
 from dragoman.models.options import TransformerOptions
-from dragoman.options import Plain, from_plain, merge
+from dragoman.options import OFF, Plain, from_plain, merge
 from dragoman.presets import AUTO, choose_preset, read_preset
 from dragoman.text.options import TextOptions
 from dragoman.training.options import TrainingOptions
@@ -30,6 +30,11 @@ class RunOptions:
     search: SearchOptions = field(default_factory=SearchOptions)
 
     def __post_init__(self) -> None:
+        if not self.text.joint and self.model.tied_embeddings == "all":
+            raise OptionError(
+                "text.joint is off, but model.tied_embeddings is “all”: two vocabularies cannot "
+                "share one matrix; give --tied-embeddings target"
+            )
         if self.model.positions == "learned" and self.corpus.max_length >= self.model.max_positions:
             raise OptionError(
                 f"corpus.max_length is {self.corpus.max_length}, but the model has only "
@@ -60,7 +65,7 @@ def resolve_options(
         The name of the preset that was taken, and the options.
     """
     name, recipe = choose_preset(num_pairs) if preset == AUTO else (preset, read_preset(preset))
-    if merge(file, flags).get("text", {}).get("subwords"):
+    if merge(file, flags).get("text", {}).get("subwords", OFF) not in (None, OFF):
         recipe.pop("text", None)  # ready-made subwords have the size they have
     return name, from_plain(RunOptions, merge(recipe, file, flags), place="options")
 
@@ -80,7 +85,8 @@ def resolve_corpus(file: Mapping[str, Any], flags: Mapping[str, Any]) -> CorpusO
     CorpusOptions
         Presets never speak of the corpus.
     """
-    return from_plain(RunOptions, merge(file, flags), place="options").corpus
+    said = merge(file, flags).get("corpus", {})
+    return from_plain(CorpusOptions, said, place="options")
 
 
 def resumed_options(saved: Plain, flags: Mapping[str, Any]) -> RunOptions:

@@ -1,11 +1,13 @@
 """What a run tells: one JSON line per event in a file, and the same to the person watching."""
 
 import json
+import math
 import sys
 import time
+from io import TextIOBase
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -29,7 +31,7 @@ class Log:
         Lines of later steps, which will be told again, are taken out.
     tensorboard : bool
         Whether to write TensorBoard events too.
-    stream : TextIO | None
+    stream : TextIOBase | None
         Where a person watches; None: the standard error stream. A terminal gets a live display,
         anything else plain lines.
     """
@@ -40,12 +42,16 @@ class Log:
         *,
         resumed_step: int = 0,
         tensorboard: bool = False,
-        stream: TextIO | None = None,
+        stream: TextIOBase | None = None,
     ) -> None:
         self._path = folder / METRICS_FILE
         _forget_later(self._path, resumed_step)
         self._writer = _tensorboard_writer(folder) if tensorboard else None
-        self._console = Console(file=stream or sys.stderr, highlight=False, soft_wrap=True)
+        self._console = Console(
+            file=stream or sys.stderr,  # type: ignore[arg-type]
+            highlight=False,
+            soft_wrap=True,
+        )
         self._live: Live | None = None
         self._latest: dict[str, dict[str, Any]] = {}
 
@@ -79,7 +85,8 @@ class Log:
             What there is to say of it: strings, numbers, lists.
         """
         line = {"event": kind, "time": round(time.time(), 3)} | facts
-        self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        finite = {name: None if _is_endless(value) else value for name, value in line.items()}
+        self._file.write(json.dumps(finite, ensure_ascii=False) + "\n")
         self._file.flush()
         self._latest[kind] = facts
         if self._writer is not None:
@@ -135,6 +142,11 @@ def format_time(seconds: float) -> str:
     return f"{whole // 60} min {whole % 60:02d} s" if whole >= 60 else f"{whole} s"
 
 
+def _is_endless(value: object) -> bool:
+    """Whether a value is a number that JSON cannot write."""
+    return isinstance(value, float) and not math.isfinite(value)
+
+
 def _update_line(facts: dict[str, Any]) -> str:
     eta = facts.get("seconds_left")
     return (
@@ -176,11 +188,18 @@ def _forget_later(path: Path, step: int) -> None:
     write_file(path, "".join(kept))
 
 
-def _tensorboard_writer(folder: Path) -> Any:  # noqa: ANN401
+def check_tensorboard() -> None:
+    """Complain if TensorBoard events are asked for and cannot be written."""
     try:
-        from tensorboardX import SummaryWriter
+        import tensorboardX  # noqa: F401
     except ImportError:
         raise OptionError(
             "--tensorboard needs the package tensorboardX; pip install “dragoman[tensorboard]”"
         ) from None
+
+
+def _tensorboard_writer(folder: Path) -> Any:  # noqa: ANN401
+    check_tensorboard()
+    from tensorboardX import SummaryWriter
+
     return SummaryWriter(str(folder / "tensorboard"))

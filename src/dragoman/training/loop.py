@@ -108,10 +108,10 @@ def train(loop: Loop, progress: Progress, log: Log, on_best: BestWriter) -> str:
     """
     limit = _limit_reached(loop.options, progress)
     if limit:
+        if progress.best_value is None:
+            _validate(loop, progress, log, on_best)
         return limit
     with _stop_requests() as stop:
-        if not list_checkpoints(loop.checkpoints):
-            _save(loop, progress)
         while True:
             try:
                 return _train_until_diverged(loop, progress, log, on_best, stop)
@@ -144,7 +144,6 @@ def _train_until_diverged(
                 _validate(loop, progress, log, on_best)
                 limit = limit or _limit_reached(options, progress)
             if is_validation or limit or now - saved > 60 * options.save_minutes:
-                _check_finite(loop)
                 _save(loop, progress)
                 saved = time.monotonic()
             if limit:
@@ -158,8 +157,7 @@ def _train_until_diverged(
             if progress.step % options.validate_every:
                 _report(loop, progress, window, log)
                 _validate(loop, progress, log, on_best)
-            _check_finite(loop)
-            _save(loop, progress)
+                _save(loop, progress)
             return limit
 
 
@@ -242,9 +240,10 @@ def _check_finite(loop: Loop) -> None:
 
 def _validate(loop: Loop, progress: Progress, log: Log, on_best: BestWriter) -> None:
     """Say how good the model is, and keep it if it is the best so far."""
+    _check_finite(loop)
     average = loop.trained.average
     with average.in_place() if average is not None else nullcontext():
-        found = loop.validator.validate(progress.step)
+        found = loop.validator.validate(progress.step // loop.options.validate_every)
         value = found.value(loop.options.best_by)
         is_best = progress.best_value is None or value > progress.best_value
         if is_best:
@@ -256,8 +255,15 @@ def _validate(loop: Loop, progress: Progress, log: Log, on_best: BestWriter) -> 
 
 
 def _save(loop: Loop, progress: Progress) -> None:
-    keep = loop.options.average_checkpoints
-    save_checkpoint(loop.checkpoints, loop.trained, progress, keep)
+    """Write a checkpoint, unless the weights are no numbers."""
+    _check_finite(loop)
+    save_checkpoint(
+        loop.checkpoints,
+        loop.trained,
+        progress,
+        validate_every=loop.options.validate_every,
+        keep=loop.options.average_checkpoints,
+    )
 
 
 def _fall_back(loop: Loop, progress: Progress, log: Log, why: str) -> None:

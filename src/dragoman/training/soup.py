@@ -5,9 +5,9 @@ from pathlib import Path
 
 from dragoman.data.corpus import read_aligned
 from dragoman.decoding.translator import Translator
-from dragoman.errors import OptionError
+from dragoman.errors import FolderError, OptionError
 from dragoman.evaluation.bleu import corpus_bleu, tokenizer_for
-from dragoman.folder import put_weights
+from dragoman.folder import put_weights, read_folder
 from dragoman.training.average import (
     Soup,
     Weights,
@@ -51,6 +51,14 @@ def average_models(
         One line that says what was averaged.
     """
     paths = find_weights(places)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise FolderError(f"{out}: already holds something; name a new folder")
+    subwords = {read_folder(folder_of(path)).vocabularies.content_hash() for path in paths}
+    if len(subwords) > 1:
+        raise FolderError(
+            f"{paths[-1].parent}: only models with the same subwords can be averaged; train one "
+            "from the other with --from"
+        )
     if not greedy:
         soup = Soup(weights=average_weights(paths), chosen=tuple(paths))
         write_average(out, folder_of(paths[0]), soup)

@@ -84,7 +84,7 @@ class Validator:
         self._sources, self._references = ([text[side] for text in texts] for side in (0, 1))
         self._tokenizer = tokenizer_for(translator.folder.facts.target_language)
 
-    def validate(self, sample_index: int) -> Validation:
+    def validate(self, sample_index: int = 0) -> Validation:
         """Validate the model as it is.
 
         Parameters

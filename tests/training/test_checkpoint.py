@@ -1,0 +1,94 @@
+"""Checkpoints: whole or not there, and only so many."""
+
+import pytest
+import torch
+from torch import nn
+
+from dragoman.errors import FolderError
+from dragoman.folder import write_weights
+from dragoman.training.checkpoint import (
+    Progress,
+    Trained,
+    averaged_checkpoints,
+    list_checkpoints,
+    restore_checkpoint,
+    save_checkpoint,
+    step_of,
+    sweep_checkpoints,
+)
+from dragoman.training.optimiser import MovingAverage, build_optimiser
+from dragoman.training.options import TrainingOptions
+
+
+@pytest.fixture
+def trained():
+    """A small model after one update."""
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    optimiser = build_optimiser(model, TrainingOptions())
+    model(torch.ones(1, 3)).sum().backward()
+    optimiser.step()
+    return Trained(model=model, optimiser=optimiser, average=MovingAverage(model, 0.9))
+
+
+def test_everything_comes_back(tmp_path, trained):
+    progress = Progress(step=7, epoch=2, epoch_updates=3, best_value=1.5, rate_scale=0.5)
+    path = save_checkpoint(tmp_path, trained, progress, keep=3, validate_every=7)
+    expected = {name: each.clone() for name, each in trained.model.state_dict().items()}
+    numbers = torch.rand(4)
+    with torch.no_grad():
+        trained.model.weight.zero_()
+        trained.average.weights["weight"].zero_()
+    assert restore_checkpoint(path, trained) == progress
+    for name, value in trained.model.state_dict().items():
+        assert torch.equal(value, expected[name])
+    assert trained.average.weights["weight"].abs().sum() > 0
+    assert torch.equal(torch.rand(4), numbers)
+
+
+def test_only_so_many_are_kept(tmp_path, trained):
+    for step in (1, 2, 3, 4):
+        save_checkpoint(tmp_path, trained, Progress(step=step), keep=2, validate_every=1)
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["step-00000003", "step-00000004"]
+
+
+def test_a_failed_save_leaves_the_old_ones(tmp_path, trained, monkeypatch):
+    save_checkpoint(tmp_path, trained, Progress(step=1), keep=1, validate_every=1)
+
+    def no_space(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dragoman.training.checkpoint.write_weights", no_space)
+    with pytest.raises(FolderError, match="No space left on device"):
+        save_checkpoint(tmp_path, trained, Progress(step=2), keep=1, validate_every=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
+
+
+def test_damaged_progress_is_named(tmp_path, trained):
+    path = save_checkpoint(tmp_path, trained, Progress(step=1), keep=1, validate_every=1)
+    (path / "progress.json").write_text('{"step": 1, "surprise": 2}')
+    with pytest.raises(FolderError, match="damaged, or not a checkpoint of this run"):
+        restore_checkpoint(path, trained)
+
+
+def test_only_checkpoints_of_validations_are_averaged(tmp_path, trained):
+    for step in (0, 4, 5, 8, 11):
+        save_checkpoint(tmp_path, trained, Progress(step=step), keep=5, validate_every=4)
+    kept = [step_of(path) for path in list_checkpoints(tmp_path)]
+    assert kept == [4, 8, 11]
+    assert [step_of(path) for path in averaged_checkpoints(tmp_path, 4, 5)] == [4, 8]
+    assert [step_of(path) for path in averaged_checkpoints(tmp_path, 4, 1)] == [8]
+
+
+def test_what_a_kill_left_is_swept(tmp_path, trained):
+    save_checkpoint(tmp_path, trained, Progress(step=1), keep=1, validate_every=1)
+    (tmp_path / ".step-00000002.77.new").mkdir()
+    sweep_checkpoints(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
+
+
+def test_foreign_memory_is_named(tmp_path, trained):
+    path = save_checkpoint(tmp_path, trained, Progress(step=1), keep=1, validate_every=1)
+    write_weights(path / "optimiser.safetensors", {"exp_avg/other": torch.zeros(1)})
+    with pytest.raises(FolderError, match="damaged, or not a checkpoint of this run"):
+        restore_checkpoint(path, trained)

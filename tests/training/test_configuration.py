@@ -1,0 +1,61 @@
+"""Layers of options, and what a resumed run may change."""
+
+import pytest
+
+from dragoman.errors import OptionError
+from dragoman.options import to_plain
+from dragoman.training.configuration import (
+    RunOptions,
+    resolve_corpus,
+    resolve_options,
+    resumed_options,
+)
+
+
+def test_later_layers_win():
+    file = {"model": {"num_heads": 2, "dropout": 0.2}}
+    flags = {"model": {"dropout": 0.4}}
+    name, options = resolve_options("tiny", file, flags, 1000)
+    assert name == "tiny"
+    assert (options.model.model_dim, options.model.num_heads) == (128, 2)
+    assert options.model.dropout == 0.4
+    assert options.training.label_smoothing == 0.1
+
+
+@pytest.mark.parametrize(
+    ("pairs", "name", "dropout"),
+    [(5000, "tiny", 0.3), (100_000, "small", 0.3), (300_000, "small", 0.2),
+     (700_000, "base", 0.2), (2_000_000, "base", 0.1), (4_500_000, "big", 0.3),
+     (36_000_000, "big", 0.1)],
+)  # fmt: skip
+def test_auto_follows_the_corpus(pairs, name, dropout):
+    chosen, options = resolve_options("auto", {}, {}, pairs)
+    assert (chosen, options.model.dropout) == (name, dropout)
+
+
+def test_flags_win_over_auto():
+    _, options = resolve_options("auto", {}, {"model": {"dropout": 0.0}}, 5000)
+    assert options.model.dropout == 0.0
+
+
+def test_ready_made_subwords_have_the_size_they_have():
+    _, options = resolve_options("paper-base", {}, {"text": {"subwords": "x.model"}}, 5000)
+    assert options.text.vocabulary_size is None
+
+
+def test_corpus_options_are_known_before_the_preset():
+    found = resolve_corpus({"corpus": {"max_length": 9}}, {"corpus": {"valid_pairs": 3}})
+    assert (found.max_length, found.valid_pairs) == (9, 3)
+
+
+def test_learned_positions_must_reach():
+    with pytest.raises(OptionError, match="only 256 learned positions"):
+        resolve_options("tiny", {"model": {"positions": "learned", "max_positions": 256}}, {}, 10)
+
+
+def test_resumed_run_may_get_other_limits_only():
+    saved = to_plain(RunOptions())
+    options = resumed_options(saved, {"training": {"max_steps": None, "max_epochs": 3}})
+    assert (options.training.max_steps, options.training.max_epochs) == (None, 3)
+    with pytest.raises(OptionError, match=r"--warmup-steps is 7, but the run to resume has 4000"):
+        resumed_options(saved, {"training": {"warmup_steps": 7}})
