@@ -101,7 +101,8 @@ def main() -> None:
         values = [run["scores"][name]["value"] for run in runs]
         key = f"multi30k_en_de_test2016_{name.lower()}"
         figures[f"{key}_mean"] = statistics.mean(values)
-        figures[f"{key}_deviation"] = statistics.stdev(values) if len(values) > 1 else 0.0
+        if len(values) > 1:
+            figures[f"{key}_deviation"] = statistics.stdev(values)
     figures["multi30k_seconds_median"] = statistics.median(run["seconds"] for run in runs)
     path = write_result(
         "multi30k",

@@ -14,10 +14,8 @@ from dragoman.options import (
     Parser,
     add_flags,
     check_names,
-    from_plain,
     given_flags,
     read_toml,
-    to_plain,
 )
 from dragoman.presets import preset_names
 from dragoman.training.configuration import RunOptions
@@ -191,7 +189,7 @@ def _translate(options: argparse.Namespace) -> None:
         blocks,
         num_best=1 if options.n_best is None else options.n_best,
         prefix=options.prefix,
-        options=_search_options(translator.options, options),
+        options=translator.options_with(given_flags(options, SearchOptions)),
     )
     for number, best in enumerate(translations):
         if options.n_best is None:
@@ -199,12 +197,6 @@ def _translate(options: argparse.Namespace) -> None:
             continue
         for each in (best, *best.alternatives):
             print(f"{number} ||| {each.text} ||| {each.score:.4f}", flush=True)
-
-
-def _search_options(saved: SearchOptions, options: argparse.Namespace) -> SearchOptions:
-    """Lay the flags over what the model folder says of the search."""
-    plain = to_plain(saved) | given_flags(options, SearchOptions)
-    return from_plain(SearchOptions, plain, place="options")
 
 
 def _add_evaluate(verbs: argparse._SubParsersAction) -> None:

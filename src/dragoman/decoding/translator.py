@@ -1,10 +1,10 @@
 """Raw text in, raw text out."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from dragoman.decoding.search import Hypothesis, length_penalty, search
 from dragoman.errors import OptionError
 from dragoman.folder import ModelFolder, load_model, read_folder, vocabulary_of
 from dragoman.models.interface import TranslationModel
-from dragoman.options import from_plain
+from dragoman.options import from_plain, to_plain
 from dragoman.text.sentences import split_long
 
 # Places in the decoder's cache: sentences × beams × longest translation.
@@ -110,6 +110,21 @@ class Translator:
         where = choose_device(device)
         folder = read_folder(Path(path))
         return Translator(folder, load_model(folder).to(where), where)
+
+    def options_with(self, said: Mapping[str, Any]) -> SearchOptions:
+        """Lay what a user says of the search over what the model folder says.
+
+        Parameters
+        ----------
+        said : Mapping[str, Any]
+            Options that differ.
+
+        Returns
+        -------
+        SearchOptions
+            For `translate`.
+        """
+        return from_plain(SearchOptions, to_plain(self.options) | dict(said), place="options")
 
     def translate(
         self,

@@ -11,11 +11,9 @@ import numpy as np
 
 from dragoman.data.batches import Batch, flatten, group_by_length, make_batch
 from dragoman.data.corpus import read_aligned
-from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.translator import Translator
 from dragoman.evaluation.bleu import Score, build_metric, score_translations, tokenizer_for
 from dragoman.models.likelihood import mean_loss
-from dragoman.options import from_plain, to_plain
 
 BATCH_TOKENS = 8192
 
@@ -103,9 +101,7 @@ def evaluate_model(
     names = ["source"] + ["reference"] * len(references)
     sources, *truths = read_aligned([source, *references], names)
     translator = Translator.load(model, device)
-    options = from_plain(
-        SearchOptions, to_plain(translator.options) | dict(search or {}), place="options"
-    )
+    options = translator.options_with(search or {})
     found = translator.translate_all(sources, options=options)
     translations = tuple(each.text for each in found)
     if tokenize is None:
