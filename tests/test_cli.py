@@ -379,6 +379,14 @@ def test_evaluate_prints_signed_scores(model, texts, capsys, tmp_path):
     assert json.loads(capsys.readouterr().out)["scores"][0]["name"] == "BLEU"
 
 
+def test_evaluate_never_overwrites_its_inputs(model, texts, capsys):
+    before = (texts / "train.de").read_bytes()
+    line = fail(capsys, "evaluate", model, "--source", texts / "train.de", "--reference",
+                texts / "train.en", "--output", texts / "train.de")  # fmt: skip
+    assert "is also an input" in line
+    assert (texts / "train.de").read_bytes() == before
+
+
 def test_evaluate_refuses_unequal_files(model, texts, capsys, tmp_path):
     (tmp_path / "short").write_text("one\n")
     line = fail(capsys, "evaluate", model, "--source", texts / "train.de", "--reference",
@@ -421,7 +429,9 @@ def test_look_draws(model, tmp_path, suffix, capsys):
 def test_look_refuses_what_is_not_there(model, tmp_path, capsys):
     out = ("--out", tmp_path / "x.png")
     assert "--layer must be from 1 to 1" in fail(capsys, "look", model, "Zahl", *out, "--layer", 2)
-    assert "--head must be from 1 to 2" in fail(capsys, "look", model, "Zahl", *out, "--head", 3)
+    assert "--head is 3: must be from 1 to 2" in fail(
+        capsys, "look", model, "Zahl", *out, "--head", 3
+    )
     assert "--kind is “croos”" in fail(capsys, "look", model, "Zahl", *out, "--kind", "croos")
     assert "empty" in fail(capsys, "look", model, " ", *out)
 

@@ -136,7 +136,7 @@ def test_missing_subwords(copied):
 def test_damaged_facts(copied, contents):
     path = copied / "dragoman.json"
     path.write_text(contents)
-    expected = f"{path}: damaged, or not written by this program"
+    expected = f"{path}: damaged, or not written by this program; get the folder again"
     assert message_of(lambda: read_folder(copied)) == expected
 
 
@@ -150,7 +150,7 @@ def test_facts_that_nobody_knows(copied):
     facts = json.loads(path.read_text()) | {"colour": "red"}
     path.write_text(json.dumps(facts))
     message = message_of(lambda: read_folder(copied))
-    assert message.startswith(f"{path}: not as this program writes it (")
+    assert message == f"{path}: unknown entry “colour”; get the folder again"
     assert "colour" in message
 
 

@@ -137,10 +137,17 @@ def from_plain_facts(plain: Mapping[str, Any], place: Path) -> Facts:
     Facts
         The facts.
     """
-    try:
-        return Facts(**{name: value for name, value in plain.items() if name != "format"})
-    except TypeError as error:
-        raise FolderError(f"{place}: not as this program writes it ({error})") from None
+    defaults = asdict(Facts())
+    for name, value in plain.items():
+        if name == "format":
+            continue
+        if name not in defaults:
+            raise FolderError(f"{place}: unknown entry “{name}”; get the folder again")
+        wanted = str if defaults[name] is None else type(defaults[name])
+        is_off = value is None and defaults[name] is None
+        if not is_off and not isinstance(value, wanted):
+            raise FolderError(f"{place}: {name} is {value!r}; get the folder again")
+    return Facts(**{name: value for name, value in plain.items() if name != "format"})
 
 
 def write_description(path: Path, folder: ModelFolder, num_parameters: int) -> None:
@@ -327,7 +334,8 @@ def _read_facts(path: Path) -> dict[str, Any]:
         plain = json.loads(path.read_text(encoding="utf-8"))
         found = plain["format"]
     except (OSError, ValueError, KeyError, TypeError):
-        raise FolderError(f"{path}: damaged, or not written by this program") from None
+        message = f"{path}: damaged, or not written by this program; get the folder again"
+        raise FolderError(message) from None
     if found != FORMAT:
         raise FolderError(
             f"{path}: format {found}, but this version reads format {FORMAT}; "

@@ -184,7 +184,7 @@ def read_toml(path: Path) -> Plain:
     except OSError as error:
         raise OptionError(f"{path}: cannot be read ({error.strerror}); check the path") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise OptionError(f"{path}: not a TOML file ({error}); mend or remove it") from None
+        raise OptionError(f"{path}: not a TOML file ({error}); mend it") from None
 
 
 def write_toml(plain: Mapping[str, Any]) -> str:

@@ -222,6 +222,9 @@ def _add_metrics(parser: Parser, default: tuple[str, ...]) -> None:
 def _evaluate(options: argparse.Namespace) -> None:
     from dragoman.evaluation.evaluate import evaluate_model
 
+    inputs = [options.source, *options.reference]
+    if options.output and options.output.resolve() in [path.resolve() for path in inputs]:
+        raise OptionError(f"--output {options.output} is also an input; name another file")
     found = evaluate_model(
         options.model,
         options.source,

@@ -54,7 +54,7 @@ def test_what_is_not_there_is_named(translator):
         look_at(translator, "The dog.", kinds=["self"])
     with pytest.raises(OptionError, match="--layer must be from 1 to"):
         look_at(translator, "The dog.", layers=[99])
-    with pytest.raises(OptionError, match="--head must be from 1 to"):
+    with pytest.raises(OptionError, match="--head is 0: must be from 1 to"):
         look_at(translator, "The dog.", heads=[0])
     with pytest.raises(DataError, match="empty"):
         look_at(translator, "  ")

@@ -55,7 +55,7 @@ def test_hash_tells_models_and_sides_apart(subwords, other):
 def test_nothing_to_read(tmp_path):
     with pytest.raises(FolderError) as caught:
         Vocabularies.read(tmp_path)
-    assert str(tmp_path / SIDE_FILES[0]) in str(caught.value)
+    assert str(caught.value).startswith(f"{tmp_path}: has no subwords (subwords.model is missing)")
 
 
 @pytest.mark.parametrize("changed", [{"pad_id": 2, "eos_id": 3}, {"pad_id": 3, "eos_id": 0}])

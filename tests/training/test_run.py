@@ -14,7 +14,7 @@ from dragoman.folder import read_folder
 from dragoman.models.build import build_model, count_parameters
 from dragoman.models.interface import Vocabulary
 from dragoman.training import loop
-from dragoman.training.checkpoint import list_checkpoints
+from dragoman.training.checkpoint import Progress, list_checkpoints
 from dragoman.training.configuration import resolve_options
 from dragoman.training.loss import TrainingStep
 from dragoman.training.preparation import RunRequest, describe_run
@@ -210,6 +210,28 @@ def test_a_run_without_a_checkpoint_says_so(tmp_path, run, small, said):
     shutil.rmtree(out / "checkpoints")
     with pytest.raises(FolderError, match="has no checkpoint to go on from"):
         resume_run(out, {"training": {"max_steps": 20}}, said.append)
+
+
+def test_damaged_run_file_is_named(tmp_path, run, small, said):
+    out = run(tmp_path / "out", small)
+    (out / "run.json").write_text("x")
+    with pytest.raises(FolderError, match=r"run\.json: damaged"):
+        resume_run(out, {}, said.append)
+
+
+def test_fine_tuning_keeps_the_models_shape(tmp_path, run, small):
+    first = run(tmp_path / "first", small)
+    other = {"model": {"model_dim": 32}}
+    with pytest.raises(OptionError, match=r"--model-dim is 32, but --from .* brings its own shape"):
+        run(tmp_path / "second", other, start_from=first)
+
+
+def test_equal_scores_are_decided_by_the_loss():
+    progress = Progress(best_value=0.0, best_loss=2.0)
+    assert progress.is_better(0.0, 1.9)
+    assert not progress.is_better(0.0, 2.0)
+    assert progress.is_better(0.1, 9.0)
+    assert Progress().is_better(0.0, 9.0)
 
 
 def test_nothing_to_resume(tmp_path, said):

@@ -96,7 +96,8 @@ def look_at(
         weights = calls[0][0].float().cpu().numpy()
         chosen = [head - 1 for head in heads] or list(range(len(weights)))
         if not all(0 <= head < len(weights) for head in chosen):
-            raise OptionError(f"--head must be from 1 to {len(weights)}")
+            given = ", ".join(map(str, heads))
+            raise OptionError(f"--head is {given}: must be from 1 to {len(weights)}")
         queries, keys = labels[kind]
         maps.append(
             AttentionMap(

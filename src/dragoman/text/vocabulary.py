@@ -94,5 +94,7 @@ class Vocabularies:
         if (folder / JOINT_FILE).exists():
             joint = Subwords.from_file(folder / JOINT_FILE)
             return Vocabularies(joint, joint)
+        if not any((folder / name).exists() for name in SIDE_FILES):
+            raise FolderError(f"{folder}: has no subwords ({JOINT_FILE} is missing); get it again")
         source, target = (Subwords.from_file(folder / name) for name in SIDE_FILES)
         return Vocabularies(source, target)

@@ -38,6 +38,8 @@ class Progress:
         How often the run went back after divergence.
     best_value : float | None
         Of the best validation.
+    best_loss : float
+        Its loss, which decides between equals.
     best_step : int
         When that was.
     num_worse : int
@@ -53,9 +55,29 @@ class Progress:
     rate_scale: float = 1.0
     num_fallbacks: int = 0
     best_value: float | None = None
+    best_loss: float = 0.0
     best_step: int = 0
     num_worse: int = 0
     lowest_loss: float | None = None
+
+    def is_better(self, value: float, loss: float) -> bool:
+        """Say whether a validation beats the best so far.
+
+        Parameters
+        ----------
+        value : float
+            What the best has most of.
+        loss : float
+            Its loss.
+
+        Returns
+        -------
+        bool
+            True for a higher value, or for an equal one with a lower loss.
+        """
+        if self.best_value is None:
+            return True
+        return (value, -loss) > (self.best_value, -self.best_loss)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,8 +205,7 @@ def restore_checkpoint(path: Path, trained: Trained) -> Progress:
         return Progress(**plain)
     except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
         raise FolderError(
-            f"{path}: damaged, or not a checkpoint of this run ({error}); remove it to go on from "
-            "the one before"
+            f"{path}: damaged, or not a checkpoint of this run ({error}); get it again"
         ) from None
 
 

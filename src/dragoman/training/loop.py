@@ -245,9 +245,10 @@ def _validate(loop: Loop, progress: Progress, log: Log, on_best: BestWriter) -> 
     with average.in_place() if average is not None else nullcontext():
         found = loop.validator.validate(progress.step // loop.options.validate_every)
         value = found.value(loop.options.best_by)
-        is_best = progress.best_value is None or value > progress.best_value
+        is_best = progress.is_better(value, found.loss)
         if is_best:
-            progress.best_value, progress.best_step, progress.num_worse = value, progress.step, 0
+            progress.best_value, progress.best_loss = value, found.loss
+            progress.best_step, progress.num_worse = progress.step, 0
             on_best(progress, found)
         else:
             progress.num_worse += 1

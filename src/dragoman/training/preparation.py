@@ -140,6 +140,14 @@ def resolve_request(
         if any(own.get(name) != value for name, value in merge(request.config, request.flags)
                .get("text", {}).items()):  # fmt: skip
             raise OptionError("--from brings its own subwords; leave the options of text out")
+        said = merge(request.config, request.flags).get("model", {})
+        for name, value in said.items():
+            if name != "dropout" and start.config["model"].get(name) != value:
+                flag = name.replace("_", "-")
+                raise OptionError(
+                    f"--{flag} is {value}, but --from {start.path} brings its own shape; leave "
+                    "it out"
+                )
         shape = {"model": start.config["model"], "text": own}
         given = merge(shape, request.config)
     return resolve_options(request.preset, given, request.flags, num_pairs)

@@ -129,12 +129,15 @@ def resume_run(out: Path, flags: Plain, say: Callable[[str], None]) -> None:
     say : Callable[[str], None]
         Tells a person one line.
     """
+    if not (out / RUN_FILE).exists():
+        raise FolderError(f"{out}: holds no run to resume; leave --resume out to start one")
     try:
         run = json.loads((out / RUN_FILE).read_text(encoding="utf-8"))
         store_folder = Path(run["store"])
-    except (OSError, ValueError, KeyError):
-        message = f"{out}: holds no run to resume; leave --resume out to start one"
-        raise FolderError(message) from None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise FolderError(
+            f"{out / RUN_FILE}: damaged; start anew with --from {out} and another --out"
+        ) from None
     options = resumed_options(read_toml(out / CONFIG_FILE), flags)
     folder = read_folder(out, needs_weights=False)
     try:
@@ -155,7 +158,11 @@ def resume_run(out: Path, flags: Plain, say: Callable[[str], None]) -> None:
     if not checkpoints:
         raise FolderError(f"{out}: has no checkpoint to go on from; start anew with another --out")
     trained = _on_device(model, options.training)
-    progress = restore_checkpoint(checkpoints[-1], trained)
+    try:
+        progress = restore_checkpoint(checkpoints[-1], trained)
+    except FolderError as error:
+        before = f" to go on from {checkpoints[-2].name}" if len(checkpoints) > 1 else ""
+        raise FolderError(f"{error}; or remove {checkpoints[-1]}{before}") from None
     say(f"going on from step {progress.step:,}")
     _train(folder, options, store, trained, progress)
 
@@ -257,7 +264,7 @@ def _finish(loop: Loop, progress: Progress, log: Log, writer: _BestWriter) -> No
         put_weights(loop.trained.model, average_weights(paths), paths[-1])
         found = loop.validator.validate()
         value = found.value(settings.best_by)
-        is_best = progress.best_value is None or value > progress.best_value
+        is_best = progress.is_better(value, found.loss)
         name = f"average of the last {len(paths)} checkpoints"
         log.say(f"{name}: BLEU {found.bleu:.2f}, perplexity {found.perplexity:.2f}")
         if is_best:
