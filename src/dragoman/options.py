@@ -88,8 +88,7 @@ def from_plain(kind: type[Options], plain: Mapping[str, Any], *, place: str) -> 
     known = [each.name for each in dataclasses.fields(kind)]  # type: ignore[arg-type]
     values: Plain = {}
     for name, value in plain.items():
-        if name not in known:
-            raise OptionError(f"{place}: unknown option “{name}”{suggest(name, known)}")
+        _check_name(name, known, place)
         hint = hints[name]
         if dataclasses.is_dataclass(hint):
             if not isinstance(value, Mapping):
@@ -114,8 +113,7 @@ def check_names(kind: type, plain: Mapping[str, Any], *, place: str) -> None:
     """
     hints = get_type_hints(kind)
     for name, value in plain.items():
-        if name not in hints:
-            raise OptionError(f"{place}: unknown option “{name}”{suggest(name, hints)}")
+        _check_name(name, hints, place)
         if dataclasses.is_dataclass(hints[name]) and isinstance(value, Mapping):
             check_names(hints[name], value, place=place)
 
@@ -337,6 +335,12 @@ def require(condition: bool, name: str, value: object, remedy: str) -> None:
     """
     if not condition:
         raise OptionError(f"{name} is {value}: {remedy}")
+
+
+def _check_name(name: str, known: Iterable[str], place: str) -> None:
+    """Complain about a name that is not known."""
+    if name not in known:
+        raise OptionError(f"{place}: unknown option “{name}”{suggest(name, known)}")
 
 
 def _is_section(value: object) -> bool:

@@ -245,14 +245,16 @@ class Translator:
         def fits(part: str) -> bool:
             return len(self.encode(part)) <= longest
 
-        parts = []
+        parts: list[tuple[int, str, list[int]]] = []
         for index, (text, ids) in enumerate(zip(texts, subwords.encode(texts), strict=True)):
-            is_long = len(ids) >= longest
-            for part in split_long(text, facts.source_language, fits) if is_long else [text]:
-                parts.append((index, part))
+            if len(ids) < longest:
+                parts.append((index, text, ids))
+                continue
+            split = split_long(text, facts.source_language, fits)
+            encoded = zip(split, subwords.encode(split), strict=True)
+            parts += [(index, part, part_ids) for part, part_ids in encoded]
         pieces: list[Piece] = []
-        encoded = subwords.encode([part for _, part in parts])
-        for (index, part), ids in zip(parts, encoded, strict=True):
+        for index, part, ids in parts:
             if ids:
                 space = part[len(part.rstrip()) :]
                 is_first = not pieces or pieces[-1].text_index != index

@@ -9,12 +9,13 @@ from torch import Tensor
 from dragoman.errors import FolderError
 from dragoman.folder import (
     WEIGHTS_FILE,
-    load_model,
     put_weights,
     read_folder,
     read_weights,
+    vocabulary_of,
     write_model,
 )
+from dragoman.models.build import build_model
 
 Weights = dict[str, Tensor]
 
@@ -130,7 +131,7 @@ def write_average(out: Path, model_of: Path, soup: Soup) -> None:
         The average.
     """
     folder = read_folder(model_of)
-    model = load_model(folder)
+    model = build_model(folder.options, vocabulary_of(folder.vocabularies))
     put_weights(model, soup.weights, soup.chosen[0])
     facts = replace(folder.facts, weights=f"average of {len(soup.chosen)} models", scores={})
     write_model(out, replace(folder, facts=facts), model)

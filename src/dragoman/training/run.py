@@ -18,7 +18,6 @@ from dragoman.folder import (
     CONFIG_FILE,
     WEIGHTS_FILE,
     ModelFolder,
-    load_model,
     put_weights,
     read_folder,
     read_weights,
@@ -102,7 +101,8 @@ def start_run(request: RunRequest, say: Callable[[str], None]) -> None:
     torch.manual_seed(options.training.seed)
     model = build_model(options.model, vocabulary_of(vocabularies))
     if start:
-        put_weights(model, weights_of(load_model(start)), start.path)
+        start_weights = start.path / WEIGHTS_FILE
+        put_weights(model, read_weights(start_weights), start_weights)
     write_description(out, folder, count_parameters(model))
     trained = _on_device(model, options.training)
     settings = options.training
@@ -259,7 +259,6 @@ def _finish(loop: Loop, progress: Progress, log: Log, writer: _BestWriter) -> No
         loop.checkpoints, settings.validate_every, settings.average_checkpoints
     )
     paths = [each / WEIGHTS_FILE for each in regular]
-    best_path = writer._folder.path / WEIGHTS_FILE
     if len(paths) > 1:
         put_weights(loop.trained.model, average_weights(paths), paths[-1])
         found = loop.validator.validate()
@@ -269,4 +268,3 @@ def _finish(loop: Loop, progress: Progress, log: Log, writer: _BestWriter) -> No
         log.say(f"{name}: BLEU {found.bleu:.2f}, perplexity {found.perplexity:.2f}")
         if is_best:
             writer.write(progress, found, weights=name)
-    put_weights(loop.trained.model, read_weights(best_path), best_path)
