@@ -1,6 +1,5 @@
 """What all tests share: checked shapes, few threads, and small things to test with."""
 
-import os
 import random
 import sys
 import types
@@ -51,7 +50,7 @@ from dragoman.text.vocabulary import Vocabularies  # noqa: E402
 settings.register_profile("dragoman", deadline=None)
 settings.load_profile("dragoman")
 
-torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
+torch.set_num_threads(1)
 
 ENGLISH = ["the", "a", "small", "old", "dog", "house", "tree", "garden", "sees", "likes", "finds"]
 FRENCH = ["le", "un", "petit", "vieux", "chien", "maison", "arbre", "jardin", "voit", "achète"]

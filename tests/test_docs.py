@@ -19,9 +19,10 @@ from dragoman.cli import main
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
-QUICK = shlex.split(
-    "--max-steps 2 --validate-every 1 --num-encoder-layers 1 --num-decoder-layers 1 --model-dim 16 "
-    "--feed-forward-dim 32 --num-heads 2 --batch-tokens 500 --valid-pairs 10 --device cpu"
+QUICK = shlex.split("--batch-tokens 500 --valid-pairs 10")
+SMALL = shlex.split(
+    "--num-encoder-layers 1 --num-decoder-layers 1 --model-dim 16 --feed-forward-dim 32 "
+    "--num-heads 2"
 )
 
 
@@ -71,10 +72,10 @@ def run(command: str, capsys, monkeypatch) -> None:
     words = words[1:]
     if words[0] == "train" and "--resume" not in words:
         words += ["--max-steps", "2", "--validate-every", "1", "--device", "cpu"]
-        if "--from" not in words:
-            words += QUICK
-        else:
-            words += ["--valid-pairs", "10"]
+        words += QUICK
+        is_other = "--family" in words or any(word.startswith("paper-") for word in words)
+        if "--from" not in words and not is_other:
+            words += SMALL
     if words[0] in ("translate", "evaluate"):
         words += ["--max-extra-tokens", "5"]
     with Path(given or "/dev/null").open("rb") as source:

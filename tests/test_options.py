@@ -1,10 +1,9 @@
-"""Options: there and back through TOML and flags, layer over layer, one line for every mistake."""
+"""Options: there and back through TOML, layer over layer, one line for every mistake."""
 
-import dataclasses
 import math
 import tomllib
 from dataclasses import dataclass, field
-from typing import Literal, get_args, get_origin, get_type_hints
+from typing import Literal
 
 import pytest
 from hypothesis import example, given
@@ -12,10 +11,8 @@ from hypothesis import strategies as st
 
 from dragoman.errors import OptionError
 from dragoman.options import (
-    Parser,
-    add_flags,
+    check_names,
     from_plain,
-    given_flags,
     merge,
     option,
     read_toml,
@@ -25,7 +22,6 @@ from dragoman.options import (
     write_toml,
 )
 from dragoman.training.configuration import (
-    RESUMABLE,
     RunOptions,
     resolve_options,
     resumed_options,
@@ -83,16 +79,6 @@ def message_of(action):
     message = str(caught.value)
     assert "\n" not in message
     return message
-
-
-def leaves(kind, section=""):
-    """Every leaf field below a dataclass: (section, field, type)."""
-    for each in dataclasses.fields(kind):
-        hint = get_type_hints(kind)[each.name]
-        if dataclasses.is_dataclass(hint):
-            yield from leaves(hint, each.name)
-        else:
-            yield section, each, hint
 
 
 # There and back
@@ -248,151 +234,59 @@ def test_require():
     assert message_of(lambda: require(False, "x", 1, "must be good")) == "x is 1: must be good"
 
 
-# Flags
+# Sections of several kinds
 
 
-def parse(words, kind=Thing):
-    parser = Parser(prog="tool")
-    add_flags(parser, kind)
-    return given_flags(parser.parse(words), kind)
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """A round thing."""
+
+    form: Literal["round"] = option("round", "its form")
+    size: int = option(4, "how large")
+    radius: float = option(1.5, "how far out")
 
 
-def test_only_what_is_said_is_given():
-    assert parse([]) == {}
-    assert parse(["--width", "7", "--count", "2"]) == {"shape": {"width": 7}, "count": 2}
+@dataclass(frozen=True, kw_only=True)
+class Square:
+    """A square thing."""
+
+    form: Literal["square"] = option("square", "its form")
+    size: int = option(9, "how large")
+    side: float = option(2.5, "how long a side")
 
 
-@given(thing=things, data=st.data())
-def test_flags_say_what_a_dictionary_says(thing, data):
-    words = []
-    for _, each, hint in leaves(Thing):
-        owner = thing if hasattr(thing, each.name) else thing.shape
-        value = getattr(owner, each.name)
-        flag = "--" + each.name.replace("_", "-")
-        if hint is bool:
-            words.append(flag if value else flag.replace("--", "--no-", 1))
-        elif get_origin(hint) is tuple:
-            tags = [tag for tag in value if tag and not tag.startswith("-")]
-            words += [flag, *tags] if tags else []
-        else:
-            words.append(f"{flag}={'off' if value is None else value}")
-    found = from_plain(Thing, parse(words), place="flags")
-    tags = tuple(tag for tag in thing.shape.tags if tag and not tag.startswith("-"))
-    assert found == dataclasses.replace(thing, shape=dataclasses.replace(thing.shape, tags=tags))
+@dataclass(frozen=True, kw_only=True)
+class Holder:
+    """Holds one of them."""
+
+    thing: Round | Square = field(default_factory=Round)
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["--corners", "off"], {"corners": None}),
-        (["--weight", "off"], {"weight": None}),
-        (["--finish", "off"], {"finish": None}),
-        (["--finish", "gloss"], {"finish": "gloss"}),
-        (["--is-round"], {"is_round": True}),
-        (["--no-is-round"], {"is_round": False}),
-        (["--tags", "a", "b"], {"tags": ["a", "b"]}),
-    ],
-)
-def test_flags_of_every_kind(words, expected):
-    assert parse(words) == {"shape": expected}
+@pytest.mark.parametrize("thing", [Round(), Square(), Round(radius=3.0), Square(size=1, side=7.0)])
+def test_the_first_field_says_which_kind_is_meant(thing):
+    holder = Holder(thing=thing)
+    assert from_plain(Holder, to_plain(holder), place="here") == holder
+    assert from_plain(Round | Square, to_plain(thing), place="here") == thing
 
 
-def test_a_flag_may_turn_off_what_a_file_says():
-    layers = merge({"shape": {"weight": 3.0}}, parse(["--weight", "off"]))
-    assert from_plain(Thing, layers, place="here").shape.weight is None
+def test_without_a_word_the_first_kind_is_meant():
+    assert from_plain(Holder, {"thing": {"size": 5}}, place="here") == Holder(thing=Round(size=5))
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("plain", "message"),
     [
-        (["--widht", "3"], "tool: unknown option “--widht”; did you mean “--width”?"),
-        (["--widht=3"], "tool: unknown option “--widht”; did you mean “--width”?"),
-        (["--qqqqqqqqq"], "tool: unknown option “--qqqqqqqqq”"),
-        (["--wid", "3"], "tool: unknown option “--wid”; did you mean “--width”?"),
-        (["stray"], "tool: unknown argument “stray”"),
-        (
-            ["--width", "x"],
-            "tool: argument --width: invalid int value: 'x'; see “tool --help”",
-        ),
-        (["--width"], "tool: argument --width: expected one argument; see “tool --help”"),
-        (
-            ["--corners", "x"],
-            "tool: argument --corners: 'x' is neither int nor “off”; see “tool --help”",
-        ),
-        (
-            ["--finish", "x"],
-            "tool: argument --finish: 'x' is not one of matt|gloss, off; see “tool --help”",
-        ),
+        ({"form": "square", "radius": 1.0}, "here: “radius” belongs to round; leave it out"),
+        ({"form": "round", "side": 1.0}, "here: “side” belongs to square; leave it out"),
+        ({"form": "rond"}, "here: unknown form “rond”; did you mean “round”?"),
+        ({"form": "round", "raduis": 1.0}, "here: unknown option “raduis”; did you mean “radius”?"),
     ],
 )
-def test_complains_of_flags(words, message):
-    assert message_of(lambda: parse(words)) == message
+def test_complains_of_the_wrong_kind(plain, message):
+    assert message_of(lambda: from_plain(Holder, {"thing": plain}, place="here")) == message
 
 
-def test_complains_of_a_wrong_choice():
-    message = message_of(lambda: parse(["--colour", "pink"]))
-    assert message.startswith("tool: argument --colour: invalid choice: 'pink'")
-
-
-def test_help_names_every_flag_and_default():
-    parser = Parser(prog="tool")
-    add_flags(parser, Thing)
-    text = parser.format_help()
-    for part in (
-        "--width INT", "how wide, 100 % sure (default: 4)", "--corners INT|off",
-        "--weight FLOAT|off",
-        "--is-round, --no-is-round", "--colour {red,blue}", "--finish matt|gloss|off",
-        "--tags X [X ...]",
-        "How it looks.",
-    ):  # fmt: skip
-        assert part in text
-    assert "More of it." not in text
-
-
-# The options of a run
-
-
-def test_leaf_names_are_unique_in_a_run():
-    names = [each.name for _, each, _ in leaves(RunOptions)]
-    assert len(names) == len(set(names)) > 40
-
-
-@pytest.mark.parametrize("name", [each.name for _, each, _ in leaves(RunOptions)])
-def test_every_flag_of_a_run_has_help(name):
-    (each,) = [each for _, each, _ in leaves(RunOptions) if each.name == name]
-    assert len(each.metadata["help"]) > 10
-
-
-def test_every_flag_of_a_run_is_parsed():
-    parser = Parser(prog="tool")
-    add_flags(parser, RunOptions)
-    text = parser.format_help()
-    for section, each, hint in leaves(RunOptions):
-        flag = "--" + each.name.replace("_", "-")
-        assert flag in text
-        if type(None) in get_args(hint):
-            words, value = [flag, "off"], None
-        elif hint is bool:
-            words, value = [flag], True
-        elif get_origin(hint) is Literal:
-            words, value = [flag, get_args(hint)[-1]], get_args(hint)[-1]
-        else:
-            words, value = [flag, "3"], hint(3)
-        assert given_flags(parser.parse(words), RunOptions) == {section: {each.name: value}}
-
-
-def test_resumable_options_exist():
-    assert {each.name for _, each, _ in leaves(RunOptions)} >= RESUMABLE
-
-
-@pytest.mark.parametrize("words", [["--max-minutes", "inf"], ["--length-penalty", "inf"]])
-def test_endless_numbers_can_be_saved_or_are_refused(words):
-    parser = Parser(prog="tool")
-    add_flags(parser, RunOptions)
-    try:
-        flags = given_flags(parser.parse(words), RunOptions)
-        options = from_plain(RunOptions, flags, place="flags")
-    except OptionError:
-        return
-    saved = tomllib.loads(write_toml(to_plain(options)))
-    assert from_plain(RunOptions, saved, place="config.toml") == options
+def test_names_of_every_kind_are_known_before_one_is_chosen():
+    check_names(Holder, {"thing": {"side": 1, "radius": 2}}, place="here")
+    message = message_of(lambda: check_names(Holder, {"thing": {"sied": 1}}, place="here"))
+    assert message.startswith("here: unknown option “sied”")

@@ -6,7 +6,7 @@ from io import TextIOWrapper
 
 from dragoman import __version__
 from dragoman.errors import DragomanError, OptionError
-from dragoman.options import Parser
+from dragoman.flags import Parser
 from dragoman.verbs import add_verbs
 
 

@@ -18,10 +18,9 @@ from torch import Tensor, nn
 
 from dragoman.errors import FolderError
 from dragoman.files import write_file
-from dragoman.models.build import build_model, count_parameters
+from dragoman.models.build import Model, build_model, count_parameters
+from dragoman.models.families import ModelOptions
 from dragoman.models.interface import Vocabulary
-from dragoman.models.options import TransformerOptions
-from dragoman.models.transformer import Transformer
 from dragoman.options import from_plain, read_toml, write_toml
 from dragoman.text.vocabulary import Vocabularies
 
@@ -73,8 +72,8 @@ class ModelFolder:
         Where it is.
     config : dict[str, Any]
         The resolved options of the run that made it.
-    options : TransformerOptions
-        The model's shape, from `config`.
+    options : ModelOptions
+        The model's family and shape, from `config`.
     vocabularies : Vocabularies
         Its subwords.
     facts : Facts
@@ -83,7 +82,7 @@ class ModelFolder:
 
     path: Path
     config: dict[str, Any]
-    options: TransformerOptions
+    options: ModelOptions
     vocabularies: Vocabularies
     facts: Facts
 
@@ -116,7 +115,7 @@ def read_folder(path: Path, *, needs_weights: bool = True) -> ModelFolder:
     return ModelFolder(
         path=path,
         config=config,
-        options=from_plain(TransformerOptions, config.get("model", {}), place=place),
+        options=from_plain(ModelOptions, config.get("model", {}), place=place),
         vocabularies=Vocabularies.read(path),
         facts=from_plain_facts(plain, path / FACTS_FILE),
     )
@@ -171,7 +170,7 @@ def write_description(path: Path, folder: ModelFolder, num_parameters: int) -> N
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Collect a model's weights, each tied matrix once.
+    """Collect a model's weights, each tied matrix once, and the statistics it keeps beside them.
 
     Parameters
     ----------
@@ -183,7 +182,9 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     dict[str, Tensor]
         By name, detached, where they are.
     """
-    return {name: each.detach() for name, each in model.named_parameters()}
+    kept = model.state_dict().keys()
+    statistics = {name: each for name, each in model.named_buffers() if name in kept}
+    return {name: each.detach() for name, each in model.named_parameters()} | statistics
 
 
 def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
@@ -237,7 +238,7 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor], place: Path) ->
     place : Path
         Where they come from, for error messages.
     """
-    own = dict(model.named_parameters())
+    own = weights_of(model)
     foreign = sorted(own.keys() ^ weights.keys())
     if foreign:
         raise FolderError(f"{place}: holds another model ({foreign[0]} does not fit this one)")
@@ -248,7 +249,7 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor], place: Path) ->
         parameter.copy_(weights[name])
 
 
-def load_model(folder: ModelFolder) -> Transformer:
+def load_model(folder: ModelFolder) -> Model:
     """Build a folder's model with its weights.
 
     Parameters
@@ -258,7 +259,7 @@ def load_model(folder: ModelFolder) -> Transformer:
 
     Returns
     -------
-    Transformer
+    Model
         On the CPU, ready to translate.
     """
     model = build_model(folder.options, vocabulary_of(folder.vocabularies))

@@ -1,11 +1,9 @@
-"""Options: frozen dataclasses to and from plain dictionaries, TOML text and command-line flags.
+"""Options: frozen dataclasses to and from plain dictionaries and TOML text.
 
 A run is configured in layers, each a nested dictionary that holds only what was said there:
-defaults (the dataclasses) < preset < TOML file < flags. Flags are made from the dataclasses'
-leaf fields, whose names are unique within a run, so ``model.num_heads`` is ``--num-heads``.
+defaults (the dataclasses) < preset < TOML file < flags.
 """
 
-import argparse
 import dataclasses
 import difflib
 import json
@@ -13,11 +11,10 @@ import tomllib
 import types
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from dragoman.errors import OptionError
 
-Options = TypeVar("Options")
 Plain = dict[str, Any]
 OFF = "off"
 
@@ -65,13 +62,14 @@ def to_plain(options: Any) -> Plain:  # noqa: ANN401
     return plain
 
 
-def from_plain(kind: type[Options], plain: Mapping[str, Any], *, place: str) -> Options:
+def from_plain(kind: Any, plain: Mapping[str, Any], *, place: str) -> Any:  # noqa: ANN401
     """Build an options dataclass from a nested dictionary, checking names and types.
 
     Parameters
     ----------
-    kind : type[Options]
-        The dataclass.
+    kind : Any
+        The dataclass, or a union of dataclasses, of which the first field of each says which one
+        is meant, as ``family`` does for models.
     plain : Mapping[str, Any]
         The values that differ from its defaults.
     place : str
@@ -79,43 +77,79 @@ def from_plain(kind: type[Options], plain: Mapping[str, Any], *, place: str) -> 
 
     Returns
     -------
-    Options
+    Any
         The dataclass with those values.
     """
     if not isinstance(plain, Mapping):
         raise OptionError(f"{place} is {plain!r}, but must be a section of options")
-    hints = get_type_hints(kind)
-    known = [each.name for each in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    kinds = section_kinds(kind)
+    chosen = _choose_kind(kinds, plain, place)
+    hints = get_type_hints(chosen)
     values: Plain = {}
     for name, value in plain.items():
-        _check_name(name, known, place)
+        _check_name(name, hints, place, others=kinds)
         hint = hints[name]
-        if dataclasses.is_dataclass(hint):
+        if section_kinds(hint):
             if not isinstance(value, Mapping):
                 raise OptionError(f"{place}: “{name}” is a section, found {value!r}")
-            values[name] = from_plain(hint, value, place=place)  # type: ignore[arg-type]
+            values[name] = from_plain(hint, value, place=place)
         else:
             values[name] = _checked(value, hint, f"{place}: {name}")
-    return kind(**values)
+    return chosen(**values)
 
 
-def check_names(kind: type, plain: Mapping[str, Any], *, place: str) -> None:
+def check_names(kind: Any, plain: Mapping[str, Any], *, place: str) -> None:  # noqa: ANN401
     """Complain about names that an options dataclass does not have.
 
     Parameters
     ----------
-    kind : type
-        The dataclass.
+    kind : Any
+        The dataclass, or a union of them.
     plain : Mapping[str, Any]
         A nested dictionary.
     place : str
         Where it comes from.
     """
-    hints = get_type_hints(kind)
+    hints: Plain = {}
+    for each in section_kinds(kind):
+        hints = get_type_hints(each) | hints
     for name, value in plain.items():
         _check_name(name, hints, place)
-        if dataclasses.is_dataclass(hints[name]) and isinstance(value, Mapping):
+        if section_kinds(hints[name]) and isinstance(value, Mapping):
             check_names(hints[name], value, place=place)
+
+
+def section_kinds(hint: Any) -> tuple[type, ...]:  # noqa: ANN401
+    """List the dataclasses that a section of options may be.
+
+    Parameters
+    ----------
+    hint : Any
+        A field's type.
+
+    Returns
+    -------
+    tuple[type, ...]
+        One for a plain section, several for a union of them, none for a single value.
+    """
+    members = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    return members if all(dataclasses.is_dataclass(each) for each in members) else ()
+
+
+def tag_of(kind: type) -> object:
+    """Say which of several kinds of section a dataclass is.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass.
+
+    Returns
+    -------
+    object
+        The default of its first field.
+    """
+    return dataclasses.fields(kind)[0].default
 
 
 def merge(*layers: Mapping[str, Any]) -> Plain:
@@ -206,119 +240,6 @@ def write_toml(plain: Mapping[str, Any]) -> str:
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are `OptionError` and suggest the nearest flag."""
-
-    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401
-        kwargs |= {"formatter_class": _HelpFormatter, "allow_abbrev": False}
-        super().__init__(**kwargs)
-
-    def error(self, message: str) -> NoReturn:
-        """Raise instead of printing the usage.
-
-        Parameters
-        ----------
-        message : str
-            What argparse says.
-        """
-        raise OptionError(f"{self.prog}: {message}; see “{self.prog} --help”")
-
-    def parse(self, arguments: list[str]) -> argparse.Namespace:
-        """Parse every argument, or say which one is unknown and which flag is nearest.
-
-        Parameters
-        ----------
-        arguments : list[str]
-            The words after the command.
-
-        Returns
-        -------
-        argparse.Namespace
-            The values; flags made by `add_flags` only if they were given.
-        """
-        namespace, unknown = self.parse_known_args(arguments)
-        if unknown:
-            parser = getattr(namespace, "parser", self)
-            flags = [flag for action in parser._actions for flag in action.option_strings]
-            word = next((each for each in unknown if each.startswith("-")), unknown[0])
-            name = word.split("=", 1)[0]
-            what = "option" if word.startswith("-") else "argument"
-            raise OptionError(f"{parser.prog}: unknown {what} “{name}”{suggest(name, flags)}")
-        return namespace
-
-
-class _HelpFormatter(argparse.HelpFormatter):
-    """Columns a little wider than argparse's own."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=34, width=100)
-
-
-def add_flags(parser: argparse.ArgumentParser, kind: type) -> None:
-    """Give the parser one flag for every leaf field of an options dataclass.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser
-        Where to add them; nested dataclasses become groups.
-    kind : type
-        The dataclass. Its flags are absent from the result unless given, so that layers can be
-        laid over one another.
-    """
-    hints = get_type_hints(kind)
-    for each in dataclasses.fields(kind):
-        hint = hints[each.name]
-        if dataclasses.is_dataclass(hint):
-            doc = (hint.__doc__ or "").strip().split("\n")[0]
-            add_flags(parser.add_argument_group(each.name, doc), hint)  # type: ignore[arg-type]
-            continue
-        flag = "--" + each.name.replace("_", "-")
-        text = each.metadata.get("help", "").replace("%", "%%")
-        if each.default is not None and each.default != () and not isinstance(each.default, bool):
-            text += f" (default: {each.default})"
-        kwargs: Plain = {"dest": each.name, "default": argparse.SUPPRESS, "help": text}
-        inner = _without_none(hint)
-        if inner is bool:
-            kwargs["action"] = argparse.BooleanOptionalAction
-        elif get_origin(inner) is tuple:
-            kwargs |= {"nargs": "+", "metavar": "X"}
-        elif get_origin(inner) is Literal:
-            kwargs |= {"choices": get_args(inner)}
-        else:
-            kwargs |= {"type": inner, "metavar": inner.__name__.upper()}
-        if inner is not hint and inner is not bool and get_origin(inner) is not tuple:
-            kwargs |= {"type": _off_or(inner), "metavar": f"{_metavar(inner)}|off"}
-            kwargs.pop("choices", None)
-        parser.add_argument(flag, **kwargs)
-
-
-def given_flags(namespace: argparse.Namespace, kind: type) -> Plain:
-    """Collect the flags of `add_flags` that were given on the command line.
-
-    Parameters
-    ----------
-    namespace : argparse.Namespace
-        What the parser returned.
-    kind : type
-        The dataclass whose flags they are.
-
-    Returns
-    -------
-    dict[str, Any]
-        A nested dictionary, for `merge`.
-    """
-    given: Plain = {}
-    hints = get_type_hints(kind)
-    for each in dataclasses.fields(kind):
-        if dataclasses.is_dataclass(hints[each.name]):
-            section = given_flags(namespace, hints[each.name])
-            if section:
-                given[each.name] = section
-        elif hasattr(namespace, each.name):
-            given[each.name] = getattr(namespace, each.name)
-    return given
-
-
 def require(condition: bool, name: str, value: object, remedy: str) -> None:
     """Check one option's value.
 
@@ -337,10 +258,30 @@ def require(condition: bool, name: str, value: object, remedy: str) -> None:
         raise OptionError(f"{name} is {value}: {remedy}")
 
 
-def _check_name(name: str, known: Iterable[str], place: str) -> None:
-    """Complain about a name that is not known."""
-    if name not in known:
-        raise OptionError(f"{place}: unknown option “{name}”{suggest(name, known)}")
+def _check_name(name: str, known: Iterable[str], place: str, others: tuple[type, ...] = ()) -> None:
+    """Complain about a name that is not known, or known only to others."""
+    if name in known:
+        return
+    owners = [
+        str(tag_of(each))
+        for each in others
+        if name in {field.name for field in dataclasses.fields(each)}
+    ]
+    if owners:
+        raise OptionError(f"{place}: “{name}” belongs to {' and '.join(owners)}; leave it out")
+    raise OptionError(f"{place}: unknown option “{name}”{suggest(name, known)}")
+
+
+def _choose_kind(kinds: tuple[type, ...], plain: Mapping[str, Any], place: str) -> type:
+    """Choose the dataclass that a section means; the first if it does not say."""
+    if len(kinds) == 1:
+        return kinds[0]
+    name = dataclasses.fields(kinds[0])[0].name
+    by_tag = {tag_of(each): each for each in kinds}
+    said = plain.get(name, tag_of(kinds[0]))
+    if said not in by_tag:
+        raise OptionError(f"{place}: unknown {name} “{said}”{suggest(str(said), map(str, by_tag))}")
+    return by_tag[said]
 
 
 def _is_section(value: object) -> bool:
@@ -354,40 +295,27 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _without_none(hint: Any) -> Any:  # noqa: ANN401
-    """Reduce ``X | None`` to X."""
+def without_none(hint: Any) -> Any:  # noqa: ANN401
+    """Reduce ``X | None`` to X.
+
+    Parameters
+    ----------
+    hint : Any
+        A field's type.
+
+    Returns
+    -------
+    Any
+        What it holds when it is not off.
+    """
     if get_origin(hint) in (Union, types.UnionType):
         return next(each for each in get_args(hint) if each is not type(None))
     return hint
 
 
-def _metavar(inner: Any) -> str:  # noqa: ANN401
-    """Name the values a flag takes."""
-    return "|".join(get_args(inner)) if get_origin(inner) is Literal else inner.__name__.upper()
-
-
-def _off_or(inner: Any) -> Any:  # noqa: ANN401
-    """Make a converter in which the word “off” says None."""
-
-    def convert(text: str) -> Any:  # noqa: ANN401
-        if text == OFF:
-            return None
-        if get_origin(inner) is Literal:
-            if text not in get_args(inner):
-                raise argparse.ArgumentTypeError(f"{text!r} is not one of {_metavar(inner)}, off")
-            return text
-        try:
-            return inner(text)
-        except ValueError:
-            message = f"{text!r} is neither {inner.__name__} nor “off”"
-            raise argparse.ArgumentTypeError(message) from None
-
-    return convert
-
-
 def _checked(value: Any, hint: Any, place: str) -> Any:  # noqa: ANN401
     """Return the value in the type its field wants, or complain."""
-    inner = _without_none(hint)
+    inner = without_none(hint)
     if inner is not hint and (value is None or value == OFF):
         return None
     if get_origin(inner) is Literal:

@@ -10,13 +10,9 @@ from pathlib import Path
 
 from dragoman.decoding.options import SearchOptions
 from dragoman.errors import OptionError
-from dragoman.options import (
-    Parser,
-    add_flags,
-    check_names,
-    given_flags,
-    read_toml,
-)
+from dragoman.flags import Parser, add_flags, given_flags
+from dragoman.options import check_names, read_toml
+from dragoman.paper.commands import add_paper
 from dragoman.presets import preset_names
 from dragoman.training.configuration import RunOptions
 
@@ -39,6 +35,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
         _add_average,
         _add_look,
         _add_data,
+        add_paper,
     ):
         add(verbs)
 
@@ -74,9 +71,11 @@ def _add_train(verbs: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--target-language", metavar="CODE", help="such as en; else from file names"
     )
+    recipes = [name for name in preset_names() if not name.startswith("paper-")]
     parser.add_argument(
         "--preset", default="auto", metavar="NAME",
-        help=f"a recipe ({', '.join(preset_names())}; default: auto, by the size of the corpus)",
+        help=f"a recipe: {', '.join(recipes)}, or paper-NAME for the shapes that were published "
+        "(default: auto, by the size of the corpus or for the family)",
     )  # fmt: skip
     parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file of options")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
@@ -299,16 +298,18 @@ def _average(options: argparse.Namespace) -> None:
 
 
 def _add_look(verbs: argparse._SubParsersAction) -> None:
-    parser = _verb(verbs, "look", "draw what the attention heads look at", _look)
+    text = "draw what the attention heads look at, or which words decide a word"
+    parser = _verb(verbs, "look", text, _look)
     parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")
     parser.add_argument("sentence", metavar="SENTENCE", help="a sentence to translate")
     parser.add_argument(
         "--out", type=Path, required=True, metavar="FILE", help=".png, .svg or .html"
     )
     parser.add_argument("--translation", metavar="WORDS", help="make the model say this")
-    kinds = ["encoder", "decoder", "cross"]
-    parser.add_argument("--kind", nargs="+", default=kinds, metavar="KIND",
-                        help="of encoder, decoder, cross (default: all)")  # fmt: skip
+    parser.add_argument(
+        "--kind", nargs="+", default=[], metavar="KIND",
+        help="of encoder, decoder, cross, gradient (default: all attention that there is)",
+    )  # fmt: skip
     parser.add_argument("--layer", nargs="+", type=int, default=[], metavar="N", help="from 1; all")
     parser.add_argument("--head", nargs="+", type=int, default=[], metavar="N", help="from 1; all")
     parser.add_argument("--average-heads", action="store_true", help="one map a layer")
@@ -328,11 +329,13 @@ def _look(options: argparse.Namespace) -> None:
         layers=options.layer,
         heads=options.head,
     )
+    if seen.remark:
+        _say(seen.remark)
     draw_maps(
         seen.maps,
         options.out,
         title=f"{seen.source}  →  {seen.translation}",
-        subtitle="row: the word being read or produced; column: the word it looks at",
+        subtitle=seen.legend,
         average_heads=options.average_heads,
     )
     print(f"{seen.source}\n{seen.translation}\n{options.out}")
@@ -341,14 +344,17 @@ def _look(options: argparse.Namespace) -> None:
 def _add_data(verbs: argparse._SubParsersAction) -> None:
     parser = _verb(verbs, "data", "make data to learn and test with", _no_data)
     sorts = parser.add_subparsers(title="kinds", metavar="KIND", parser_class=Parser)
-    text = "sentence pairs from the built-in grammar, with their word alignment"
+    text = "sentence pairs of the built-in grammar or tasks, with their word alignment"
     builtin = _verb(sorts, "builtin", text, _builtin)
     builtin.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
-    builtin.add_argument("--pair", default="fr-en", metavar="PAIR", help="fr-en (default) or en-es")
+    builtin.add_argument("--pair", default="fr-en", metavar="PAIR",
+                         help="fr-en (default) or en-es; or the task copy or reversal")  # fmt: skip
     builtin.add_argument("--sentences", type=int, default=20_000, metavar="N",
                          help="training pairs (default: 20000)")  # fmt: skip
     builtin.add_argument("--held-out", type=int, default=1000, metavar="N",
                          help="validation pairs, and as many to test (default: 1000)")  # fmt: skip
+    builtin.add_argument("--max-words", type=int, metavar="N",
+                         help="the longest source of copy and reversal (default: 10)")  # fmt: skip
     builtin.add_argument("--seed", type=int, default=1, metavar="INT", help="which sentences")
 
 
@@ -365,6 +371,7 @@ def _builtin(options: argparse.Namespace) -> None:
         count=options.sentences,
         held_out=options.held_out,
         seed=options.seed,
+        max_words=options.max_words,
     )
     for name, count in counts.items():
         print(f"{options.out / name}: {count:,} lines")

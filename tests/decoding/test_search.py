@@ -2,7 +2,7 @@
 
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import pytest
@@ -13,7 +13,8 @@ from torch import nn
 
 from dragoman.data.batches import flatten, make_batch, pad_sequences
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.search import length_penalty, search
+from dragoman.decoding.search import search
+from dragoman.errors import OptionError
 from dragoman.models.build import build_model
 from dragoman.models.embedding import OutputLayer
 from dragoman.models.interface import TranslationModel, Vocabulary
@@ -31,26 +32,45 @@ WIDE = 64
 class RandomState:
     """The sentences, and the words of their hypotheses."""
 
+    model: "RandomModel"
     sources: list
     prefixes: list
 
+    @property
+    def coverage(self):
+        if not self.model.has_attention:
+            return None
+        width = max(map(len, self.sources)) + 1  # with padding everywhere
+        return torch.tensor(
+            [
+                [
+                    (self.model.coverage(source, prefix) + [1.0] * width)[:width]
+                    for prefix in prefixes
+                ]
+                for source, prefixes in zip(self.sources, self.prefixes, strict=True)
+            ]
+        )
+
     def reorder(self, beams):
         rows = zip(self.prefixes, beams.tolist(), strict=True)
-        return RandomState(self.sources, [[row[beam] for beam in chosen] for row, chosen in rows])
+        return replace(self, prefixes=[[row[beam] for beam in chosen] for row, chosen in rows])
 
     def keep(self, sentences):
         places = sentences.tolist()
-        return RandomState(
-            [self.sources[place] for place in places], [self.prefixes[place] for place in places]
-        )
+        chosen = ([side[place] for place in places] for side in (self.sources, self.prefixes))
+        return RandomState(self.model, *chosen)
 
 
 class RandomModel:
-    """A model whose scores are random numbers made from the source and the words so far."""
+    """A model whose scores are random numbers made from the source and the words so far.
 
-    def __init__(self, seed, scale=1.5):
+    So is the attention that it pays to each source word before it chooses a word.
+    """
+
+    def __init__(self, seed, scale=1.5, *, has_attention=False):
         self.seed = seed
         self.scale = scale
+        self.has_attention = has_attention
         self.output = OutputLayer(nn.Parameter(torch.eye(SIZE)), pad_id=PAD)
 
     def logits(self, source, prefix):
@@ -62,6 +82,18 @@ class RandomModel:
         possible = [logits[each] for each in range(SIZE) if each != PAD]
         return logits[word] - math.log(sum(map(math.exp, possible)))
 
+    def attention(self, source, prefix):
+        generator = random.Random(f"attention {self.seed} {source} {prefix}")
+        weights = [math.exp(generator.gauss(0, 2)) for _ in source]
+        return [weight / sum(weights) for weight in weights]
+
+    def coverage(self, source, prefix):
+        """Give the attention paid to each source word until the word after the prefix is chosen."""
+        if prefix is None:
+            return [0.0] * len(source)
+        steps = [self.attention(source, prefix[:length]) for length in range(len(prefix) + 1)]
+        return [sum(weights) for weights in zip(*steps, strict=True)]
+
     def forward(self, batch):
         raise NotImplementedError
 
@@ -70,7 +102,7 @@ class RandomModel:
         return [tuple(ids[:length]) for ids, length in rows]
 
     def start(self, memory, capacity):  # noqa: ARG002
-        return RandomState(memory, [[None] for _ in memory])
+        return RandomState(self, memory, [[None] for _ in memory])
 
     def step(self, tokens, state):
         prefixes = [
@@ -84,11 +116,19 @@ class RandomModel:
             [self.logits(source, prefix) for prefix in row]
             for source, row in zip(state.sources, prefixes, strict=True)
         ]
-        return torch.tensor(logits), RandomState(state.sources, prefixes)
+        return torch.tensor(logits), replace(state, prefixes=prefixes)
 
 
 def penalty(num_words, alpha):
     return ((5 + num_words + 1) / 6) ** alpha
+
+
+def final_score(model, source, words, log, options):
+    score = log / penalty(len(words), options.length_penalty)
+    if options.coverage_penalty:
+        covered = model.coverage(source, words)
+        score += options.coverage_penalty * sum(math.log(min(each, 1.0)) for each in covered)
+    return score
 
 
 def search_exhaustively(model, source, options, prefix=(), banned=()):
@@ -107,7 +147,7 @@ def search_exhaustively(model, source, options, prefix=(), banned=()):
                 model.log_probability(source, words[:place], word)
                 for place, word in enumerate((*words, EOS))
             )
-            found.append((words, log, log / penalty(length, options.length_penalty)))
+            found.append((words, log, final_score(model, source, words, log, options)))
     return sorted(found, key=lambda each: -each[2])
 
 
@@ -126,7 +166,7 @@ def search_plainly(model, source, options, num_best):
         extended = sorted(extended, key=lambda each: -each[2])[: 2 * options.beam_size]
         for prefix, word, log in extended:
             if word == EOS:
-                finished.append((prefix, log, log / penalty(length, options.length_penalty)))
+                finished.append((prefix, log, final_score(model, source, prefix, log, options)))
         finished = sorted(finished, key=lambda each: -each[2])[:num_best]
         alive = [((*prefix, word), log) for prefix, word, log in extended if word != EOS]
         alive = alive[: options.beam_size]
@@ -154,6 +194,7 @@ sources_strategy = st.lists(
     max_size=3,
 )
 alphas = st.sampled_from([0.0, 0.6, 1.0])
+betas = st.sampled_from([0.1, 0.5, 3.0])
 
 
 def test_the_random_model_satisfies_the_seam():
@@ -293,11 +334,82 @@ def test_what_never_happens(seed, sources, beam_size, extra, banned):
             assert not {PAD, EOS, *banned} & set(words)
 
 
-def test_length_penalty_is_its_formula():
-    lengths = torch.tensor([1, 7, 13])
-    torch.testing.assert_close(length_penalty(lengths, 1.0), torch.tensor([1.0, 2.0, 3.0]))
-    assert length_penalty(lengths, 0.0).eq(1).all()
-    assert length_penalty(25, 0.6) == pytest.approx(5**0.6)
+# Coverage
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 10**6),
+    sources=sources_strategy,
+    alpha=alphas,
+    beta=betas,
+    extra=st.integers(0, 1),
+    num_best=st.sampled_from([1, 1, 5]),
+)
+def test_wide_beam_finds_the_best_with_coverage(seed, sources, alpha, beta, extra, num_best):
+    model = RandomModel(seed, has_attention=True)
+    options = SearchOptions(
+        beam_size=WIDE, length_penalty=alpha, coverage_penalty=beta, max_extra_tokens=extra
+    )
+    found = run_search(model, sources, options, num_best=num_best)
+    for source, hypotheses in zip(sources, found, strict=True):
+        assert_same(hypotheses, search_exhaustively(model, source, options)[:num_best])
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 10**6),
+    sources=sources_strategy,
+    alpha=alphas,
+    beta=betas,
+    beam_size=st.integers(2, 5),
+    extra=st.integers(0, 4),
+)
+def test_narrow_beam_with_coverage_equals_a_plain_rewriting(
+    seed, sources, alpha, beta, beam_size, extra
+):
+    model = RandomModel(seed, has_attention=True)
+    options = SearchOptions(
+        beam_size=beam_size, length_penalty=alpha, coverage_penalty=beta, max_extra_tokens=extra
+    )
+    found = run_search(model, sources, options, num_best=2)
+    for source, hypotheses in zip(sources, found, strict=True):
+        assert_same(hypotheses, search_plainly(model, source, options, 2))
+
+
+def test_coverage_changes_what_is_best():
+    plain = SearchOptions(beam_size=WIDE, max_extra_tokens=1)
+    heeding = replace(plain, coverage_penalty=1.0)
+    best = [
+        [run_search(RandomModel(seed, has_attention=True), [[3, 4, EOS]], each)[0][0].tokens
+         for each in (plain, heeding)]
+        for seed in range(10)
+    ]  # fmt: skip
+    assert any(one != other for one, other in best)
+
+
+def test_nobody_asks_for_coverage_without_a_penalty(monkeypatch):
+    def fail(_):
+        raise AssertionError("asked for coverage")
+
+    monkeypatch.setattr(RandomState, "coverage", property(fail))
+    run_search(RandomModel(1, has_attention=True), [[3, EOS]], SearchOptions(max_extra_tokens=2))
+
+
+def test_model_without_coverage_refuses_the_penalty_by_name():
+    options = SearchOptions(coverage_penalty=0.2)
+    message = (
+        "coverage_penalty is 0.2, but RandomModel has not one attention to the source by which to "
+        "tell what is covered; leave it 0"
+    )
+    with pytest.raises(OptionError) as caught:
+        run_search(RandomModel(1), [[3, EOS]], options)
+    assert str(caught.value) == message
+
+
+def test_transformer_refuses_the_penalty(transformer):
+    with pytest.raises(OptionError, match="but Transformer has not one attention"):
+        run_search(transformer, [[3, EOS]], SearchOptions(coverage_penalty=0.2))
 
 
 # On the real model

@@ -13,11 +13,15 @@ from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search import Hypothesis, search
 from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
-from dragoman.folder import vocabulary_of
+from dragoman.folder import vocabulary_of, write_model
 from dragoman.models.build import build_model
+from dragoman.models.recurrent.options import RNNsearchOptions
+from dragoman.options import to_plain
+from dragoman.text.dictionary import Dictionary
 from dragoman.text.normalise import normalise
 from dragoman.text.subwords import Subwords
 from dragoman.text.vocabulary import Vocabularies
+from dragoman.text.words import UNKNOWN, learn_words, split_words
 
 TEXTS = ["The dog sees a house.", "A red tree.", "Old garden near the big house!", "dog"]
 
@@ -228,6 +232,30 @@ def test_more_alternatives_than_beams_widen_the_beam(translator):
     assert not translator.translate(TEXTS[0], options=narrow).alternatives
 
 
+def test_scores_of_alternatives_include_coverage(tiny_folder, vocabularies):
+    torch.manual_seed(3)
+    shape = RNNsearchOptions(model_dim=16, embedding_dim=16, maxout_dim=16)
+    model = build_model(shape, vocabulary_of(vocabularies)).eval()
+    with torch.no_grad():
+        for each in model.parameters():
+            each.normal_(std=0.7)
+    translator = Translator(replace(tiny_folder.folder, options=shape), model, torch.device("cpu"))
+    options = SearchOptions(beam_size=4, coverage_penalty=2.0, max_extra_tokens=4)
+    text = TEXTS[0]
+    best = translator.translate(text, num_best=4, options=options)
+    source = pad_sequences(flatten([translator.encode(text)]), vocabularies.pad_id)
+    banned = (vocabularies.target.unk_id,)
+    (found,) = search(
+        model, source, options, vocabulary_of(vocabularies), num_best=4, banned_ids=banned
+    )
+    texts = vocabularies.target.decode([each.tokens for each in found])
+    expected = dict(zip(texts[::-1], [each.score for each in found][::-1], strict=True))
+    scores = {each.text: each.score for each in (best, *best.alternatives)}
+    assert scores == pytest.approx({text.strip(): score for text, score in expected.items()})
+    plain = translator.translate(text, num_best=4, options=replace(options, coverage_penalty=0.0))
+    assert plain.score > best.score + 1
+
+
 @pytest.mark.parametrize("num_best", [0, -2])
 def test_no_translation_cannot_be_wanted(translator, num_best):
     with pytest.raises(OptionError) as caught:
@@ -289,5 +317,65 @@ def test_a_prefix_that_the_subwords_cannot_write(tiny_folder, tmp_path, sentence
     model = build_model(folder.options, vocabulary_of(vocabularies)).eval()
     translator = Translator(folder, model, torch.device("cpu"))
     assert translator.translate("The dog.").score < 0
-    with pytest.raises(OptionError):
+    with pytest.raises(OptionError, match="prefix: “Ω” has characters or words that the model can"):
         translator.translate("The dog.", prefix="Ω")
+
+
+# Closed vocabularies
+
+
+@pytest.fixture(scope="module")
+def closed(tiny_folder, tmp_path_factory, sentence_pairs):
+    """A model of words that likes the unknown one best of all, in a folder with a dictionary."""
+    sides = [learn_words(side, vocabulary_size=12) for side in zip(*sentence_pairs, strict=True)]
+    vocabularies = Vocabularies(*sides, Dictionary({"garden": " jardinet"}))
+    shape = replace(tiny_folder.folder.options, tied_embeddings="target")
+    config = tiny_folder.folder.config | {"model": to_plain(shape)}
+    folder = replace(tiny_folder.folder, vocabularies=vocabularies, options=shape, config=config)
+    torch.manual_seed(3)
+    model = build_model(shape, vocabulary_of(vocabularies)).eval()
+    hidden = model(make_batch(flatten([[5, 0]]), flatten([[6, 0]]), vocabularies.pad_id)).hidden
+    with torch.no_grad():
+        model.output.words[vocabularies.target.unk_id] = 50 * hidden[0, 0]
+    path = tmp_path_factory.mktemp("closed") / "model"
+    write_model(path, folder, model)
+    return Translator.load(path, device="cpu")
+
+
+def test_the_unknown_word_of_a_closed_vocabulary_is_said_and_replaced(closed):
+    """By a word of the source as it is written there, or by its translation."""
+    plain = replace(closed.options, replace_unknown=False)
+    texts = ["Zzyzx Qom", "The garden sees Qom.", "garden"]
+    said = closed.translate_all(texts, options=plain)
+    found = closed.translate_all(texts)
+    known = set(closed.folder.vocabularies.target.pieces(range(3, 15)))
+    assert sum(each.text.count(UNKNOWN) for each in said) > 3
+    for text, before, after in zip(texts, said, found, strict=True):
+        assert UNKNOWN in before.text
+        assert UNKNOWN not in after.text
+        assert after.score == before.score
+        source = {token.strip() for token in split_words(text)} - {"garden"}
+        allowed = source | {"jardinet"} | {each.strip("▁") for each in known}
+        words = {token.strip() for token in split_words(after.text)}
+        assert words <= allowed
+        assert words & (source | {"jardinet"})
+
+
+def test_the_pieces_of_a_long_text_are_copied_from(closed, monkeypatch):
+    unknown = closed.folder.vocabularies.target.unk_id
+    pretend_found(monkeypatch, ([unknown], -1.0))
+    text = "Zzyzx Qom. Abc Def. Ghi"
+    short = with_longest(closed, 4)
+    assert len(short._pieces([text])) == 3
+    one, two, three = short.translate(text).text.split(" ")
+    assert one in ("Zzyzx", "Qom", ".")
+    assert two in ("Abc", "Def", ".")
+    assert three == "Ghi"
+
+
+def test_a_prefix_with_a_word_that_is_unknown(closed):
+    with pytest.raises(OptionError) as caught:
+        closed.translate("The dog.", prefix="Zzyzx")
+    assert str(caught.value) == (
+        "prefix: “Zzyzx” has characters or words that the model cannot write"
+    )

@@ -87,6 +87,11 @@ LAYOUTS = {
         make_map("xy", "xy", heads=4, kind="decoder"),
         make_map("xy", "abc", heads=2),
     ],
+    "gradient": [make_map("abc", "xy", kind="gradient")],
+    "gradient below heads": [
+        make_map("abc", "xy", heads=3),
+        make_map("abc", "xy", kind="gradient"),
+    ],
     "one query": [make_map("a", "abcdefgh", heads=8, layer=i) for i in (1, 2)],
 }
 
@@ -128,6 +133,13 @@ def test_there_is_a_panel_per_head_and_labels_are_not_tiny(maps, layout):
     assert [label.get_text() for label in last.get_xticklabels()] == [
         picture._shorten(key) for key in maps[-1].keys
     ]
+
+
+def test_gradients_have_neither_layer_nor_head(layout):
+    figure = layout([make_map("ab", "xy", heads=2), make_map("abc", "xyz", kind="gradient")])
+    assert {"cross 1", "gradient × input"} <= {text.get_text() for text in figure.texts}
+    titles = [axes.title.get_text() for axes in figure.axes]
+    assert titles == ["head 1", "head 2", "", ""]
 
 
 def test_pixels_have_the_colour_of_the_weight(tmp_path, layout):

@@ -8,7 +8,7 @@ from torch import nn
 
 from dragoman.data.batches import flatten, make_batch
 from dragoman.models.build import build_model
-from dragoman.models.embedding import Embedding, OutputLayer
+from dragoman.models.embedding import Embedding, OutputLayer, make_word_matrices
 from dragoman.models.interface import Vocabulary
 from dragoman.models.options import TransformerOptions
 from dragoman.models.positions import SinusoidalPositions, sinusoidal_positions
@@ -23,7 +23,9 @@ def make_embedding(dropout=0.0):
     torch.manual_seed(0)
     words = torch.randn(9, 16)
     words[PAD] = 0
-    return Embedding(nn.Parameter(words), SinusoidalPositions(16), pad_id=PAD, dropout=dropout)
+    return Embedding(
+        nn.Parameter(words), SinusoidalPositions(16), pad_id=PAD, dropout=dropout, scale=4.0
+    )
 
 
 def test_is_the_scaled_row_and_the_position():
@@ -35,6 +37,26 @@ def test_is_the_scaled_row_and_the_position():
         for place in range(3):
             expected = embedding.words[tokens[row, place]] * math.sqrt(16) + places[place]
             torch.testing.assert_close(found[row, place], expected)
+
+
+def test_words_may_stand_without_positions():
+    words = nn.Parameter(torch.randn(9, 16))
+    embedding = Embedding(words, None, pad_id=PAD, dropout=0.0)
+    tokens = torch.tensor([[3, 0, 5]])
+    torch.testing.assert_close(embedding(tokens)[0], words[tokens[0]])
+
+
+@pytest.mark.parametrize("tied", ["all", "target", "none"])
+def test_tied_matrices_are_one(tied):
+    words = make_word_matrices((7, 7), tied, embedding_dim=4)
+    assert (words.source is words.target) == (tied == "all")
+    assert (words.output is words.target) == (tied != "none")
+    assert {each.shape for each in words} == {(7, 4)}
+
+
+def test_untied_matrices_have_their_own_sizes():
+    words = make_word_matrices((7, 9), "none", embedding_dim=4, output_dim=5)
+    assert [tuple(each.shape) for each in words] == [(7, 4), (9, 4), (9, 5)]
 
 
 def test_padding_is_its_position_alone():

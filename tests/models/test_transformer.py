@@ -81,7 +81,7 @@ def copy_layer(theirs, ours):
     copy_linear(theirs.linear1, ours.feed_forward.inner)
     copy_linear(theirs.linear2, ours.feed_forward.outer)
     copy_linear(last_norm, ours.feed_forward_norm.norm)
-    assert last_norm.eps == ours.feed_forward_norm.norm.eps
+    assert last_norm.eps == ours.feed_forward_norm.norm.epsilon
 
 
 def is_padding(lengths, length):
@@ -97,7 +97,7 @@ def test_encoder_layer_equals_pytorch(norm_position):
     copy_layer(theirs, ours)
     states, lengths = torch.randn(3, 6, DIM), torch.tensor([6, 1, 4])
     expected = theirs(states, src_key_padding_mask=is_padding(lengths, 6))
-    found = ours(states, Mask(key_lengths=lengths))
+    found = ours(states, lengths)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 

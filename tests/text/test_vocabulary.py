@@ -4,13 +4,33 @@ import pytest
 import sentencepiece
 
 from dragoman.errors import FolderError
+from dragoman.text.dictionary import Dictionary
 from dragoman.text.subwords import Subwords, train_subwords
-from dragoman.text.vocabulary import JOINT_FILE, SIDE_FILES, Vocabularies
+from dragoman.text.vocabulary import (
+    DICTIONARY_FILE,
+    JOINT_FILE,
+    JOINT_WORDS_FILE,
+    SIDE_FILES,
+    SIDE_WORDS_FILES,
+    TextVocabulary,
+    Vocabularies,
+)
+from dragoman.text.words import Words, learn_words
 
 
 @pytest.fixture(scope="module")
 def other():
     return Subwords.from_bytes(train_subwords(["eins zwei drei"] * 30, vocabulary_size=330))
+
+
+@pytest.fixture(scope="module")
+def words():
+    return learn_words(["one two three two three three"])
+
+
+@pytest.fixture(scope="module")
+def other_words():
+    return learn_words(["eins zwei zwei drei drei"])
 
 
 def put(folder, vocabularies):
@@ -78,3 +98,59 @@ def test_special_symbols_must_agree(tmp_path, subwords, changed):
         f"the two subword models have different {name}s ({getattr(subwords, name)} and "
         f"{changed[name]}); train both with the same special symbols"
     )
+
+
+def test_subwords_and_words_offer_the_same(subwords, words):
+    for vocabulary in (subwords, words):
+        assert isinstance(vocabulary, TextVocabulary)
+        assert vocabulary.decode(vocabulary.encode(["two three"])) == ["two three"]
+
+
+def test_only_words_are_closed(subwords, words, other_words):
+    assert Vocabularies(words, other_words).is_closed
+    assert not Vocabularies(subwords, subwords).is_closed
+
+
+def test_joint_words_are_one_file(tmp_path, words):
+    pair = Vocabularies(words, words)
+    assert list(pair.files()) == [JOINT_WORDS_FILE]
+    put(tmp_path, pair)
+    read = Vocabularies.read(tmp_path)
+    assert read.is_joint
+    assert isinstance(read.source, Words)
+    assert read.files() == pair.files()
+
+
+def test_separate_words_are_two_files_and_a_dictionary(tmp_path, words, other_words):
+    dictionary = Dictionary({"one": " eins"})
+    pair = Vocabularies(words, other_words, dictionary)
+    assert tuple(pair.files()) == (*SIDE_WORDS_FILES, DICTIONARY_FILE)
+    put(tmp_path, pair)
+    read = Vocabularies.read(tmp_path)
+    assert read.files() == pair.files()
+    assert read.source.to_bytes() == words.to_bytes()
+    assert read.target.to_bytes() == other_words.to_bytes()
+    assert read.dictionary == dictionary
+
+
+def test_hash_depends_on_what_ids_depend_on(subwords, words, other_words):
+    hashes = {
+        Vocabularies(*sides).content_hash()
+        for sides in ((words, words), (other_words, words), (words, other_words))
+    }
+    assert len(hashes) == 3
+    assert Vocabularies(subwords, subwords).content_hash() not in hashes
+    with_dictionary = Vocabularies(words, words, Dictionary({"one": " eins"}))
+    assert with_dictionary.content_hash() == Vocabularies(words, words).content_hash()
+
+
+def test_half_of_the_words_is_missing(tmp_path, words, other_words):
+    put(tmp_path, Vocabularies(words, other_words))
+    (tmp_path / SIDE_WORDS_FILES[1]).unlink()
+    with pytest.raises(FolderError, match=f"{SIDE_WORDS_FILES[1]}: cannot be read"):
+        Vocabularies.read(tmp_path)
+
+
+def test_no_folder_to_read(tmp_path):
+    with pytest.raises(FolderError, match="has no subwords"):
+        Vocabularies.read(tmp_path / "none")

@@ -49,8 +49,26 @@ def test_corpus_options_are_known_before_the_preset():
 
 
 def test_learned_positions_must_reach():
-    with pytest.raises(OptionError, match="only 256 learned positions"):
+    with pytest.raises(OptionError, match="only 256 positions"):
         resolve_options("tiny", {"model": {"positions": "learned", "max_positions": 256}}, {}, 10)
+
+
+def test_a_family_brings_its_recipe():
+    name, options = resolve_options("auto", {}, {"model": {"family": "luong"}}, 10)
+    assert (name, options.model.family, options.training.clip_norm) == ("luong", "luong", 1.0)
+    name, options = resolve_options("auto", {"model": {"family": "transformer"}}, {}, 10)
+    assert (name, options.model.family) == ("tiny", "transformer")
+
+
+@pytest.mark.parametrize(("preset", "family"), [("tiny", "luong"), ("luong", "transformer")])
+def test_a_recipe_is_for_one_family(preset, family):
+    with pytest.raises(OptionError, match=f"--family is {family}, but the preset {preset} is a"):
+        resolve_options(preset, {}, {"model": {"family": family}}, 10)
+
+
+def test_options_of_another_family_are_refused_by_name():
+    with pytest.raises(OptionError, match="“decoder_attention” belongs to transformer"):
+        resolve_options("bytenet", {}, {"model": {"decoder_attention": "feedback"}}, 10)
 
 
 def test_resumed_run_may_get_other_limits_only():

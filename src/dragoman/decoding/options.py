@@ -11,14 +11,20 @@ class SearchOptions:
 
     beam_size: int = option(4, "hypotheses kept at each step; 1 is greedy search")
     length_penalty: float = option(0.6, "exponent α by which longer translations are favoured")
+    coverage_penalty: float = option(
+        0.0, "weight β by which source words that attention left out count against a translation"
+    )
     max_extra_tokens: int = option(
         50, "a translation has at most this many subwords over its source"
+    )
+    replace_unknown: bool = option(
+        True, "put a word for each unknown one of a closed vocabulary: translated or copied"
     )
 
     def __post_init__(self) -> None:
         require(self.beam_size >= 1, "beam_size", self.beam_size, "must be at least 1")
-        require(
-            self.length_penalty >= 0, "length_penalty", self.length_penalty, "must not be negative"
-        )
+        for name in ("length_penalty", "coverage_penalty"):
+            value = getattr(self, name)
+            require(value >= 0, name, value, "must not be negative")
         extra = self.max_extra_tokens
         require(extra >= 0, "max_extra_tokens", extra, "must not be negative")

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from dragoman.data.batches import Sequences
 from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.penalties import coverage_penalty, length_penalty
+from dragoman.errors import OptionError
 from dragoman.models.interface import TranslationModel, Vocabulary
 
 IMPOSSIBLE = -torch.inf
@@ -25,7 +27,7 @@ class Hypothesis:
     log_probability : float
         Of the subwords and the end symbol.
     score : float
-        The log-probability divided by the length penalty.
+        The log-probability divided by the length penalty, plus the coverage penalty.
     """
 
     tokens: tuple[int, ...]
@@ -146,7 +148,12 @@ class Beams:
         return self.tokens[:, :, length - 1]
 
     def extend(
-        self, candidates: Candidates, length: int, options: SearchOptions, eos_id: int
+        self,
+        candidates: Candidates,
+        length: int,
+        options: SearchOptions,
+        eos_id: int,
+        neglect: Float[Tensor, "sentences parents"] | None,
     ) -> Int[Tensor, "sentences beams"]:
         """Let candidates that end compete with the finished, and the best others live on.
 
@@ -160,6 +167,8 @@ class Beams:
             Beam size and length penalty.
         eos_id : int
             The end symbol.
+        neglect : Float[Tensor, "sentences parents"] | None
+            Coverage penalties of the hypotheses that are extended; None: not asked for.
 
         Returns
         -------
@@ -169,9 +178,10 @@ class Beams:
         scores, words, parents = candidates
         is_end = words == eos_id
         ended = scores.where(is_end, IMPOSSIBLE)
+        final = ended / length_penalty(length + 1, options.length_penalty)
         self.finished.add(
             Finished(
-                scores=ended / length_penalty(length + 1, options.length_penalty),
+                scores=final if neglect is None else final + neglect.gather(1, parents),
                 log_probabilities=ended,
                 lengths=torch.full_like(words, length),
                 tokens=_take(self.tokens, parents),
@@ -225,28 +235,6 @@ class Beams:
         )
 
 
-def length_penalty(lengths: Tensor | int, alpha: float) -> Tensor | float:
-    r"""Compute what a log-probability is divided by, so that long translations stand a chance.
-
-    Parameters
-    ----------
-    lengths : Tensor | int
-        Subwords of translations, the end symbol included.
-    alpha : float
-        0 for no penalty.
-
-    Returns
-    -------
-    Tensor | float
-        At least 1.
-
-    Notes
-    -----
-    :math:`((5+|Y|)/6)^\alpha` (Wu et al., 2016), the paper's with α = 0.6.
-    """
-    return ((5 + lengths) / 6) ** alpha
-
-
 @torch.inference_mode()
 def search(
     model: TranslationModel,
@@ -268,7 +256,7 @@ def search(
     source : Sequences
         The sentences, on the model's device.
     options : SearchOptions
-        Beam size, length penalty, largest length.
+        Beam size, penalties, largest length.
     vocabulary : Vocabulary
         The special symbols.
     num_best : int
@@ -291,9 +279,9 @@ def search(
     that end compete for a place among the finished ones, and the beam best of the others live on.
     A beam of one looks at the best extension alone: that is greedy search.
     A sentence is done when no living hypothesis can overtake: log-probabilities only fall, so its
-    score can at best become its log-probability over the penalty of the largest length. With a
-    beam that holds every prefix the result is that of exhaustive search. At the largest length
-    only the end symbol may follow.
+    score can at best become its log-probability over the penalty of the largest length: coverage
+    only ever takes away, and may yet come to take nothing. With a beam that holds every prefix the
+    result is that of exhaustive search. At the largest length only the end symbol may follow.
     """
     limits = source.lengths + options.max_extra_tokens
     if prefixes is not None:
@@ -304,6 +292,12 @@ def search(
     capacity = beams.tokens.size(2)
     num_candidates = 2 * options.beam_size if options.beam_size > 1 else 1
     state = model.start(model.encode(source), capacity)
+    beta = options.coverage_penalty
+    if beta and state.coverage is None:
+        raise OptionError(
+            f"coverage_penalty is {beta}, but {type(model).__name__} has not one attention to the "
+            "source by which to tell what is covered; leave it 0"
+        )
     results: list[list[Hypothesis]] = [[] for _ in range(len(source.lengths))]
     for length in range(capacity):
         hidden, state = model.step(beams.newest(length, vocabulary.pad_id), state)
@@ -313,7 +307,8 @@ def search(
         if beams.prefixes is not None and length < beams.prefixes.size(1):
             _force(logits, beams.prefixes[:, length])
         candidates = _candidates(logits, normaliser, beams.alive, num_candidates)
-        parents = beams.extend(candidates, length, options, vocabulary.eos_id)
+        neglect = coverage_penalty(state.coverage, beta) if beta else None
+        parents = beams.extend(candidates, length, options, vocabulary.eos_id, neglect)
         done = beams.done(length, options.length_penalty)
         if done.any():
             done_rows, open_rows = done.nonzero().flatten(), (~done).nonzero().flatten()

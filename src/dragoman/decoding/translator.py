@@ -12,7 +12,9 @@ from torch import Tensor
 from dragoman.data.batches import flatten, pad_sequences
 from dragoman.decoding.device import choose_device
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.search import Hypothesis, length_penalty, search
+from dragoman.decoding.penalties import length_penalty
+from dragoman.decoding.search import Hypothesis, search
+from dragoman.decoding.unknown_words import Draft, replace_unknown
 from dragoman.errors import OptionError
 from dragoman.folder import ModelFolder, load_model, read_folder, vocabulary_of
 from dragoman.models.interface import TranslationModel
@@ -32,7 +34,8 @@ class Translation:
     text : str
         The best translation.
     score : float
-        Its log-probability over its length penalty: nearer to zero is better.
+        Its log-probability over its length penalty, plus its coverage penalty if one is asked for:
+        nearer to zero is better.
     alternatives : tuple[Translation, ...]
         The next best ones, best first.
     """
@@ -50,6 +53,8 @@ class Piece:
     ----------
     text_index : int
         Which text it is a part of.
+    text : str
+        The part as it is written.
     ids : tuple[int, ...]
         Its subwords, ended by the end symbol.
     space : str
@@ -59,6 +64,7 @@ class Piece:
     """
 
     text_index: int
+    text: str
     ids: tuple[int, ...]
     space: str
     is_first: bool
@@ -187,8 +193,9 @@ class Translator:
             options = replace(options, beam_size=num_best)
         pieces = self._pieces(texts)
         found = self._search(pieces, options, num_best, self._prefix_ids(prefix))
+        written = self._decode(pieces, found, options)
         of_text: list[list[Part]] = [[] for _ in texts]
-        for piece, candidates in zip(pieces, self._decode(found), strict=True):
+        for piece, candidates in zip(pieces, written, strict=True):
             of_text[piece.text_index].append(Part(piece.space, candidates))
         return [_join(parts, options) for parts in of_text]
 
@@ -261,6 +268,7 @@ class Translator:
                 pieces.append(
                     Piece(
                         text_index=index,
+                        text=part,
                         ids=(*ids, subwords.eos_id),
                         space=space,
                         is_first=is_first,
@@ -268,10 +276,20 @@ class Translator:
                 )
         return pieces
 
-    def _decode(self, found: list[list[Hypothesis]]) -> list[list[tuple[str, Hypothesis]]]:
+    def _decode(
+        self, pieces: Sequence[Piece], found: list[list[Hypothesis]], options: SearchOptions
+    ) -> list[list[tuple[str, Hypothesis]]]:
         """Turn hypotheses into text, all at once."""
-        tokens = [each.tokens for hypotheses in found for each in hypotheses]
-        texts = iter(self.folder.vocabularies.target.decode(tokens))
+        vocabularies = self.folder.vocabularies
+        drafts = [
+            Draft(piece.text, each.tokens)
+            for piece, hypotheses in zip(pieces, found, strict=True)
+            for each in hypotheses
+        ]
+        if vocabularies.is_closed and options.replace_unknown:
+            texts = iter(replace_unknown(self.model, vocabularies, drafts, self.device))
+        else:
+            texts = iter(vocabularies.target.decode([draft.tokens for draft in drafts]))
         return [[(next(texts), each) for each in hypotheses] for hypotheses in found]
 
     def _prefix_ids(self, prefix: str) -> list[int]:
@@ -280,7 +298,7 @@ class Translator:
         ids = subwords.encode([prefix])[0]
         if subwords.unk_id in ids:
             raise OptionError(
-                f"prefix: “{prefix}” has characters that the model's subwords cannot write"
+                f"prefix: “{prefix}” has characters or words that the model cannot write"
             )
         if self._max_length is not None and len(ids) >= self._max_length:
             raise OptionError(
@@ -297,8 +315,9 @@ class Translator:
     ) -> list[list[Hypothesis]]:
         """Translate pieces in batches of similar length, giving results in their order."""
         results: list[list[Hypothesis]] = [[] for _ in pieces]
-        vocabulary = vocabulary_of(self.folder.vocabularies)
-        banned = (self.folder.vocabularies.target.unk_id,)
+        vocabularies = self.folder.vocabularies
+        vocabulary = vocabulary_of(vocabularies)
+        banned = () if vocabularies.is_closed else (vocabularies.target.unk_id,)
         order = sorted(range(len(pieces)), key=lambda index: -len(pieces[index].ids))
         beams = options.beam_size
         places = [(len(piece.ids) + options.max_extra_tokens) * beams for piece in pieces]
@@ -323,8 +342,7 @@ class Translator:
     @property
     def _max_length(self) -> int | None:
         """The longest sequence that the model can read or write; None: any."""
-        shape = self.folder.options
-        return shape.max_positions if shape.positions == "learned" else None
+        return self.folder.options.max_length
 
     def _prefixes(self, pieces: Sequence[Piece], ids: list[int]) -> Tensor | None:
         """Lay down how each piece must begin; only a text's first piece is not free."""
@@ -347,11 +365,19 @@ def _join(parts: list[Part], options: SearchOptions) -> Translation:
         length = sum(len(each.tokens) + 1 for _, each in chosen)
         penalty = float(length_penalty(length, options.length_penalty))
         score = sum(each.log_probability for _, each in chosen) / penalty
+        if options.coverage_penalty:
+            score += sum(_neglect(each, options) for _, each in chosen)
         text = joined.strip()
         if text not in ranked or ranked[text].score < score:
             ranked[text] = Translation(text=text, score=score)
     best, *others = sorted(ranked.values(), key=lambda each: -each.score)
     return replace(best, alternatives=tuple(others))
+
+
+def _neglect(hypothesis: Hypothesis, options: SearchOptions) -> float:
+    """Find the coverage penalty in a hypothesis's score."""
+    penalty = length_penalty(len(hypothesis.tokens) + 1, options.length_penalty)
+    return hypothesis.score - hypothesis.log_probability / float(penalty)
 
 
 def _batches(order: list[int], places: list[int], max_places: int) -> Iterator[list[int]]:

@@ -125,7 +125,9 @@ const colour = weight => {
   const place = Math.round(255 * Math.min(1, Math.max(0, weight)));
   return data.colours[dark.matches ? place : 255 - place];
 };
-const nameHead = index => data.average ? "mean of heads" : `head ${index + 1}`;
+const isGradient = () => map.kind === "gradient";
+const nameHead = index =>
+  isGradient() ? "gradient × input" : data.average ? "mean of heads" : `head ${index + 1}`;
 
 function tell(box, index, query, key) {
   const weight = map.heads[index][query][key].toFixed(3), tip = find("tip");
@@ -176,7 +178,8 @@ function enlarge() {
       ariaLabel: `${map.queries[query]} → ${map.keys[key]}: ${weight.toFixed(3)}`,
       style: `background: ${colour(weight)}` }))));
   const top = make("tr", {}, make("td", {}), ...map.keys.map(token => label(token, "col")));
-  const caption = `${map.kind}, layer ${map.layer}, ${nameHead(head)}: rows attend to columns`;
+  const caption = isGradient() ? "gradient × input: the share of columns in deciding rows"
+    : `${map.kind}, layer ${map.layer}, ${nameHead(head)}: rows attend to columns`;
   const table = make("table", {}, make("caption", { textContent: caption }),
     make("thead", {}, top), make("tbody", {}, ...rows));
   const most = Math.max(map.keys.length, map.queries.length);
@@ -217,9 +220,10 @@ function draw() {
       ?? data.maps.find(one => one.kind === kind);
     draw();
   };
-  choose("kinds", "Attention", [...new Set(data.maps.map(one => one.kind))], map.kind,
+  choose("kinds", "Kind", [...new Set(data.maps.map(one => one.kind))], map.kind,
     kind => pick(kind, map.layer));
   choose("layers", "Layer", layers, map.layer, layer => pick(map.kind, layer));
+  find("layers").style.display = isGradient() ? "none" : "";
   head = Math.min(head, map.heads.length - 1);
   find("scale").style.background =
     `linear-gradient(to right, ${[...Array(11).keys()].map(tenth => colour(tenth / 10))})`;

@@ -15,10 +15,9 @@ import numpy as np
 
 from dragoman.errors import OptionError
 from dragoman.files import write_file
-from dragoman.insight.maps import AttentionMap
+from dragoman.insight.maps import GRADIENT, AttentionMap
 from dragoman.insight.page import write_page
 
-_KINDS = ("encoder", "decoder", "cross")
 _LONGEST_LABEL = 24
 _MOST_PIXELS = 40e6
 _FEWEST_DOTS_PER_INCH = 75
@@ -177,7 +176,7 @@ def _draw_figure(maps: Sequence[AttentionMap], title: str, subtitle: str) -> Any
     longest = max(max(one.weights.shape[1:]) for one in maps)
     cell = min(0.6, max(0.17, 6.5 / longest)) if alone else min(0.4, max(0.125, 1.6 / longest))
     size = min(11 if alone else 8.5, cell * 72 * 0.8)
-    names = [f"{one.kind} {one.layer}" for one in maps]
+    names = [one.name for one in maps]
     with_keys = [one.keys != below.keys for one, below in itertools.pairwise(maps)] + [True]
     with_heads = [not alone and above for above in [True, *with_keys[:-1]]]
     left = 0.55 + _measure(_list_labels(maps, keys=False), size)
@@ -208,7 +207,8 @@ def _draw_figure(maps: Sequence[AttentionMap], title: str, subtitle: str) -> Any
         for head_index, weights in enumerate(one.weights):
             axes = place(left + head_index * pitch, top, wide, deep)
             image = _draw_panel(axes, weights, cell)
-            axes.set_title(f"head {head_index + 1}" if with_heads[index] else "", size=9, pad=4)
+            is_head = with_heads[index] and one.kind != GRADIENT
+            axes.set_title(f"head {head_index + 1}" if is_head else "", size=9, pad=4)
             keys = one.keys if with_keys[index] else ()
             queries = one.queries if head_index == 0 else ()
             axes.set_xticks(range(len(keys)), map(_shorten, keys), size=size, rotation=rotation)

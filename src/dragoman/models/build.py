@@ -3,24 +3,53 @@
 from torch import nn
 
 from dragoman.errors import OptionError
+from dragoman.models.convolutional.bytenet import ByteNet
+from dragoman.models.convolutional.convs2s import ConvS2S
+from dragoman.models.convolutional.options import ByteNetOptions, ConvS2SOptions
+from dragoman.models.families import ModelOptions
+from dragoman.models.feedback import FeedbackTransformer
 from dragoman.models.interface import Vocabulary
 from dragoman.models.options import TransformerOptions
+from dragoman.models.recurrent.deep_att import DeepAtt
+from dragoman.models.recurrent.gnmt import GNMT
+from dragoman.models.recurrent.luong import Luong
+from dragoman.models.recurrent.options import (
+    DeepAttOptions,
+    GNMTOptions,
+    LuongOptions,
+    RNNsearchOptions,
+    Seq2seqOptions,
+)
+from dragoman.models.recurrent.rnnsearch import RNNsearch
+from dragoman.models.recurrent.seq2seq import Seq2seq
 from dragoman.models.transformer import Transformer
 
+Model = (
+    Transformer
+    | FeedbackTransformer
+    | Seq2seq
+    | RNNsearch
+    | Luong
+    | GNMT
+    | DeepAtt
+    | ConvS2S
+    | ByteNet
+)
 
-def build_model(options: TransformerOptions, vocabulary: Vocabulary) -> Transformer:
+
+def build_model(options: ModelOptions, vocabulary: Vocabulary) -> Model:
     """Build a model with fresh weights.
 
     Parameters
     ----------
-    options : TransformerOptions
+    options : ModelOptions
         Its family and shape.
     vocabulary : Vocabulary
         Its subwords.
 
     Returns
     -------
-    Transformer
+    Model
         The model, on the CPU.
     """
     sizes = (vocabulary.source_size, vocabulary.target_size)
@@ -30,8 +59,24 @@ def build_model(options: TransformerOptions, vocabulary: Vocabulary) -> Transfor
             "subwords; give --tied-embeddings target, or --joint"
         )
     match options:
+        case TransformerOptions(decoder_attention="feedback"):
+            return FeedbackTransformer(options, vocabulary)
         case TransformerOptions():
             return Transformer(options, vocabulary)
+        case Seq2seqOptions():
+            return Seq2seq(options, vocabulary)
+        case RNNsearchOptions():
+            return RNNsearch(options, vocabulary)
+        case LuongOptions():
+            return Luong(options, vocabulary)
+        case GNMTOptions():
+            return GNMT(options, vocabulary)
+        case DeepAttOptions():
+            return DeepAtt(options, vocabulary)
+        case ConvS2SOptions():
+            return ConvS2S(options, vocabulary)
+        case ByteNetOptions():
+            return ByteNet(options, vocabulary)
 
 
 def count_parameters(model: nn.Module) -> int:

@@ -1,51 +1,64 @@
 """Words to vectors and back (section 3.4 of the paper)."""
 
 import math
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dragoman.models.positions import LearnedPositions, SinusoidalPositions
+
+@runtime_checkable
+class Positions(Protocol):
+    """What tells an embedding where words stand."""
+
+    def __call__(
+        self, first: int, count: int, lengths: Int[Tensor, "batch"] | None
+    ) -> Float[Tensor, "*batch count model_dim"]:
+        """Return the vectors of some positions; a scheme may ask how long the sentences are."""
+        ...
 
 
 class Embedding(nn.Module):
-    """A sequence's words and their places as vectors.
+    """A sequence's words, and their places if the family tells them so, as vectors.
 
     Parameters
     ----------
     words : nn.Parameter
         One row a subword. The padding's row, which is also the start symbol's, is zero.
-    positions : SinusoidalPositions | LearnedPositions
-        Where each word stands.
+    positions : Positions | None
+        Where each word stands; None: not told here.
     pad_id : int
         The padding's row.
     dropout : float
         Dropout on the sums.
-
-    Notes
-    -----
-    The rows are multiplied by √d_model, which makes them as large as the sinusoids they are
-    added to.
+    scale : float
+        What the rows are multiplied by: the Transformer takes √d_model, which makes them as large
+        as the sinusoids they are added to.
     """
 
     def __init__(
         self,
         words: nn.Parameter,
-        positions: SinusoidalPositions | LearnedPositions,
+        positions: Positions | None,
         *,
         pad_id: int,
         dropout: float,
+        scale: float = 1.0,
     ) -> None:
         super().__init__()
         self.words = words
         self.positions = positions
         self.pad_id = pad_id
+        self.scale = scale
         self.dropout = nn.Dropout(dropout)
 
     def forward(
-        self, tokens: Int[Tensor, "batch length"], first_position: int = 0
+        self,
+        tokens: Int[Tensor, "batch length"],
+        first_position: int = 0,
+        lengths: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "batch length model_dim"]:
         """Embed tokens.
 
@@ -55,15 +68,18 @@ class Embedding(nn.Module):
             Their ids.
         first_position : int
             Where the first of them stands in its sentence.
+        lengths : Int[Tensor, "batch"] | None
+            Words of each source sentence, for positions that ask.
 
         Returns
         -------
         Float[Tensor, "batch length model_dim"]
             The sums of word and position.
         """
-        scale = math.sqrt(self.words.size(1))
-        words = functional.embedding(tokens, self.words, padding_idx=self.pad_id) * scale
-        return self.dropout(words + self.positions(first_position, tokens.size(1)))
+        words = functional.embedding(tokens, self.words, padding_idx=self.pad_id) * self.scale
+        if self.positions is not None:
+            words = words + self.positions(first_position, tokens.size(1), lengths)
+        return self.dropout(words)
 
 
 class OutputLayer(nn.Module):
@@ -110,3 +126,62 @@ class OutputLayer(nn.Module):
             Scores whose softmax is the probability of each subword (logits).
         """
         return functional.linear(hidden, self.words, self.impossible.to(self.words.dtype))
+
+
+class WordMatrices(NamedTuple):
+    """The three matrices of word vectors, some of which may be one."""
+
+    source: nn.Parameter
+    target: nn.Parameter
+    output: nn.Parameter
+
+
+def make_word_matrices(
+    sizes: tuple[int, int],
+    tied: Literal["all", "target", "none"],
+    *,
+    embedding_dim: int,
+    output_dim: int | None = None,
+) -> WordMatrices:
+    """Make the matrices of word vectors, empty.
+
+    Parameters
+    ----------
+    sizes : tuple[int, int]
+        Subwords of the source and of the target.
+    tied : Literal["all", "target", "none"]
+        Which of the matrices are one.
+    embedding_dim : int
+        Width of the word vectors.
+    output_dim : int | None
+        Width of what the output layer reads; None: the same.
+
+    Returns
+    -------
+    WordMatrices
+        To be filled by `initialise_words`.
+    """
+    target = nn.Parameter(torch.empty(sizes[1], embedding_dim))
+    source, output = target, target
+    if tied != "all":
+        source = nn.Parameter(torch.empty(sizes[0], embedding_dim))
+    if tied == "none":
+        output = nn.Parameter(torch.empty(sizes[1], output_dim or embedding_dim))
+    return WordMatrices(source, target, output)
+
+
+@torch.no_grad()
+def initialise_words(model: nn.Module, std: float | None = None) -> None:
+    """Fill a model's word vectors: normal, the padding's row zero.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Any model with embeddings and an output layer.
+    std : float | None
+        Their standard deviation; None: 1/√width.
+    """
+    for module in model.modules():
+        if isinstance(module, Embedding | OutputLayer):
+            nn.init.normal_(module.words, std=std or 1 / math.sqrt(module.words.size(1)))
+            module.words[module.pad_id] = 0

@@ -34,6 +34,11 @@ class DecoderState(Protocol):
     A state is used up by `TranslationModel.step`, which may write into it.
     """
 
+    @property
+    def coverage(self) -> Float[Tensor, "sentences beams source"] | None:
+        """How much attention each source word has had in all; None: the family cannot tell."""
+        ...
+
     def reorder(self: State, beams: Int[Tensor, "sentences beams"]) -> State:
         """Let hypothesis k of each sentence continue that sentence's hypothesis ``beams[k]``."""
         ...

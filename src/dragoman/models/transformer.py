@@ -1,6 +1,5 @@
 """The Transformer of “Attention Is All You Need” (figure 1)."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -11,18 +10,25 @@ from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, Sequences
 from dragoman.models.attention.mask import Mask
-from dragoman.models.attention.multihead_attention import (
-    KeysAndValues,
-    MultiheadAttention,
-    self_attend,
-    write_cache,
+from dragoman.models.attention.multihead_attention import KeysAndValues
+from dragoman.models.attention.self_attention import Cache
+from dragoman.models.embedding import (
+    Embedding,
+    OutputLayer,
+    Positions,
+    initialise_words,
+    make_word_matrices,
 )
-from dragoman.models.embedding import Embedding, OutputLayer
-from dragoman.models.feed_forward import FeedForward
+from dragoman.models.experts import Routing
 from dragoman.models.interface import Output, Vocabulary
-from dragoman.models.normalisation import AddAndNorm
 from dragoman.models.options import TransformerOptions
-from dragoman.models.positions import LearnedPositions, SinusoidalPositions
+from dragoman.models.positions import (
+    IndexPositions,
+    LearnedPositions,
+    NormalisedPositions,
+    SinusoidalPositions,
+)
+from dragoman.models.transformer_layers import DecoderLayer, EncoderLayer, make_final_norm
 
 
 class Memory(NamedTuple):
@@ -34,12 +40,12 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerState:
-    """What the decoder remembers: keys and values of each layer.
+    """What the decoder remembers in each layer.
 
     Parameters
     ----------
-    past : tuple[KeysAndValues, ...]
-        Of the hypotheses so far, one row a hypothesis, with room for those to come.
+    past : tuple[Cache, ...]
+        What self-attention keeps of the hypotheses so far, one row a hypothesis.
     source : tuple[KeysAndValues, ...]
         Of the source sentences, one row a sentence, shared by its hypotheses.
     source_mask : Mask
@@ -50,11 +56,16 @@ class TransformerState:
         Words read so far.
     """
 
-    past: tuple[KeysAndValues, ...]
+    past: tuple[Cache, ...]
     source: tuple[KeysAndValues, ...]
     source_mask: Mask
     num_beams: int
     length: int
+
+    @property
+    def coverage(self) -> None:
+        """Many heads look at the source, each for its own reasons: there is no one coverage."""
+        return
 
     def reorder(self, beams: Int[Tensor, "sentences beams"]) -> "TransformerState":
         """Let each hypothesis continue another of the same sentence.
@@ -95,152 +106,9 @@ class TransformerState:
         mask = Mask(key_lengths=None if lengths is None else lengths[sentences])
         return replace(self, past=self._past_rows(rows), source=source, source_mask=mask)
 
-    def _past_rows(self, rows: Tensor) -> tuple[KeysAndValues, ...]:
-        """Copy some hypotheses' rows, leaving the unfilled part as it comes."""
-        chosen = []
-        for layer in self.past:
-            copies = []
-            for each in layer:
-                copy = each.new_empty(len(rows), *each.shape[1:])
-                copy[:, :, : self.length] = each[rows, :, : self.length]
-                copies.append(copy)
-            chosen.append(KeysAndValues(*copies))
-        return tuple(chosen)
-
-
-class EncoderLayer(nn.Module):
-    """Self-attention, then a feed-forward layer: the left block of figure 1.
-
-    Parameters
-    ----------
-    options : TransformerOptions
-        The model's shape.
-    """
-
-    def __init__(self, options: TransformerOptions) -> None:
-        super().__init__()
-        self.self_attention = _attention(options)
-        self.self_attention_norm = _add_and_norm(options)
-        self.feed_forward = FeedForward(options.model_dim, options.feed_forward_dim)
-        self.feed_forward_norm = _add_and_norm(options)
-
-    def forward(
-        self, states: Float[Tensor, "batch length model_dim"], mask: Mask
-    ) -> Float[Tensor, "batch length model_dim"]:
-        """Apply the layer.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "batch length model_dim"]
-            The source positions.
-        mask : Mask
-            Where the sentences end.
-
-        Returns
-        -------
-        Float[Tensor, "batch length model_dim"]
-            The source positions, each informed by the others.
-        """
-        states = self.self_attention_norm(
-            states, lambda x: self_attend(self.self_attention, x, mask)
-        )
-        return self.feed_forward_norm(states, self.feed_forward)
-
-
-class DecoderLayer(nn.Module):
-    """Self-attention, attention to the source, feed-forward: the right block of figure 1.
-
-    Parameters
-    ----------
-    options : TransformerOptions
-        The model's shape.
-    """
-
-    def __init__(self, options: TransformerOptions) -> None:
-        super().__init__()
-        self.self_attention = _attention(options)
-        self.self_attention_norm = _add_and_norm(options)
-        self.cross_attention = _attention(options)
-        self.cross_attention_norm = _add_and_norm(options)
-        self.feed_forward = FeedForward(options.model_dim, options.feed_forward_dim)
-        self.feed_forward_norm = _add_and_norm(options)
-
-    def forward(
-        self,
-        states: Float[Tensor, "batch length model_dim"],
-        source: KeysAndValues,
-        source_mask: Mask,
-    ) -> Float[Tensor, "batch length model_dim"]:
-        """Apply the layer to whole sentences at once, as in training.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "batch length model_dim"]
-            The target positions.
-        source : KeysAndValues
-            The source positions, projected by this layer.
-        source_mask : Mask
-            Where the source sentences end.
-
-        Returns
-        -------
-        Float[Tensor, "batch length model_dim"]
-            The target positions, each informed by those before it and by the source.
-
-        Notes
-        -----
-        Padding stands at the end, so looking no later also means not looking at padding.
-        """
-        states = self.self_attention_norm(
-            states, lambda x: self_attend(self.self_attention, x, Mask(causal=True))
-        )
-        states = self.cross_attention_norm(
-            states, lambda x: self.cross_attention(x, source, source_mask)
-        )
-        return self.feed_forward_norm(states, self.feed_forward)
-
-    def step(
-        self,
-        states: Float[Tensor, "sentences beams model_dim"],
-        past: KeysAndValues,
-        source: KeysAndValues,
-        state: TransformerState,
-    ) -> Float[Tensor, "sentences beams model_dim"]:
-        """Apply the layer to the newest word of each hypothesis.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "sentences beams model_dim"]
-            The newest words.
-        past : KeysAndValues
-            This layer's cache, which is written.
-        source : KeysAndValues
-            The source positions, projected by this layer.
-        state : TransformerState
-            Where the source sentences end, and how many words were read.
-
-        Returns
-        -------
-        Float[Tensor, "sentences beams model_dim"]
-            The newest words, informed.
-
-        Notes
-        -----
-        Towards their own past the hypotheses are separate rows; towards the source those of one
-        sentence are queries of the same row, so that its keys are stored once.
-        """
-
-        def attend_to_past(x: Tensor) -> Tensor:
-            rows = x.flatten(0, 1).unsqueeze(1)
-            new = self.self_attention.keys_and_values(rows)
-            seen = write_cache(past, state.length, new)
-            return self.self_attention(rows, seen, Mask()).view_as(x)
-
-        states = self.self_attention_norm(states, attend_to_past)
-        states = self.cross_attention_norm(
-            states, lambda x: self.cross_attention(x, source, state.source_mask)
-        )
-        return self.feed_forward_norm(states, self.feed_forward)
+    def _past_rows(self, rows: Tensor) -> tuple[Cache, ...]:
+        """Copy some hypotheses' rows."""
+        return tuple(layer.rows(rows, self.length) for layer in self.past)
 
 
 class Transformer(nn.Module):
@@ -257,45 +125,24 @@ class Transformer(nn.Module):
     def __init__(self, options: TransformerOptions, vocabulary: Vocabulary) -> None:
         super().__init__()
         self.pad_id = vocabulary.pad_id
-        target_words = nn.Parameter(torch.empty(vocabulary.target_size, options.model_dim))
-        source_words, output_words = target_words, target_words
-        if options.tied_embeddings != "all":
-            source_words = nn.Parameter(torch.empty(vocabulary.source_size, options.model_dim))
-        if options.tied_embeddings == "none":
-            output_words = nn.Parameter(torch.empty_like(target_words))
-        positions = _positions(options)
-        pad_id, dropout = vocabulary.pad_id, options.dropout
-        self.source_embedding = Embedding(source_words, positions, pad_id=pad_id, dropout=dropout)
-        self.target_embedding = Embedding(target_words, positions, pad_id=pad_id, dropout=dropout)
+        self.source_embedding, self.target_embedding, self.output = make_embeddings(
+            options, vocabulary
+        )
         self.encoder: Sequence[EncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
             EncoderLayer(options) for _ in range(options.num_encoder_layers)
         )
         self.decoder: Sequence[DecoderLayer] = nn.ModuleList(  # type: ignore[assignment]
             DecoderLayer(options) for _ in range(options.num_decoder_layers)
         )
-        is_pre = options.norm_position == "pre"
-        self.encoder_norm = nn.LayerNorm(options.model_dim) if is_pre else nn.Identity()
-        self.decoder_norm = nn.LayerNorm(options.model_dim) if is_pre else nn.Identity()
-        self.output = OutputLayer(output_words, pad_id=vocabulary.pad_id)
+        self.encoder_norm = make_final_norm(options)
+        self.decoder_norm = make_final_norm(options)
+        self._has_experts = options.num_experts is not None
         self._initialise()
 
     @torch.no_grad()
     def _initialise(self) -> None:
-        """Set every weight: all of it happens here.
-
-        Matrices are Xavier-uniform, biases zero, norms one and zero (as PyTorch makes them),
-        words and positions normal with variance 1/d_model, the padding's row zero.
-        """
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.xavier_uniform_(module.weight)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-            elif isinstance(module, Embedding | OutputLayer):
-                nn.init.normal_(module.words, std=1 / math.sqrt(module.words.size(1)))
-                module.words[self.pad_id] = 0
-            elif isinstance(module, LearnedPositions):
-                nn.init.normal_(module.weight, std=1 / math.sqrt(module.weight.size(1)))
+        """Set every weight that does not set itself: see `initialise_transformer`."""
+        initialise_transformer(self)
 
     def forward(self, batch: Batch) -> Output:
         """Predict every target word from the source and the true words before it.
@@ -310,32 +157,42 @@ class Transformer(nn.Module):
         Output
             A hidden state for each target position; the output layer turns it into scores.
         """
-        memory = self.encode(batch.source)
+        losses: list[Tensor] = []
+        routing = Routing(batch.source.is_token, losses) if self._has_experts else None
+        memory = self.encode(batch.source, routing)
         source_mask = Mask(key_lengths=memory.lengths)
-        states = self.target_embedding(batch.target.shifted(self.pad_id))
+        states = self.target_embedding(
+            batch.target.shifted(self.pad_id), lengths=batch.source.lengths
+        )
+        routing = Routing(batch.target.is_token, losses) if self._has_experts else None
         for layer in self.decoder:
             source = layer.cross_attention.keys_and_values(memory.hidden)
-            states = layer(states, source, source_mask)
-        return Output(self.decoder_norm(states), None)
+            states = layer(states, source, source_mask, routing)
+        if self.decoder_norm is not None:
+            states = self.decoder_norm(states)
+        return Output(states, torch.stack(losses).sum() if losses else None)
 
-    def encode(self, source: Sequences) -> Memory:
+    def encode(self, source: Sequences, routing: Routing | None = None) -> Memory:
         """Read the source sentences.
 
         Parameters
         ----------
         source : Sequences
             Their tokens.
+        routing : Routing | None
+            Where experts tell what their routing costs.
 
         Returns
         -------
         Memory
             A vector for each source position.
         """
-        mask = Mask(key_lengths=source.lengths)
-        states = self.source_embedding(source.ids)
+        states = self.source_embedding(source.ids, lengths=source.lengths)
         for layer in self.encoder:
-            states = layer(states, mask)
-        return Memory(self.encoder_norm(states), source.lengths)
+            states = layer(states, source.lengths, routing)
+        if self.encoder_norm is not None:
+            states = self.encoder_norm(states)
+        return Memory(states, source.lengths)
 
     def start(self, memory: Memory, capacity: int) -> TransformerState:
         """Begin one hypothesis for each sentence.
@@ -356,10 +213,8 @@ class Transformer(nn.Module):
             layer.cross_attention.keys_and_values(memory.hidden) for layer in self.decoder
         )
         past = tuple(
-            KeysAndValues(
-                *(each.new_zeros(len(each), each.size(1), capacity, each.size(3)) for each in layer)
-            )
-            for layer in source
+            layer.self_attention.start(len(memory.lengths), capacity, known.keys)
+            for layer, known in zip(self.decoder, source, strict=True)
         )
         mask = Mask(key_lengths=memory.lengths)
         return TransformerState(past=past, source=source, source_mask=mask, num_beams=1, length=0)
@@ -381,31 +236,87 @@ class Transformer(nn.Module):
         tuple[Float[Tensor, "sentences beams model_dim"], TransformerState]
             What the decoder now says, and the state for the next step.
         """
-        flat = tokens.flatten().unsqueeze(1)
-        states = self.target_embedding(flat, state.length).view(*tokens.shape, -1)
+        lengths = state.source_mask.key_lengths
+        if lengths is not None:
+            lengths = lengths[:, None].expand_as(tokens).flatten()
+        states = self.target_embedding(tokens.flatten().unsqueeze(1), state.length, lengths)
+        caches = []
         for layer, past, source in zip(self.decoder, state.past, state.source, strict=True):
-            states = layer.step(states, past, source, state)
-        return self.decoder_norm(states), replace(state, length=state.length + 1)
+            states, cache = layer.step(states, past, source, state.source_mask, state.length)
+            caches.append(cache)
+        if self.decoder_norm is not None:
+            states = self.decoder_norm(states, state.length)
+        states = states.view(*tokens.shape, -1)
+        return states, replace(state, past=tuple(caches), length=state.length + 1)
 
 
-def _attention(options: TransformerOptions) -> MultiheadAttention:
-    """Make one attention layer of the model's shape."""
-    return MultiheadAttention(
-        options.model_dim,
-        options.num_heads,
-        key_dim=options.head_key_dim,
-        value_dim=options.head_value_dim,
-        bias=options.attention_bias,
+def make_embeddings(
+    options: TransformerOptions, vocabulary: Vocabulary
+) -> tuple[Embedding, Embedding, OutputLayer]:
+    """Make the ends of a Transformer.
+
+    Parameters
+    ----------
+    options : TransformerOptions
+        The model's shape.
+    vocabulary : Vocabulary
+        Its subwords.
+
+    Returns
+    -------
+    tuple[Embedding, Embedding, OutputLayer]
+        Of the source, of the target, and the output layer; positions are shared by both sides.
+    """
+    sizes = (vocabulary.source_size, vocabulary.target_size)
+    words = make_word_matrices(sizes, options.tied_embeddings, embedding_dim=options.model_dim)
+    positions = _positions(options)
+    source, target = (
+        Embedding(
+            matrix,
+            positions,
+            pad_id=vocabulary.pad_id,
+            dropout=options.dropout,
+            scale=options.model_dim**0.5,
+        )
+        for matrix in (words.source, words.target)
     )
+    return source, target, OutputLayer(words.output, pad_id=vocabulary.pad_id)
 
 
-def _add_and_norm(options: TransformerOptions) -> AddAndNorm:
-    """Make one residual connection of the model's kind."""
-    return AddAndNorm(options.model_dim, dropout=options.dropout, position=options.norm_position)
+@torch.no_grad()
+def initialise_transformer(model: nn.Module) -> None:
+    """Set the weights of a Transformer.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The model.
+
+    Notes
+    -----
+    Matrices are Xavier-uniform, biases zero, words and positions normal with variance 1/d_model,
+    the padding's row zero. Norms, experts and relative positions have set themselves.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, LearnedPositions):
+            nn.init.normal_(module.weight, std=module.weight.size(1) ** -0.5)
+    initialise_words(model)
 
 
-def _positions(options: TransformerOptions) -> SinusoidalPositions | LearnedPositions:
-    """Make the positions of the model's kind, shared by encoder and decoder."""
-    if options.positions == "learned":
-        return LearnedPositions(options.max_positions, options.model_dim)
-    return SinusoidalPositions(options.model_dim)
+def _positions(options: TransformerOptions) -> Positions | None:
+    """Make the positions that are added to words, shared by encoder and decoder, if any."""
+    match options.positions:
+        case "sinusoidal":
+            return SinusoidalPositions(options.model_dim)
+        case "learned":
+            return LearnedPositions(options.max_positions, options.model_dim)
+        case "normalised":
+            return NormalisedPositions(options.model_dim)
+        case "index":
+            return IndexPositions(options.model_dim)
+        case _:
+            return None

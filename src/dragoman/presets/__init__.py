@@ -6,6 +6,7 @@ from dragoman.errors import OptionError
 from dragoman.options import Plain, merge, suggest
 
 AUTO = "auto"
+BASED_ON = "based_on"
 
 # (pairs below which the row holds, recipe, dropout). Small corpora want small models and much
 # dropout: the tiny model beats base on Multi30k by 2.7 BLEU with a nineteenth of the parameters,
@@ -44,13 +45,14 @@ def read_preset(name: str) -> Plain:
     Returns
     -------
     dict[str, Any]
-        The options it sets, by section.
+        The options it sets, by section, laid over those of the recipe it is based on.
     """
     import tomllib
 
     if name not in preset_names() or name == AUTO:
         raise OptionError(f"--preset: unknown preset “{name}”{suggest(name, preset_names())}")
-    return tomllib.loads((files(__name__) / f"{name}.toml").read_text(encoding="utf-8"))
+    recipe = tomllib.loads((files(__name__) / f"{name}.toml").read_text(encoding="utf-8"))
+    return merge(read_preset(recipe.pop(BASED_ON)), recipe) if BASED_ON in recipe else recipe
 
 
 def choose_preset(num_pairs: int) -> tuple[str, Plain]:

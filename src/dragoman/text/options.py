@@ -1,6 +1,7 @@
 """The options of text preparation."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from dragoman.errors import OptionError
 
@@ -10,30 +11,40 @@ SMALLEST_VOCABULARY = 320
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions:
-    """Choose how text becomes subwords.
+    """Choose how text becomes the units that a model reads and writes.
 
     Parameters
     ----------
+    units : str
+        “subwords”, “words” or “characters”.
     vocabulary_size : int or None
-        Number of subwords; chosen from the size of the corpus if None.
+        Number of subwords, words or characters. If None, the number of subwords is chosen from
+        the size of the corpus; the words are those that occur at least twice, 30,000 at most;
+        the characters are all that are seen often enough to be learnt.
     joint : bool
-        Whether both languages share one subword model.
+        Whether both languages share one vocabulary.
     subwords : str or None
         Path of an existing SentencePiece model to take instead of training one.
 
     Notes
     -----
     There is no option for the character coverage: with byte fallback every character can be
-    written, and which ones deserve an entry follows from the corpus (see `train_subwords`).
+    written, and which ones deserve an entry follows from the corpus (see `train_subwords`). Words
+    alone are closed: what is not in the vocabulary is unknown, and is put right after the search
+    (see `replace_unknown`).
     """
 
+    units: Literal["subwords", "words", "characters"] = field(
+        default="subwords",
+        metadata={"help": "What text is cut into; words beyond the vocabulary are unknown."},
+    )
     vocabulary_size: int | None = field(
         default=None,
-        metadata={"help": "Number of subwords (chosen from the size of the corpus if left out)."},
+        metadata={"help": "Number of subwords or words (chosen from the corpus if left out)."},
     )
     joint: bool = field(
         default=True,
-        metadata={"help": "One subword model for both languages, instead of one for each."},
+        metadata={"help": "One vocabulary for both languages, instead of one for each."},
     )
     subwords: str | None = field(
         default=None,
@@ -41,24 +52,37 @@ class TextOptions:
     )
 
     def __post_init__(self) -> None:
-        if self.vocabulary_size is not None and self.vocabulary_size < SMALLEST_VOCABULARY:
+        size = self.vocabulary_size
+        if self.units == "words" and size is not None and size < 1:
             raise OptionError(
-                f"vocabulary_size: {self.vocabulary_size} is too small, as 256 entries are bytes; "
+                f"vocabulary_size: {size} is too small; give at least 1 word, or leave it out"
+            )
+        if self.units != "words" and size is not None and size < SMALLEST_VOCABULARY:
+            raise OptionError(
+                f"vocabulary_size: {size} is too small, as 256 entries are bytes; "
                 f"give at least {SMALLEST_VOCABULARY}, or leave it out"
             )
-        if self.subwords is None:
-            return
-        if not self.subwords:
+        if self.subwords is not None:
+            self._check_ready_made(self.subwords)
+
+    def _check_ready_made(self, path: str) -> None:
+        """Refuse what contradicts a SentencePiece model that is there already."""
+        if not path:
             raise OptionError(
                 "subwords: the path is empty; give a SentencePiece model, or leave it out"
+            )
+        if self.units != "subwords":
+            raise OptionError(
+                f"units: {self.units}, but the ready-made subwords {path!r} are what they are; "
+                "leave one of the two out"
             )
         if self.vocabulary_size is not None:
             raise OptionError(
                 f"vocabulary_size: {self.vocabulary_size} means nothing with the ready-made "
-                f"subwords {self.subwords!r}; leave one of the two out"
+                f"subwords {path!r}; leave one of the two out"
             )
         if not self.joint:
             raise OptionError(
-                f"joint: no, but the ready-made subwords {self.subwords!r} serve both languages; "
+                f"joint: no, but the ready-made subwords {path!r} serve both languages; "
                 "leave one of the two out"
             )

@@ -1,31 +1,80 @@
-"""The subwords of a language pair: one model for both sides, or one a side."""
+"""The vocabularies of a language pair: one for both sides, or one a side."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from dragoman.errors import FolderError
+from dragoman.text.dictionary import Dictionary
 from dragoman.text.subwords import Subwords
+from dragoman.text.words import Words
 
 JOINT_FILE = "subwords.model"
 SIDE_FILES = ("source.model", "target.model")
+JOINT_WORDS_FILE = "words.json"
+SIDE_WORDS_FILES = ("source.words.json", "target.words.json")
+DICTIONARY_FILE = "dictionary.json"
+
+
+@runtime_checkable
+class TextVocabulary(Protocol):
+    """What turns the text of one side into ids and back: subwords, characters or words."""
+
+    @property
+    def eos_id(self) -> int:
+        """The end of a sentence."""
+        ...
+
+    @property
+    def unk_id(self) -> int:
+        """What the vocabulary cannot write."""
+        ...
+
+    @property
+    def pad_id(self) -> int:
+        """Fills short sentences of a batch."""
+        ...
+
+    def __len__(self) -> int:
+        """Count the entries, special symbols included."""
+        ...
+
+    def encode(self, texts: Sequence[str], num_threads: int = 1) -> list[list[int]]:
+        """Turn texts into ids, without an end."""
+        ...
+
+    def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
+        """Turn ids into texts of one line each, skipping padding and ends."""
+        ...
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Name the ids of one text for people to read."""
+        ...
+
+    def to_bytes(self) -> bytes:
+        """Give what a file must hold to read the vocabulary again."""
+        ...
 
 
 @dataclass(frozen=True)
 class Vocabularies:
-    """The subwords of source and target.
+    """The vocabularies of source and target.
 
     Parameters
     ----------
-    source : Subwords
+    source : TextVocabulary
         Of the language to translate from.
-    target : Subwords
+    target : TextVocabulary
         Of the language to translate to; the same object if they are joint.
+    dictionary : Dictionary or None
+        Translations of source words, to put in place of unknown target words.
     """
 
-    source: Subwords
-    target: Subwords
+    source: TextVocabulary
+    target: TextVocabulary
+    dictionary: Dictionary | None = None
 
     def __post_init__(self) -> None:
         for name in ("pad_id", "eos_id"):
@@ -36,13 +85,18 @@ class Vocabularies:
                     "train both with the same special symbols"
                 )
 
-    def __iter__(self) -> Iterator[Subwords]:
+    def __iter__(self) -> Iterator[TextVocabulary]:
         return iter((self.source, self.target))
 
     @property
     def is_joint(self) -> bool:
-        """Whether both sides have the same subwords."""
+        """Whether both sides have the same vocabulary."""
         return self.source is self.target
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether words that are not in the vocabulary are unknown."""
+        return all(isinstance(each, Words) for each in self)
 
     @property
     def pad_id(self) -> int:
@@ -55,14 +109,15 @@ class Vocabularies:
         return self.source.eos_id
 
     def content_hash(self) -> str:
-        """Hash both models.
+        """Hash both vocabularies.
 
         Returns
         -------
         str
-            Differs when any subword differs.
+            Differs when any entry differs; the dictionary, on which no id depends, does not count.
         """
-        return hashlib.blake2b(b"".join(self.files().values()), digest_size=16).hexdigest()
+        contents = b"".join(self._vocabulary_files().values())
+        return hashlib.blake2b(contents, digest_size=16).hexdigest()
 
     def files(self) -> dict[str, bytes]:
         """Return what a model folder keeps.
@@ -72,10 +127,17 @@ class Vocabularies:
         dict[str, bytes]
             File name and contents.
         """
+        files = self._vocabulary_files()
+        if self.dictionary is not None:
+            files[DICTIONARY_FILE] = self.dictionary.to_bytes()
+        return files
+
+    def _vocabulary_files(self) -> dict[str, bytes]:
         if self.is_joint:
-            return {JOINT_FILE: self.source.to_bytes()}
-        contents = (each.to_bytes() for each in self)
-        return dict(zip(SIDE_FILES, contents, strict=True))
+            name = JOINT_WORDS_FILE if self.is_closed else JOINT_FILE
+            return {name: self.source.to_bytes()}
+        names = SIDE_WORDS_FILES if self.is_closed else SIDE_FILES
+        return {name: each.to_bytes() for name, each in zip(names, self, strict=True)}
 
     @staticmethod
     def read(folder: Path) -> "Vocabularies":
@@ -89,12 +151,19 @@ class Vocabularies:
         Returns
         -------
         Vocabularies
-            The subwords.
+            The vocabularies, and the dictionary if there is one.
         """
-        if (folder / JOINT_FILE).exists():
-            joint = Subwords.from_file(folder / JOINT_FILE)
-            return Vocabularies(joint, joint)
-        if not any((folder / name).exists() for name in SIDE_FILES):
-            raise FolderError(f"{folder}: has no subwords ({JOINT_FILE} is missing); get it again")
-        source, target = (Subwords.from_file(folder / name) for name in SIDE_FILES)
-        return Vocabularies(source, target)
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        path = folder / DICTIONARY_FILE
+        dictionary = Dictionary.from_file(path) if path.name in names else None
+        for kind, joint_file, side_files in (
+            (Subwords, JOINT_FILE, SIDE_FILES),
+            (Words, JOINT_WORDS_FILE, SIDE_WORDS_FILES),
+        ):
+            if joint_file in names:
+                joint = kind.from_file(folder / joint_file)
+                return Vocabularies(joint, joint, dictionary)
+            if not names.isdisjoint(side_files):
+                source, target = (kind.from_file(folder / name) for name in side_files)
+                return Vocabularies(source, target, dictionary)
+        raise FolderError(f"{folder}: has no subwords ({JOINT_FILE} is missing); get it again")

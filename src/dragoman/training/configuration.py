@@ -7,8 +7,9 @@ from typing import Any
 from dragoman.data.options import CorpusOptions
 from dragoman.decoding.options import SearchOptions
 from dragoman.errors import OptionError
+from dragoman.models.families import ModelOptions
 from dragoman.models.options import TransformerOptions
-from dragoman.options import OFF, Plain, from_plain, merge
+from dragoman.options import OFF, Plain, from_plain, merge, to_plain
 from dragoman.presets import AUTO, choose_preset, read_preset
 from dragoman.text.options import TextOptions
 from dragoman.training.options import TrainingOptions
@@ -17,13 +18,14 @@ from dragoman.training.options import TrainingOptions
 RESUMABLE = frozenset(
     ("max_steps", "max_epochs", "max_minutes", "patience", "save_minutes", "log_every", "device")
 )
+DEFAULT_FAMILY = TransformerOptions().family
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """Everything that steers a run."""
 
-    model: TransformerOptions = field(default_factory=TransformerOptions)
+    model: ModelOptions = field(default_factory=TransformerOptions)
     text: TextOptions = field(default_factory=TextOptions)
     corpus: CorpusOptions = field(default_factory=CorpusOptions)
     training: TrainingOptions = field(default_factory=TrainingOptions)
@@ -35,11 +37,12 @@ class RunOptions:
                 "text.joint is off, but model.tied_embeddings is “all”: two vocabularies cannot "
                 "share one matrix; give --tied-embeddings target"
             )
-        if self.model.positions == "learned" and self.corpus.max_length >= self.model.max_positions:
+        longest = self.model.max_length
+        if longest is not None and self.corpus.max_length >= longest:
             raise OptionError(
-                f"corpus.max_length is {self.corpus.max_length}, but the model has only "
-                f"{self.model.max_positions} learned positions, one of them for the end symbol; "
-                "lower --max-length or raise --max-positions"
+                f"corpus.max_length is {self.corpus.max_length}, but the model has only {longest} "
+                "positions, one of them for the end symbol; lower --max-length or raise "
+                "--max-positions"
             )
 
 
@@ -64,8 +67,20 @@ def resolve_options(
     tuple[str, RunOptions]
         The name of the preset that was taken, and the options.
     """
-    name, recipe = choose_preset(num_pairs) if preset == AUTO else (preset, read_preset(preset))
-    if merge(file, flags).get("text", {}).get("subwords", OFF) not in (None, OFF):
+    said = merge(file, flags)
+    family = said.get("model", {}).get("family", DEFAULT_FAMILY)
+    if preset != AUTO:
+        name, recipe = preset, read_preset(preset)
+    elif family == DEFAULT_FAMILY:
+        name, recipe = choose_preset(num_pairs)
+    else:
+        name, recipe = family, read_preset(family)
+    own = recipe.get("model", {}).get("family", DEFAULT_FAMILY)
+    if family not in (own, DEFAULT_FAMILY) or (own != family and "family" in said.get("model", {})):
+        raise OptionError(
+            f"--family is {family}, but the preset {name} is a recipe for {own}; leave one out"
+        )
+    if said.get("text", {}).get("subwords", OFF) not in (None, OFF):
         recipe.pop("text", None)  # ready-made subwords have the size they have
     return name, from_plain(RunOptions, merge(recipe, file, flags), place="options")
 
@@ -107,13 +122,12 @@ def resumed_options(saved: Plain, flags: Mapping[str, Any]) -> RunOptions:
     before = from_plain(RunOptions, saved, place="the resumed run's config.toml")
     after = from_plain(RunOptions, merge(saved, flags), place="options")
     for section in fields(RunOptions):
-        for each in fields(getattr(before, section.name)):
-            old = getattr(getattr(before, section.name), each.name)
-            new = getattr(getattr(after, section.name), each.name)
-            if old != new and each.name not in RESUMABLE:
-                flag = each.name.replace("_", "-")
+        old, new = (to_plain(getattr(each, section.name)) for each in (before, after))
+        for name, value in new.items():
+            if old.get(name) != value and name not in RESUMABLE:
+                flag = name.replace("_", "-")
                 raise OptionError(
-                    f"--{flag} is {new}, but the run to resume has {old}; leave it out, or start "
-                    "another run with --from and another --out"
+                    f"--{flag} is {value}, but the run to resume has {old.get(name)}; leave it "
+                    "out, or start another run with --from and another --out"
                 )
     return after

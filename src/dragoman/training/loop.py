@@ -26,6 +26,7 @@ from dragoman.training.checkpoint import (
 from dragoman.training.log import Log
 from dragoman.training.loss import TrainingStep
 from dragoman.training.options import TrainingOptions
+from dragoman.training.reward import RewardStep
 from dragoman.training.schedule import learning_rate
 from dragoman.training.validation import Validation, Validator
 
@@ -41,7 +42,7 @@ class Loop:
 
     Parameters
     ----------
-    step : TrainingStep
+    step : TrainingStep | RewardStep
         Model and loss.
     trained : Trained
         What training changes.
@@ -61,7 +62,7 @@ class Loop:
         The padding.
     """
 
-    step: TrainingStep
+    step: TrainingStep | RewardStep
     trained: Trained
     pairs: PairStore
     validator: Validator

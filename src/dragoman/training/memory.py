@@ -52,7 +52,8 @@ def estimate_memory(
     Returns
     -------
     MemoryEstimate
-        The activations are those of sentences of 25 subwords; longer ones take a little more.
+        The activations are those of sentences of 25 subwords; longer ones take a little more. Each
+        translation drawn to train for reward counts like another reference.
     """
     copies = 4 + (options.ema_decay is not None)
     rows = max(1, options.batch_tokens // options.accumulate // (2 * TYPICAL_LENGTH))
@@ -66,7 +67,8 @@ def estimate_memory(
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         loss = meta_step(_meta_batch(rows))
-    activations = sum(saved.values())
+    num_targets = 1 if options.objective == "likelihood" else 1 + options.reward_samples
+    activations = num_targets * sum(saved.values())
     del loss
     return MemoryEstimate(
         weights=copies * BYTES * count_parameters(meta_step),

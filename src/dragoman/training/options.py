@@ -19,6 +19,11 @@ class TrainingOptions:
         None, "learning rate at the end of warm-up; off: the paper's 1/√(model_dim·warmup_steps)"
     )
     label_smoothing: float = option(0.1, "share ε of probability spread over all subwords")
+    objective: Literal["likelihood", "reward"] = option(
+        "likelihood", "what is trained for; reward refines a trained model, given as --from"
+    )
+    reward_samples: int = option(15, "translations drawn for each pair to train for reward")
+    likelihood_weight: float = option(0.017, "weight α of the likelihood beside the reward")
     weight_decay: float = option(0.0, "decoupled weight decay of matrices")
     clip_norm: float | None = option(None, "largest norm of the gradient")
     max_steps: int | None = option(100_000, "stop after so many updates")
@@ -61,4 +66,8 @@ class TrainingOptions:
         require(decay is None or 0 < decay < 1, "training.ema_decay", decay, "must be in (0, 1)")
         require(self.save_minutes > 0, "training.save_minutes", self.save_minutes, "must be > 0")
         require(self.weight_decay >= 0, "training.weight_decay", self.weight_decay, "must be ≥ 0")
+        drawn = self.reward_samples
+        require(drawn >= 2, "training.reward_samples", drawn, "must be ≥ 2, to compare them")
+        weight = self.likelihood_weight
+        require(weight >= 0, "training.likelihood_weight", weight, "must not be negative")
         require(self.seed >= 0, "training.seed", self.seed, "must not be negative")

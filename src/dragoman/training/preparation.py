@@ -1,17 +1,20 @@
 """What is decided before a run begins: options, subwords, the model's description."""
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
 
+from dragoman.data.batches import Sequences
 from dragoman.data.clean_text import CleanText, store_text
 from dragoman.data.corpus import CorpusFiles
 from dragoman.data.store import Store
 from dragoman.decoding.device import choose_device
+from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.search import search
 from dragoman.errors import OptionError
 from dragoman.files import written_beside
 from dragoman.folder import (
@@ -21,10 +24,14 @@ from dragoman.folder import (
     vocabulary_of,
 )
 from dragoman.models.build import build_model, count_parameters
-from dragoman.models.interface import Vocabulary
+from dragoman.models.interface import TranslationModel, Vocabulary
 from dragoman.options import Plain, merge, to_plain, write_toml
+from dragoman.text.characters import learn_characters
+from dragoman.text.dictionary import Dictionary, learn_dictionary
+from dragoman.text.options import TextOptions
 from dragoman.text.subwords import Subwords, choose_vocabulary_size, train_subwords
-from dragoman.text.vocabulary import Vocabularies
+from dragoman.text.vocabulary import TextVocabulary, Vocabularies
+from dragoman.text.words import learn_words, split_words
 from dragoman.training.configuration import (
     RunOptions,
     resolve_corpus,
@@ -90,15 +97,8 @@ def describe_run(request: RunRequest, say: Callable[[str], None]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         store_folder = Path(scratch) / "store"
         text = store_text(store_folder, request.files, request.valid_files, corpus_options)
-    preset, options = resolve_request(request, start, text.num_pairs)
-    if start:
-        vocabulary = vocabulary_of(start.vocabularies)
-    elif options.text.subwords:
-        joint = Subwords.from_file(options.text.subwords)
-        vocabulary = vocabulary_of(Vocabularies(joint, joint))
-    else:
-        size = options.text.vocabulary_size or choose_vocabulary_size(text.num_pairs)
-        vocabulary = Vocabulary(size, size, 2, 0)
+        preset, options = resolve_request(request, start, text.num_pairs)
+        vocabulary = _foresee_vocabulary(text, options.text, start)
     with torch.device("meta"):
         model = build_model(options.model, vocabulary)
     step = TrainingStep(model, options.training.label_smoothing)
@@ -108,7 +108,8 @@ def describe_run(request: RunRequest, say: Callable[[str], None]) -> None:
     say(write_toml(to_plain(options)))
     say(f"corpus: {text.report.in_words()}")
     say(f"preset: {preset}; device: {device.type}")
-    say(f"parameters: {count_parameters(model):,} with {vocabulary.target_size:,} subwords")
+    size = f"{vocabulary.target_size:,} {options.text.units}"
+    say(f"parameters: {count_parameters(model):,} with {size}")
     say(
         f"memory: {memory.total / 1e9:.2f} GB (weights, gradients and optimiser "
         f"{memory.weights / 1e9:.2f}, activations of a batch about {memory.activations / 1e9:.2f})"
@@ -150,45 +151,114 @@ def resolve_request(
                 )
         shape = {"model": start.config["model"], "text": own}
         given = merge(shape, request.config)
-    return resolve_options(request.preset, given, request.flags, num_pairs)
+    preset, options = resolve_options(request.preset, given, request.flags, num_pairs)
+    if options.training.objective == "reward" and not start:
+        raise OptionError("--objective reward is a second stage: give --from, a trained model")
+    return preset, options
+
+
+def check_search(model: TranslationModel, options: SearchOptions, vocabulary: Vocabulary) -> None:
+    """Search once, for the translation of nothing, so that what is refused is refused at once.
+
+    Parameters
+    ----------
+    model : TranslationModel
+        On the CPU.
+    options : SearchOptions
+        How the run's validations will search.
+    vocabulary : Vocabulary
+        The special symbols.
+
+    Notes
+    -----
+    Otherwise a model without coverage would refuse a coverage penalty only at the first
+    validation, and what was trained until then would be lost.
+    """
+    nothing = Sequences(torch.tensor([[vocabulary.eos_id]]), torch.tensor([1]))
+    model.eval()  # type: ignore[attr-defined]
+    search(model, nothing, options, vocabulary, max_length=1)
+    model.train()  # type: ignore[attr-defined]
 
 
 def learn_subwords(
     text: CleanText, options: RunOptions, say: Callable[[str], None]
 ) -> Vocabularies:
-    """Read the subwords a user names, or learn them, or find that it was done before.
+    """Read the subwords a user names, or learn a vocabulary, or find that it was done before.
 
     Parameters
     ----------
     text : CleanText
         The text to learn from.
     options : RunOptions
-        For the number of subwords, and whether both sides share them.
+        For the units, how many of them, and whether both sides share them.
     say : Callable[[str], None]
         Tells a person one line.
 
     Returns
     -------
     Vocabularies
-        The subwords of both sides.
+        The vocabularies of both sides, with a dictionary if they are closed.
     """
-    if options.text.subwords:
-        joint = Subwords.from_file(options.text.subwords)
+    chosen = options.text
+    if chosen.subwords:
+        joint = Subwords.from_file(chosen.subwords)
         return Vocabularies(joint, joint)
-    size = options.text.vocabulary_size or choose_vocabulary_size(text.num_pairs)
-    folder = text.folder / f"subwords-{size}-{'joint' if options.text.joint else 'separate'}"
+    size = chosen.vocabulary_size
+    if chosen.units == "subwords":
+        size = size or choose_vocabulary_size(text.num_pairs)
+    name = f"{chosen.units}-{size or 'all'}-{'joint' if chosen.joint else 'separate'}"
+    folder = text.folder / name
     if not folder.exists():
-        say(f"learning {size:,} subwords")
-        sides = [("source", "target")] if options.text.joint else [("source",), ("target",)]
-        learnt = [
-            Subwords.from_bytes(train_subwords(text.lines(side), vocabulary_size=size))
-            for side in sides
-        ]
+        say(f"learning {f'{size:,} ' if size else ''}{chosen.units}")
+        learnt = _learn_vocabularies(text, chosen, size)
+        if learnt.is_closed:
+            say("learning a dictionary for unknown words")
+            learnt = replace(learnt, dictionary=_learn_dictionary(text))
         with written_beside(folder) as beside:
             beside.mkdir()
-            for name, contents in Vocabularies(learnt[0], learnt[-1]).files().items():
+            for name, contents in learnt.files().items():
                 (beside / name).write_bytes(contents)
     return Vocabularies.read(folder)
+
+
+def _learn_vocabularies(text: CleanText, options: TextOptions, size: int | None) -> Vocabularies:
+    """Learn the vocabularies of both sides from the training text."""
+
+    def learn(lines: Iterator[str]) -> TextVocabulary:
+        if options.units == "words":
+            return learn_words(lines, vocabulary_size=size)
+        if options.units == "characters":
+            return Subwords.from_bytes(learn_characters(lines, vocabulary_size=size))
+        assert size is not None
+        return Subwords.from_bytes(train_subwords(lines, vocabulary_size=size))
+
+    sides = [("source", "target")] if options.joint else [("source",), ("target",)]
+    learnt = [learn(text.lines(side)) for side in sides]
+    return Vocabularies(learnt[0], learnt[-1])
+
+
+def _learn_dictionary(text: CleanText) -> Dictionary:
+    """Learn translations of source words, each with the space before it if it has one."""
+    lines = text.lines()
+    return learn_dictionary(
+        ([token.removeprefix(" ") for token in split_words(source)], split_words(target))
+        for source, target in zip(lines, lines, strict=True)
+    )
+
+
+def _foresee_vocabulary(
+    text: CleanText, options: TextOptions, start: ModelFolder | None
+) -> Vocabulary:
+    """Find how large the vocabularies of a run will be, without training subwords."""
+    if start:
+        return vocabulary_of(start.vocabularies)
+    if options.subwords:
+        joint = Subwords.from_file(options.subwords)
+        return vocabulary_of(Vocabularies(joint, joint))
+    if options.units != "subwords":
+        return vocabulary_of(_learn_vocabularies(text, options, options.vocabulary_size))
+    size = options.vocabulary_size or choose_vocabulary_size(text.num_pairs)
+    return Vocabulary(size, size, 2, 0)
 
 
 def describe_model(

@@ -45,15 +45,16 @@ from dragoman.training.configuration import (
 )
 from dragoman.training.log import Log, check_tensorboard, format_time
 from dragoman.training.loop import Loop, precision_context, train
-from dragoman.training.loss import TrainingStep
 from dragoman.training.optimiser import MovingAverage, build_optimiser
 from dragoman.training.options import TrainingOptions
 from dragoman.training.preparation import (
     RunRequest,
+    check_search,
     describe_model,
     learn_subwords,
     resolve_request,
 )
+from dragoman.training.reward import make_step
 from dragoman.training.schedule import paper_peak
 from dragoman.training.validation import Validation, Validator
 
@@ -99,7 +100,9 @@ def start_run(request: RunRequest, say: Callable[[str], None]) -> None:
     facts = {"store": str(store_folder.resolve()), "store_key": store.key, "preset": preset}
     say(f"preset {preset}; {store.report.in_words()}; {len(store.valid):,} validation pairs")
     torch.manual_seed(options.training.seed)
-    model = build_model(options.model, vocabulary_of(vocabularies))
+    vocabulary = vocabulary_of(vocabularies)
+    model = build_model(options.model, vocabulary)
+    check_search(model, options.search, vocabulary)
     if start:
         start_weights = start.path / WEIGHTS_FILE
         put_weights(model, read_weights(start_weights), start_weights)
@@ -188,6 +191,7 @@ def _train(
     """Train a prepared model to the end, and leave the best weights in its folder."""
     settings, model = options.training, trained.model
     device = choose_device(settings.device)
+    vocabulary = vocabulary_of(folder.vocabularies)
     writer = _BestWriter(folder, model)
     validator = Validator(
         Translator(folder, model, device),  # type: ignore[arg-type]
@@ -197,7 +201,7 @@ def _train(
     )
     peak = settings.peak_learning_rate or paper_peak(options.model.model_dim, settings.warmup_steps)
     loop = Loop(
-        step=TrainingStep(model, settings.label_smoothing),  # type: ignore[arg-type]
+        step=make_step(model, settings, vocabulary, options.model.max_length),  # type: ignore[arg-type]
         trained=trained,
         pairs=store.train,
         validator=validator,
@@ -205,7 +209,7 @@ def _train(
         peak_learning_rate=peak,
         checkpoints=folder.path / CHECKPOINTS,
         device=device,
-        pad_id=folder.vocabularies.pad_id,
+        pad_id=vocabulary.pad_id,
     )
     log = Log(folder.path, resumed_step=progress.step, tensorboard=settings.tensorboard)
     with log:

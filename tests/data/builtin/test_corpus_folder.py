@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.data.builtin import generate_pairs, write_corpus
+from dragoman.data.builtin import TASKS, generate_pairs, generate_task, write_corpus
 from dragoman.errors import FolderError, OptionError
 
 
@@ -32,6 +32,29 @@ def test_files_hold_the_generated_pairs(tmp_path, languages):
             links = tuple(tuple(map(int, link.split("-"))) for link in links.split(" "))
             assert links == pair.alignment
     assert {path.name for path in folder.parent.iterdir()} == {"corpus"}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_files_hold_the_pairs_of_a_task(tmp_path, task):
+    num_lines = write_corpus(tmp_path, languages=task, count=60, held_out=12, seed=5, max_words=4)
+    assert {path.name for path in tmp_path.iterdir()} == {"corpus.json", *num_lines}
+    for split, count in (("train", 60), ("valid", 12), ("test", 12)):
+        pairs = list(generate_task(task, split=split, count=count, seed=5, max_words=4))
+        for side in ("source", "target"):
+            texts = [getattr(pair, side) for pair in pairs]
+            assert _read(tmp_path, f"{split}.{side}") == texts
+            assert _read(tmp_path, f"{split}.words.{side}") == texts
+        links = [" ".join(f"{i}-{j}" for i, j in pair.alignment) for pair in pairs]
+        assert _read(tmp_path, f"{split}.align") == links
+
+
+def test_own_folder_of_a_task_is_written_anew(tmp_path):
+    write_corpus(tmp_path, languages="copy", count=5, held_out=2, seed=1)
+    write_corpus(tmp_path, languages="fr-en", count=5, held_out=2, seed=1)
+    assert not (tmp_path / "train.source").exists()
+    write_corpus(tmp_path, languages="reversal", count=5, held_out=2, seed=1)
+    assert len(_read(tmp_path, "train.source")) == 5
+    assert not (tmp_path / "train.fr").exists()
 
 
 def test_own_folder_is_written_anew(tmp_path):
@@ -90,4 +113,10 @@ def test_bad_options_leave_no_trace(tmp_path):
         write_corpus(tmp_path / "c", languages="fr-en", count=3, held_out=0, seed=2)
     with pytest.raises(OptionError, match="count: 0 is too few"):
         write_corpus(tmp_path / "c", languages="fr-en", count=0, held_out=3, seed=2)
+    with pytest.raises(OptionError, match="did you mean “reversal”"):
+        write_corpus(tmp_path / "c", languages="reversl", count=3, held_out=3, seed=2)
+    with pytest.raises(OptionError, match=r"max_words: 5 means nothing for “fr-en”.*leave it out"):
+        write_corpus(tmp_path / "c", languages="fr-en", count=3, held_out=3, seed=2, max_words=5)
+    with pytest.raises(OptionError, match=r"count: 900 is too many for “valid”: only .* different"):
+        write_corpus(tmp_path / "c", languages="copy", count=9, held_out=900, seed=2, max_words=1)
     assert not list(tmp_path.iterdir())

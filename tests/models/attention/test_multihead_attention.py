@@ -10,16 +10,16 @@ from dragoman.models.attention.mask import Mask
 from dragoman.models.attention.multihead_attention import (
     KeysAndValues,
     MultiheadAttention,
-    self_attend,
-    write_cache,
 )
 
 DIM, HEADS = 12, 3
 
 
-def make_attention(*, key_dim=4, value_dim=4, bias=False):
+def make_attention(*, key_dim=4, value_dim=4, bias=False, causal=False):
     torch.manual_seed(1)
-    attention = MultiheadAttention(DIM, HEADS, key_dim=key_dim, value_dim=value_dim, bias=bias)
+    attention = MultiheadAttention(
+        DIM, HEADS, key_dim=key_dim, value_dim=value_dim, bias=bias, causal=causal
+    )
     for parameter in attention.parameters():
         nn.init.normal_(parameter, std=0.5)
     return attention
@@ -52,12 +52,12 @@ def test_equals_pytorch_with_padding(bias):
 
 @pytest.mark.parametrize("bias", [False, True])
 def test_equals_pytorch_looking_no_later(bias):
-    attention = make_attention(bias=bias)
+    attention = make_attention(bias=bias, causal=True)
     theirs = pytorch_of(attention, bias=bias)
     states = torch.randn(2, 5, DIM)
     later = torch.ones(5, 5, dtype=torch.bool).triu(1)
     expected, _ = theirs(states, states, states, attn_mask=later)
-    found = self_attend(attention, states, Mask(causal=True))
+    found = attention.attend(states, None)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
@@ -88,13 +88,11 @@ def test_equals_a_loop_over_the_heads(key_dim, value_dim, bias):
 
 
 def test_cache_gives_what_the_whole_sequence_gives():
-    attention = make_attention(value_dim=5)
+    attention = make_attention(value_dim=5, causal=True)
     states = torch.randn(2, 6, DIM)
-    whole = self_attend(attention, states, Mask(causal=True))
+    whole = attention.attend(states, None)
     cache = KeysAndValues(torch.full((2, HEADS, 9, 4), 7.0), torch.full((2, HEADS, 9, 5), 7.0))
     for place in range(6):
         newest = states[:, place : place + 1]
-        seen = write_cache(cache, place, attention.keys_and_values(newest))
-        assert seen.keys.size(2) == seen.values.size(2) == place + 1
-        found = attention(newest, seen, Mask())
+        found, cache = attention.step(newest, cache, place)
         torch.testing.assert_close(found, whole[:, place : place + 1], rtol=1e-5, atol=1e-5)

@@ -1,9 +1,17 @@
 """The built-in corpus as a folder of text files."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
-from dragoman.data.builtin.generator import SPLITS, generate_pairs
+from dragoman.data.builtin.generator import (
+    LANGUAGE_PAIRS,
+    SPLITS,
+    AlignedPair,
+    check_choice,
+    generate_pairs,
+)
+from dragoman.data.builtin.tasks import MOST_WORDS, TASK_SIDES, TASKS, generate_task
 from dragoman.errors import FolderError, OptionError
 from dragoman.files import written_beside
 
@@ -11,12 +19,18 @@ _MANIFEST = "corpus.json"
 _WRITER = "dragoman built-in corpus"
 
 
+def _name_sides(languages: str) -> tuple[str, str]:
+    """Name what the files of either side end in."""
+    source, target = TASK_SIDES if languages in TASKS else languages.split("-")
+    return source, target
+
+
 def _name_files(languages: str) -> list[str]:
     """Name all files of a corpus folder but the manifest."""
     names = []
     for split in SPLITS:
         names.append(f"{split}.align")
-        for language in languages.split("-"):
+        for language in _name_sides(languages):
             names += [f"{split}.{language}", f"{split}.words.{language}"]
     return names
 
@@ -54,10 +68,26 @@ def _check_folder(folder: Path) -> None:
         )
 
 
+def _generate(
+    languages: str, *, split: str, count: int, seed: int, max_words: int | None
+) -> Iterator[AlignedPair]:
+    """Generate pairs of the grammar or of a task."""
+    check_choice("languages", languages, LANGUAGE_PAIRS + TASKS)
+    if languages in TASKS:
+        longest = MOST_WORDS if max_words is None else max_words
+        return generate_task(languages, split=split, count=count, seed=seed, max_words=longest)
+    if max_words is not None:
+        raise OptionError(
+            f"max_words: {max_words} means nothing for “{languages}”, whose sentences have the "
+            f"length they have; leave it out, or choose {' or '.join(TASKS)}"
+        )
+    return generate_pairs(languages, split=split, count=count, seed=seed)
+
+
 def _write_split(
-    folder: Path, languages: str, *, split: str, count: int, seed: int
+    folder: Path, languages: str, pairs: Iterator[AlignedPair], split: str
 ) -> dict[str, int]:
-    source_language, target_language = languages.split("-")
+    source_language, target_language = _name_sides(languages)
     columns: dict[str, list[str]] = {
         name: []
         for name in (
@@ -68,7 +98,7 @@ def _write_split(
             f"{split}.align",
         )
     }
-    for pair in generate_pairs(languages, split=split, count=count, seed=seed):
+    for pair in pairs:
         fields = (
             pair.source,
             pair.target,
@@ -85,7 +115,13 @@ def _write_split(
 
 
 def write_corpus(
-    folder: Path, *, languages: str, count: int, held_out: int, seed: int
+    folder: Path,
+    *,
+    languages: str,
+    count: int,
+    held_out: int,
+    seed: int,
+    max_words: int | None = None,
 ) -> dict[str, int]:
     """Write a corpus folder: training, validation and test texts with their alignments.
 
@@ -94,13 +130,15 @@ def write_corpus(
     folder : Path
         Where to; a new or empty folder, or one that this function wrote before.
     languages : str
-        “fr-en” or “en-es”, source first.
+        “fr-en” or “en-es”, source first; or the task “copy” or “reversal”.
     count : int
         How many sentence pairs to train on.
     held_out : int
         How many pairs for validation, and as many again for testing.
     seed : int
         Chooses the sentences.
+    max_words : int or None
+        Words of a task's longest source; None: 10.
 
     Returns
     -------
@@ -111,19 +149,21 @@ def write_corpus(
     -----
     Line n of “train.fr” and “train.en” is a pair. Line n of “train.align” holds links such as
     “0-0 2-1” between the blank-separated words of line n of “train.words.fr” and
-    “train.words.en”, counted from 0. The files are made beside the folder and moved into it, the
-    manifest “corpus.json” last.
+    “train.words.en”, counted from 0. The files of a task end in “source” and “target” instead of
+    language codes: “train.source”, “train.words.target”. The files are made beside the folder and
+    moved into it, the manifest “corpus.json” last.
     """
     if held_out < 1:
         raise OptionError(f"held_out: {held_out} is too few sentence pairs; ask for 1 or more")
-    generate_pairs(languages, split="train", count=count, seed=seed)
+    _generate(languages, split="train", count=count, seed=seed, max_words=max_words)
     _check_folder(folder)
     num_lines: dict[str, int] = {}
     with written_beside(folder) as beside:
         beside.mkdir()
         for split in SPLITS:
             wanted = count if split == "train" else held_out
-            num_lines |= _write_split(beside, languages, split=split, count=wanted, seed=seed)
+            pairs = _generate(languages, split=split, count=wanted, seed=seed, max_words=max_words)
+            num_lines |= _write_split(beside, languages, pairs, split)
         manifest = {
             "writer": _WRITER,
             "languages": languages,

@@ -27,7 +27,7 @@ _RESERVED_KEYS = frozenset(
         "este gato es muy grande",
     }
 )
-_HELD_OUT_HUNDREDTHS = {"valid": range(0, 8), "test": range(8, 16)}
+HELD_OUT_HUNDREDTHS = {"valid": range(0, 8), "test": range(8, 16)}
 _REALISERS: dict[str, Callable[[Sentence], list[Word]]] = {
     "fr": realise_french,
     "en": realise_english,
@@ -96,7 +96,7 @@ def find_split(target_words: list[str] | tuple[str, ...]) -> str:
         return "test"
     digest = hashlib.sha256(key.encode()).digest()
     hundredth = int.from_bytes(digest[:8], "big") % 100
-    for split, hundredths in _HELD_OUT_HUNDREDTHS.items():
+    for split, hundredths in HELD_OUT_HUNDREDTHS.items():
         if hundredth in hundredths:
             return split
     return "train"
@@ -135,7 +135,18 @@ def _pair_words(source: list[Word], target: list[Word], source_language: str) ->
     )
 
 
-def _check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
+def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
+    """Complain about a name that the built-in corpus does not know.
+
+    Parameters
+    ----------
+    name : str
+        What is named.
+    value : str
+        The name.
+    known : tuple[str, ...]
+        What it may be.
+    """
     if value in known:
         return
     close = get_close_matches(value, known, n=1)
@@ -167,8 +178,8 @@ def generate_pairs(languages: str, *, split: str, count: int, seed: int) -> Iter
     The sequence is the same in every process. About one draw in twelve belongs to each of the
     held-out splits, so that they take some twelve times as long per pair as the training split.
     """
-    _check_choice("languages", languages, LANGUAGE_PAIRS)
-    _check_choice("split", split, SPLITS)
+    check_choice("languages", languages, LANGUAGE_PAIRS)
+    check_choice("split", split, SPLITS)
     if count < 1:
         raise OptionError(f"count: {count} is too few sentence pairs; ask for 1 or more")
     return _generate(languages, split, count, seed)

@@ -1,8 +1,8 @@
 """Multi-head attention: several small attentions side by side (section 3.2.2 of the paper)."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.models.attention.mask import Mask
@@ -18,6 +18,50 @@ class KeysAndValues(NamedTuple):
 
     keys: Float[Tensor, "batch heads keys key_dim"]
     values: Float[Tensor, "batch heads keys value_dim"]
+
+    def rows(self, chosen: Int[Tensor, "rows"], length: int) -> "KeysAndValues":
+        """Copy some rows, leaving what is beyond the filled length as it comes.
+
+        Parameters
+        ----------
+        chosen : Int[Tensor, "rows"]
+            Their places.
+        length : int
+            Filled positions.
+
+        Returns
+        -------
+        KeysAndValues
+            With the same room.
+        """
+        copies = []
+        for each in self:
+            copy = each.new_empty(len(chosen), *each.shape[1:])
+            copy[:, :, :length] = each[chosen, :, :length]
+            copies.append(copy)
+        return KeysAndValues(*copies)
+
+
+@runtime_checkable
+class ScoreBias(Protocol):
+    """What adds to the scores of attention because of where words stand."""
+
+    def __call__(
+        self, query: Float[Tensor, "batch heads queries key_dim"], num_keys: int
+    ) -> Float[Tensor, "#batch heads queries keys"]:
+        """Say how much; the last query stands beside the last key."""
+        ...
+
+
+@runtime_checkable
+class Rotation(Protocol):
+    """What turns queries and keys according to where they stand."""
+
+    def __call__(
+        self, vectors: Float[Tensor, "batch heads length key_dim"], first: int
+    ) -> Float[Tensor, "batch heads length key_dim"]:
+        """Turn them; the first stands at the given position."""
+        ...
 
 
 class MultiheadAttention(nn.Module):
@@ -35,6 +79,14 @@ class MultiheadAttention(nn.Module):
         Width of one head's values (d_v).
     bias : bool
         Whether the four projections have biases; the paper's have none.
+    scaled : bool
+        Whether scores are divided by √d_k.
+    causal : bool
+        Whether a sequence that attends to itself may look only back.
+    score_bias : ScoreBias | None
+        Positions that act on the scores.
+    rotation : Rotation | None
+        Positions that act on queries and keys.
 
     Notes
     -----
@@ -45,36 +97,58 @@ class MultiheadAttention(nn.Module):
     """
 
     def __init__(
-        self, model_dim: int, num_heads: int, *, key_dim: int, value_dim: int, bias: bool
+        self,
+        model_dim: int,
+        num_heads: int,
+        *,
+        key_dim: int,
+        value_dim: int,
+        bias: bool,
+        scaled: bool = True,
+        causal: bool = False,
+        score_bias: ScoreBias | None = None,
+        rotation: Rotation | None = None,
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
+        self.scaled = scaled
+        self.causal = causal
+        self.score_bias = score_bias
+        self.rotation = rotation
         self.query = nn.Linear(model_dim, num_heads * key_dim, bias=bias)
         self.key = nn.Linear(model_dim, num_heads * key_dim, bias=bias)
         self.value = nn.Linear(model_dim, num_heads * value_dim, bias=bias)
         self.output = nn.Linear(num_heads * value_dim, model_dim, bias=bias)
         self.observer: Observer | None = None
 
-    def keys_and_values(self, memory: Float[Tensor, "batch keys model_dim"]) -> KeysAndValues:
+    def keys_and_values(
+        self, memory: Float[Tensor, "batch keys model_dim"], first: int = 0
+    ) -> KeysAndValues:
         """Project what is to be attended to.
 
         Parameters
         ----------
         memory : Float[Tensor, "batch keys model_dim"]
             The sequence that offers itself.
+        first : int
+            Where it begins.
 
         Returns
         -------
         KeysAndValues
             Its keys and values in every head.
         """
-        return KeysAndValues(self._heads(self.key(memory)), self._heads(self.value(memory)))
+        keys = self._heads(self.key(memory))
+        if self.rotation is not None:
+            keys = self.rotation(keys, first)
+        return KeysAndValues(keys, self._heads(self.value(memory)))
 
     def forward(
         self,
         queries: Float[Tensor, "batch queries model_dim"],
         memory: KeysAndValues,
         mask: Mask,
+        first: int = 0,
     ) -> Float[Tensor, "batch queries model_dim"]:
         """Let each position look at the memory in every head, and join what the heads found.
 
@@ -86,6 +160,8 @@ class MultiheadAttention(nn.Module):
             What they look at, from `keys_and_values`.
         mask : Mask
             Who may look where.
+        first : int
+            Where the first query stands.
 
         Returns
         -------
@@ -93,57 +169,85 @@ class MultiheadAttention(nn.Module):
             What each position found.
         """
         query = self._heads(self.query(queries))
+        if self.rotation is not None:
+            query = self.rotation(query, first)
+        bias = self.score_bias(query, memory.keys.size(2)) if self.score_bias else None
         if self.observer is None:
-            found = fused_attention(query, memory.keys, memory.values, mask)
+            found = fused_attention(
+                query, memory.keys, memory.values, mask, scaled=self.scaled, bias=bias
+            )
         else:
-            weights = self.observer(attention_weights(query, memory.keys, mask))
-            found = weights @ memory.values
+            weights = attention_weights(query, memory.keys, mask, scaled=self.scaled, bias=bias)
+            found = self.observer(weights) @ memory.values
         return self.output(found.transpose(1, 2).flatten(-2))
+
+    def attend(
+        self, states: Float[Tensor, "batch length model_dim"], lengths: Int[Tensor, "batch"] | None
+    ) -> Float[Tensor, "batch length model_dim"]:
+        """Let a sequence attend to itself.
+
+        Parameters
+        ----------
+        states : Float[Tensor, "batch length model_dim"]
+            The sequence.
+        lengths : Int[Tensor, "batch"] | None
+            Where the padding begins. A causal sequence needs none: its padding stands at the end,
+            and looking no later also means not looking at padding.
+
+        Returns
+        -------
+        Float[Tensor, "batch length model_dim"]
+            What each position found.
+        """
+        mask = Mask(key_lengths=lengths, causal=self.causal)
+        return self(states, self.keys_and_values(states), mask)
+
+    def start(self, num_rows: int, capacity: int, like: Float[Tensor, "..."]) -> KeysAndValues:
+        """Make room for the keys and values of words to come.
+
+        Parameters
+        ----------
+        num_rows : int
+            Hypotheses.
+        capacity : int
+            Words of each at most.
+        like : Float[Tensor, "..."]
+            Whose device and precision to take.
+
+        Returns
+        -------
+        KeysAndValues
+            Zeros.
+        """
+        dims = (self.key.out_features, self.value.out_features)
+        shape = (num_rows, self.num_heads, capacity)
+        return KeysAndValues(*(like.new_zeros(*shape, dim // self.num_heads) for dim in dims))
+
+    def step(
+        self, states: Float[Tensor, "rows 1 model_dim"], cache: KeysAndValues, length: int
+    ) -> tuple[Float[Tensor, "rows 1 model_dim"], KeysAndValues]:
+        """Let the newest word attend to those before it and to itself.
+
+        Parameters
+        ----------
+        states : Float[Tensor, "rows 1 model_dim"]
+            The newest words.
+        cache : KeysAndValues
+            What came before, which is written.
+        length : int
+            How many words that was.
+
+        Returns
+        -------
+        tuple[Float[Tensor, "rows 1 model_dim"], KeysAndValues]
+            What the newest words found, and the cache with them in it.
+        """
+        new = self.keys_and_values(states, length)
+        cache.keys[:, :, length : length + 1] = new.keys
+        cache.values[:, :, length : length + 1] = new.values
+        filled = KeysAndValues(cache.keys[:, :, : length + 1], cache.values[:, :, : length + 1])
+        return self(states, filled, Mask(), length), cache
 
     def _heads(self, joined: Tensor) -> Tensor:
         """Split the last dimension into heads and move them before the positions."""
         return joined.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-
-
-def self_attend(
-    attention: MultiheadAttention, states: Float[Tensor, "batch length model_dim"], mask: Mask
-) -> Float[Tensor, "batch length model_dim"]:
-    """Let a sequence attend to itself.
-
-    Parameters
-    ----------
-    attention : MultiheadAttention
-        The layer.
-    states : Float[Tensor, "batch length model_dim"]
-        The sequence.
-    mask : Mask
-        Who may look where.
-
-    Returns
-    -------
-    Float[Tensor, "batch length model_dim"]
-        What each position found.
-    """
-    return attention(states, attention.keys_and_values(states), mask)
-
-
-def write_cache(cache: KeysAndValues, place: int, new: KeysAndValues) -> KeysAndValues:
-    """Add one position to a cache in place and return the part that is filled.
-
-    Parameters
-    ----------
-    cache : KeysAndValues
-        Room for the whole sequence.
-    place : int
-        The position to fill.
-    new : KeysAndValues
-        One key and value.
-
-    Returns
-    -------
-    KeysAndValues
-        Views of all positions up to this one.
-    """
-    cache.keys[:, :, place : place + 1] = new.keys
-    cache.values[:, :, place : place + 1] = new.values
-    return KeysAndValues(cache.keys[:, :, : place + 1], cache.values[:, :, : place + 1])

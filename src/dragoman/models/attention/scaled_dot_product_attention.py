@@ -21,6 +21,9 @@ def attention_weights(
     query: Float[Tensor, "batch heads queries key_dim"],
     key: Float[Tensor, "batch heads keys key_dim"],
     mask: Mask,
+    *,
+    scaled: bool = True,
+    bias: Float[Tensor, "#batch heads queries keys"] | None = None,
 ) -> Float[Tensor, "batch heads queries keys"]:
     r"""Compute how much each query looks at each key.
 
@@ -32,6 +35,10 @@ def attention_weights(
         What each position offers to be found by.
     mask : Mask
         Who may look where.
+    scaled : bool
+        Whether to divide the scores by √d_k.
+    bias : Float[Tensor, "#batch heads queries keys"] | None
+        What is added to the scores, for positions that act there.
 
     Returns
     -------
@@ -44,7 +51,9 @@ def attention_weights(
     entries of variance 1 has variance d_k; dividing by its square root keeps the softmax away from
     its flat ends (one of the notes says “dividing by d_k”, which would flatten the attention).
     """
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
+    scores = query @ key.transpose(-2, -1) * score_scale(query.size(-1), scaled)
+    if bias is not None:
+        scores = scores + bias
     may_attend = mask.may_attend(query.size(-2), key.size(-2), query.device)
     return scores.masked_fill(~may_attend, -math.inf).softmax(dim=-1)
 
@@ -87,6 +96,9 @@ def fused_attention(
     key: Float[Tensor, "batch heads keys key_dim"],
     value: Float[Tensor, "batch heads keys value_dim"],
     mask: Mask,
+    *,
+    scaled: bool = True,
+    bias: Float[Tensor, "#batch heads queries keys"] | None = None,
 ) -> Float[Tensor, "batch heads queries value_dim"]:
     """Compute the same values as `scaled_dot_product_attention` without keeping the weights.
 
@@ -100,15 +112,45 @@ def fused_attention(
         What each position gives when found.
     mask : Mask
         Who may look where.
+    scaled : bool
+        Whether to divide the scores by √d_k.
+    bias : Float[Tensor, "#batch heads queries keys"] | None
+        What is added to the scores.
 
     Returns
     -------
     Float[Tensor, "batch heads queries value_dim"]
         The averaged values.
     """
+    scale = score_scale(query.size(-1), scaled)
     num_queries, num_keys = query.size(-2), key.size(-2)
-    if mask.key_lengths is None and (not mask.causal or num_queries in (1, num_keys)):
+    all_may = mask.key_lengths is None and (not mask.causal or num_queries in (1, num_keys))
+    if all_may and bias is None:
         is_causal = mask.causal and num_queries > 1
-        return functional.scaled_dot_product_attention(query, key, value, is_causal=is_causal)
+        return functional.scaled_dot_product_attention(
+            query, key, value, is_causal=is_causal, scale=scale
+        )
     may_attend = mask.may_attend(num_queries, num_keys, query.device)
-    return functional.scaled_dot_product_attention(query, key, value, attn_mask=may_attend)
+    if bias is not None:
+        may_attend = bias.to(query.dtype).masked_fill(~may_attend, -math.inf)
+    return functional.scaled_dot_product_attention(
+        query, key, value, attn_mask=may_attend, scale=scale
+    )
+
+
+def score_scale(key_dim: int, scaled: bool) -> float:
+    """Say what the scores of attention are multiplied by.
+
+    Parameters
+    ----------
+    key_dim : int
+        Width of queries and keys (d_k).
+    scaled : bool
+        Whether attention is scaled; without it, it is Luong's dot product.
+
+    Returns
+    -------
+    float
+        1/√d_k, or 1.
+    """
+    return 1 / math.sqrt(key_dim) if scaled else 1.0

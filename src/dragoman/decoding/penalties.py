@@ -1,0 +1,54 @@
+"""What makes translations of different lengths and faithfulness comparable (Wu et al., 2016)."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+def length_penalty(lengths: Tensor | int, alpha: float) -> Tensor | float:
+    r"""Compute what a log-probability is divided by, so that long translations stand a chance.
+
+    Parameters
+    ----------
+    lengths : Tensor | int
+        Subwords of translations, the end symbol included.
+    alpha : float
+        0 for no penalty.
+
+    Returns
+    -------
+    Tensor | float
+        At least 1.
+
+    Notes
+    -----
+    :math:`((5+|Y|)/6)^\alpha` (Wu et al., 2016), the paper's with α = 0.6.
+    """
+    return ((5 + lengths) / 6) ** alpha
+
+
+def coverage_penalty(
+    coverage: Float[Tensor, "sentences beams source"], beta: float
+) -> Float[Tensor, "sentences beams"]:
+    r"""Compute what is added to a score for source words that were hardly looked at.
+
+    Parameters
+    ----------
+    coverage : Float[Tensor, "sentences beams source"]
+        Attention that each source word has had in all; 1 for padding.
+    beta : float
+        0 for no penalty.
+
+    Returns
+    -------
+    Float[Tensor, "sentences beams"]
+        At most 0.
+
+    Notes
+    -----
+    :math:`\beta\sum_i\log\min(\sum_j p_{ij}, 1)` (Wu et al., 2016). The words j include the end
+    symbol, as in the length penalty: what was looked at to decide that the translation ends
+    counts. A word never looked at counts as the smallest number, so that no score is −∞.
+    """
+    least = torch.finfo(torch.float32).tiny
+    return beta * coverage.float().clamp(least, 1.0).log().sum(-1)

@@ -1,0 +1,171 @@
+"""Command-line flags, made from the leaf fields of options dataclasses.
+
+The names of the fields are unique within a run, so ``model.num_heads`` is ``--num-heads``.
+"""
+
+import argparse
+import dataclasses
+from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
+
+from dragoman.errors import OptionError
+from dragoman.options import OFF, Plain, section_kinds, suggest, tag_of, without_none
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are `OptionError` and suggest the nearest flag."""
+
+    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401
+        kwargs |= {"formatter_class": _HelpFormatter, "allow_abbrev": False}
+        super().__init__(**kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the usage.
+
+        Parameters
+        ----------
+        message : str
+            What argparse says.
+        """
+        raise OptionError(f"{self.prog}: {message}; see “{self.prog} --help”")
+
+    def parse(self, arguments: list[str]) -> argparse.Namespace:
+        """Parse every argument, or say which one is unknown and which flag is nearest.
+
+        Parameters
+        ----------
+        arguments : list[str]
+            The words after the command.
+
+        Returns
+        -------
+        argparse.Namespace
+            The values; flags made by `add_flags` only if they were given.
+        """
+        namespace, unknown = self.parse_known_args(arguments)
+        if unknown:
+            parser = getattr(namespace, "parser", self)
+            flags = [flag for action in parser._actions for flag in action.option_strings]
+            word = next((each for each in unknown if each.startswith("-")), unknown[0])
+            name = word.split("=", 1)[0]
+            what = "option" if word.startswith("-") else "argument"
+            raise OptionError(f"{parser.prog}: unknown {what} “{name}”{suggest(name, flags)}")
+        return namespace
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    """Columns a little wider than argparse's own."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=34, width=100)
+
+
+def add_flags(parser: argparse.ArgumentParser, kind: type) -> None:
+    """Give the parser one flag for every leaf field of an options dataclass.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        Where to add them; nested dataclasses become groups, and of those that a section may be
+        each adds what the ones before it did not have.
+    kind : type
+        The dataclass. Its flags are absent from the result unless given, so that layers can be
+        laid over one another.
+    """
+    hints = get_type_hints(kind)
+    for each in dataclasses.fields(kind):
+        kinds = section_kinds(hints[each.name])
+        if not kinds:
+            _add_flag(parser, each, hints[each.name], each.default)
+        shared: dict[str, list[Any]] = {}
+        for member in kinds:
+            for inner in dataclasses.fields(member):
+                shared.setdefault(inner.name, []).append(inner.default)
+        added: set[str] = set()
+        for member in kinds:
+            doc = (member.__doc__ or "").strip().split("\n")[0]
+            title = each.name if len(kinds) == 1 else f"{each.name}: {tag_of(member)}"
+            group = parser.add_argument_group(title, doc)
+            for inner in dataclasses.fields(member):
+                if inner.name in added:
+                    continue
+                added.add(inner.name)
+                defaults = shared[inner.name]
+                hint = get_type_hints(member)[inner.name]
+                if len(kinds) > 1 and inner.name == dataclasses.fields(kinds[0])[0].name:
+                    hint = Literal[tuple(defaults)]  # type: ignore[valid-type]
+                    defaults = defaults[:1]
+                default = defaults[0] if len(set(defaults)) == 1 else None
+                _add_flag(group, inner, hint, default)
+
+
+def _add_flag(parser: Any, each: Any, hint: Any, default: Any) -> None:  # noqa: ANN401
+    """Add the flag of one field."""
+    text = each.metadata.get("help", "").replace("%", "%%")
+    if default is not None and default != () and not isinstance(default, bool):
+        text += f" (default: {default})"
+    kwargs: Plain = {"dest": each.name, "default": argparse.SUPPRESS, "help": text}
+    inner = without_none(hint)
+    if inner is bool:
+        kwargs["action"] = argparse.BooleanOptionalAction
+    elif get_origin(inner) is tuple:
+        kwargs |= {"nargs": "+", "metavar": "X"}
+    elif get_origin(inner) is Literal:
+        kwargs |= {"choices": get_args(inner)}
+    else:
+        kwargs |= {"type": inner, "metavar": inner.__name__.upper()}
+    if inner is not hint and inner is not bool and get_origin(inner) is not tuple:
+        kwargs |= {"type": _off_or(inner), "metavar": f"{_metavar(inner)}|off"}
+        kwargs.pop("choices", None)
+    parser.add_argument("--" + each.name.replace("_", "-"), **kwargs)
+
+
+def given_flags(namespace: argparse.Namespace, kind: type) -> Plain:
+    """Collect the flags of `add_flags` that were given on the command line.
+
+    Parameters
+    ----------
+    namespace : argparse.Namespace
+        What the parser returned.
+    kind : type
+        The dataclass whose flags they are.
+
+    Returns
+    -------
+    dict[str, Any]
+        A nested dictionary, for `merge`.
+    """
+    given: Plain = {}
+    hints = get_type_hints(kind)
+    for each in dataclasses.fields(kind):
+        kinds = section_kinds(hints[each.name])
+        for member in kinds:
+            section = given_flags(namespace, member)
+            if section:
+                given[each.name] = given.get(each.name, {}) | section
+        if not kinds and hasattr(namespace, each.name):
+            given[each.name] = getattr(namespace, each.name)
+    return given
+
+
+def _metavar(inner: Any) -> str:  # noqa: ANN401
+    """Name the values a flag takes."""
+    return "|".join(get_args(inner)) if get_origin(inner) is Literal else inner.__name__.upper()
+
+
+def _off_or(inner: Any) -> Any:  # noqa: ANN401
+    """Make a converter in which the word “off” says None."""
+
+    def convert(text: str) -> Any:  # noqa: ANN401
+        if text == OFF:
+            return None
+        if get_origin(inner) is Literal:
+            if text not in get_args(inner):
+                raise argparse.ArgumentTypeError(f"{text!r} is not one of {_metavar(inner)}, off")
+            return text
+        try:
+            return inner(text)
+        except ValueError:
+            message = f"{text!r} is neither {inner.__name__} nor “off”"
+            raise argparse.ArgumentTypeError(message) from None
+
+    return convert

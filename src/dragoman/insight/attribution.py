@@ -1,0 +1,127 @@
+"""Which source words decide a target word, asked of any model: gradient × input."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from dragoman.data.batches import Batch, Sequences
+from dragoman.models.interface import TranslationModel
+from dragoman.models.likelihood import token_log_probabilities
+
+PADDING = -1
+
+
+def gradient_times_input(
+    model: TranslationModel, batch: Batch
+) -> Float[Tensor, "target_length source_length"]:
+    r"""Say how much each source word speaks for or against each target word.
+
+    Parameters
+    ----------
+    model : TranslationModel
+        Any model that embeds its source by ``source_embedding``, not in training.
+    batch : Batch
+        One sentence pair, on the model's device.
+
+    Returns
+    -------
+    Float[Tensor, "target_length source_length"]
+        Positive for a source word that makes the target word more probable.
+
+    Notes
+    -----
+    With :math:`x_i` the vector by which source word i enters the model (its position included,
+    where that is added), entry (j, i) is :math:`x_i^\top \partial \log p(y_j) / \partial x_i`. To
+    first order, that much log-probability is lost if the vector is set to zero; where the
+    log-probability is linear in the vectors, exactly that much. Of a word that the model is sure
+    of, hardly any gradient is left, and the shares of what is left say little.
+
+    One pass back for each target word. A family may read its sentence from the end, or read
+    padding after it: which vector belongs to which word is found by watching it read a sentence of
+    words that are all different (several, if there are not so many words).
+    """
+    places = _find_places(model, batch.source)
+    with torch.enable_grad(), _watched(model) as embedded:
+        logs = token_log_probabilities(model, batch)[0]
+    found = logs.new_zeros(len(logs), batch.source.ids.size(1))
+    for row, log in zip(found, logs, strict=True):
+        gradients = torch.autograd.grad(log, embedded, retain_graph=True, materialize_grads=True)
+        for vectors, gradient, place in zip(embedded, gradients, places, strict=True):
+            is_word = place != PADDING
+            contributions = (vectors.detach() * gradient).sum(-1)[0]
+            row.index_add_(0, place[is_word], contributions[is_word].to(row.dtype))
+    return found
+
+
+def shares_of(signed: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, "rows columns"]:
+    """Turn contributions into shares, whatever their sign.
+
+    Parameters
+    ----------
+    signed : Float[np.ndarray, "rows columns"]
+        Contributions of columns to rows.
+
+    Returns
+    -------
+    Float[np.ndarray, "rows columns"]
+        Each row's absolute values, divided by their sum; a row of zeros stays as it is.
+    """
+    sizes = np.abs(signed)
+    totals = sizes.sum(axis=1, keepdims=True)
+    return sizes / np.where(totals > 0, totals, 1)
+
+
+@contextmanager
+def _watched(model: TranslationModel) -> Iterator[list[Tensor]]:
+    """Collect the vectors by which source words enter the model, as what to differentiate by."""
+    embedded: list[Tensor] = []
+
+    def note(_module: nn.Module, _given: object, vectors: Tensor) -> Tensor:
+        embedded.append(vectors.detach().requires_grad_())
+        return embedded[-1]
+
+    handle = model.source_embedding.register_forward_hook(note)  # type: ignore[attr-defined]
+    try:
+        yield embedded
+    finally:
+        handle.remove()
+
+
+@torch.no_grad()
+def _find_places(model: TranslationModel, source: Sequences) -> list[Int[Tensor, "vectors"]]:
+    """Find, for each call of the embedding, which source word each of its vectors stands for.
+
+    The words read are the digits of their places, the lowest digits in a first sentence, and so on
+    if there are more places than words.
+    """
+    embedding = model.source_embedding  # type: ignore[attr-defined]
+    device, pad_id = source.ids.device, embedding.pad_id
+    ids = torch.arange(len(embedding.words), device=device)
+    digits = ids[ids != pad_id]
+    value_of = torch.searchsorted(digits, ids)
+    order = torch.arange(source.ids.size(1), device=device)
+    weights = [1]
+    while weights[-1] * len(digits) < len(order):
+        weights.append(weights[-1] * len(digits))
+    probes = [digits[order // weight % len(digits)].unsqueeze(0) for weight in weights]
+    reads = [_read_tokens(model, embedding, Sequences(each, source.lengths)) for each in probes]
+    scale = torch.tensor(weights, device=device).unsqueeze(1)
+    calls = [torch.stack(tokens) for tokens in zip(*reads, strict=True)]
+    return [(value_of[call] * scale).sum(0).where(call[0] != pad_id, PADDING) for call in calls]
+
+
+def _read_tokens(
+    model: TranslationModel, embedding: nn.Module, source: Sequences
+) -> list[Int[Tensor, "vectors"]]:
+    """Let the model read a sentence, and note which words it embeds, call by call."""
+    read: list[Tensor] = []
+    handle = embedding.register_forward_pre_hook(lambda _, given: read.append(given[0][0]))
+    try:
+        model.encode(source)
+    finally:
+        handle.remove()
+    return read

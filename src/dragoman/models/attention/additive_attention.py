@@ -1,0 +1,161 @@
+"""Additive attention: a small network compares what is looked for with what is offered."""
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from dragoman.models.attention.mask import Mask
+from dragoman.models.attention.observer import Observer
+
+
+class Attended(NamedTuple):
+    """What attention found, and where it looked."""
+
+    values: Float[Tensor, "batch queries value_dim"]
+    weights: Float[Tensor, "batch queries keys"]
+
+
+class Annotations(NamedTuple):
+    """Source sentences as additive attention reads them: what it compares, and what it averages."""
+
+    values: Float[Tensor, "sentences length value_dim"]
+    keys: Float[Tensor, "sentences length alignment_dim"]
+    lengths: Int[Tensor, "sentences"]
+    mask: Mask
+
+    @property
+    def is_token(self) -> Bool[Tensor, "sentences length"]:
+        """True where there is a word, False where there is padding."""
+        return self.mask.may_attend(1, self.values.size(1), self.values.device).flatten(1)
+
+    def to_sentences(self) -> dict[str, Tensor]:
+        """Spell the annotations out for a decoder's state.
+
+        Returns
+        -------
+        dict[str, Tensor]
+            By name what the hypotheses of a sentence share.
+        """
+        return {"values": self.values, "keys": self.keys, "lengths": self.lengths}
+
+    @classmethod
+    def from_sentences(cls, sentences: Mapping[str, Tensor]) -> "Annotations":
+        """Read the annotations back from a decoder's state.
+
+        Parameters
+        ----------
+        sentences : Mapping[str, Tensor]
+            What `to_sentences` made.
+
+        Returns
+        -------
+        Annotations
+            Of those sentences that are left.
+        """
+        lengths = sentences["lengths"]
+        return cls(sentences["values"], sentences["keys"], lengths, Mask(key_lengths=lengths))
+
+
+class AdditiveAttention(nn.Module):
+    r"""Attend with the alignment model of Bahdanau et al. (2015).
+
+    Parameters
+    ----------
+    query_dim : int
+        Width of the queries: the decoder's states.
+    key_dim : int
+        Width of what is looked at: the encoder's states.
+    alignment_dim : int
+        Width of the space in which the two are compared.
+
+    Notes
+    -----
+    :math:`e_{ij} = v_a^\top\tanh(W_a s_{i-1} + U_a h_j)`, then
+    :math:`\alpha_{ij} = \exp(e_{ij}) / \sum_k\exp(e_{ik})` and :math:`c_i = \sum_j\alpha_{ij}h_j`
+    (appendix A.1.2 of that paper). :math:`U_a h_j` asks nothing of the query, so `prepare` has it
+    once for a sentence. Each pair of query and key has a vector of its own inside the tanh, hence
+    memory in queries × keys × alignment_dim, where the dot product needs queries × keys.
+    """
+
+    def __init__(self, query_dim: int, key_dim: int, alignment_dim: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(query_dim, alignment_dim, bias=False)
+        self.key = nn.Linear(key_dim, alignment_dim, bias=False)
+        self.score = nn.Parameter(torch.empty(alignment_dim))
+        self.observer: Observer | None = None
+        nn.init.zeros_(self.score)
+
+    def prepare(
+        self, memory: Float[Tensor, "batch keys key_dim"]
+    ) -> Float[Tensor, "batch keys alignment_dim"]:
+        """Project what is to be attended to, once for all queries.
+
+        Parameters
+        ----------
+        memory : Float[Tensor, "batch keys key_dim"]
+            The sequence that offers itself.
+
+        Returns
+        -------
+        Float[Tensor, "batch keys alignment_dim"]
+            The keys U_a h.
+        """
+        return self.key(memory)
+
+    def annotate(
+        self,
+        memory: Float[Tensor, "sentences length key_dim"],
+        lengths: Int[Tensor, "sentences"],
+    ) -> Annotations:
+        """Prepare source sentences to be looked at word by word.
+
+        Parameters
+        ----------
+        memory : Float[Tensor, "sentences length key_dim"]
+            The encoder's states.
+        lengths : Int[Tensor, "sentences"]
+            Words of each sentence.
+
+        Returns
+        -------
+        Annotations
+            Which offer the states themselves as values.
+        """
+        return Annotations(memory, self.prepare(memory), lengths, Mask(key_lengths=lengths))
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch queries query_dim"],
+        projected: Float[Tensor, "batch keys alignment_dim"],
+        values: Float[Tensor, "batch keys value_dim"],
+        mask: Mask,
+    ) -> Attended:
+        """Average the values, weighting each by how well its key fits the query.
+
+        Parameters
+        ----------
+        query : Float[Tensor, "batch queries query_dim"]
+            What looks: one state for each hypothesis of a sentence.
+        projected : Float[Tensor, "batch keys alignment_dim"]
+            The keys, from `prepare`.
+        values : Float[Tensor, "batch keys value_dim"]
+            What each position gives when found.
+        mask : Mask
+            Who may look where.
+
+        Returns
+        -------
+        Attended
+            The averaged values, and the weights that made them.
+        """
+        pairs = self.query(query).unsqueeze(2) + projected.unsqueeze(1)
+        scores = pairs.tanh() @ self.score
+        may_attend = mask.may_attend(query.size(1), projected.size(1), query.device).squeeze(1)
+        weights = scores.where(may_attend, -math.inf).softmax(dim=-1)
+        if self.observer is not None:
+            weights = self.observer(weights.unsqueeze(1)).squeeze(1)
+        return Attended(weights @ values, weights)

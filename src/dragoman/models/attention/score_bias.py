@@ -1,0 +1,180 @@
+"""Positions told inside attention instead of in the embedding: rotary, ALiBi and relative."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from dragoman.models.positions import SinusoidalPositions
+
+
+class RotaryPositions(nn.Module):
+    r"""Turn queries and keys by angles that grow with their places (Su et al., 2021).
+
+    Parameters
+    ----------
+    key_dim : int
+        Width of one head's queries and keys; even.
+
+    Notes
+    -----
+    Each pair of entries :math:`(x_{2i},x_{2i+1})` at place p is turned by the angle
+    :math:`p\,10000^{-2i/d_k}`, the angle of the paper's sinusoids, whose table is used. The dot
+    product of a turned query and a turned key depends on their distance alone. Lengths are kept,
+    and there is no end.
+    """
+
+    def __init__(self, key_dim: int) -> None:
+        super().__init__()
+        self.sinusoids = SinusoidalPositions(key_dim)
+
+    def forward(
+        self, vectors: Float[Tensor, "batch heads length key_dim"], first: int
+    ) -> Float[Tensor, "batch heads length key_dim"]:
+        """Turn queries, or keys, before their dot product is taken.
+
+        Parameters
+        ----------
+        vectors : Float[Tensor, "batch heads length key_dim"]
+            Queries or keys at successive places.
+        first : int
+            The place of the first of them.
+
+        Returns
+        -------
+        Float[Tensor, "batch heads length key_dim"]
+            The same, turned. A key that is kept for later words is kept turned.
+        """
+        sinusoids = self.sinusoids(first, vectors.size(-2), None)
+        sine, cosine = sinusoids.unflatten(-1, (-1, 2)).unbind(-1)
+        even, odd = vectors.unflatten(-1, (-1, 2)).unbind(-1)
+        turned = torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1)
+        return turned.flatten(-2).to(vectors.dtype)
+
+
+class AlibiBias(nn.Module):
+    r"""Look less at what is far away, each head to another degree (Press et al., 2022).
+
+    Parameters
+    ----------
+    num_heads : int
+        Heads.
+
+    Notes
+    -----
+    :math:`-m_h|i-j|` is added to the score of query i and key j, after its division by √d_k. The
+    slopes are :math:`m_h=2^{-8h/H}` for heads h = 1 … H where H is a power of two; otherwise, as
+    published, those of the next lower power of two, followed by every other slope of twice as many
+    heads. Nothing is learnt, and there is no end. Press et al. look only back; in the encoder the
+    distance to what follows counts the same.
+    """
+
+    slopes: Tensor
+
+    def __init__(self, num_heads: int) -> None:
+        super().__init__()
+        self.register_buffer("slopes", torch.tensor(alibi_slopes(num_heads)), persistent=False)
+
+    def forward(
+        self, query: Float[Tensor, "batch heads queries key_dim"], num_keys: int
+    ) -> Float[Tensor, "1 heads queries {num_keys}"]:
+        """Compute what is added to the scores.
+
+        Parameters
+        ----------
+        query : Float[Tensor, "batch heads queries key_dim"]
+            The queries; only their number and precision matter.
+        num_keys : int
+            How many keys there are. The last query stands beside the last key.
+
+        Returns
+        -------
+        Float[Tensor, "1 heads queries {num_keys}"]
+            The same for all sentences.
+        """
+        distances = _distances(query.size(-2), num_keys, query.device).abs()
+        return (-self.slopes[:, None, None] * distances).unsqueeze(0).to(query.dtype)
+
+
+class RelativeBias(nn.Module):
+    r"""Learn a vector for each distance, which is added to the key (Shaw et al., 2018).
+
+    Parameters
+    ----------
+    num_heads : int
+        Heads; each has vectors of its own.
+    key_dim : int
+        Width of one head's queries and keys.
+    max_distance : int
+        The distance beyond which all are one.
+    scaled : bool
+        Whether the scores to which the bias is added were divided by √d_k.
+
+    Notes
+    -----
+    :math:`e_{ij}=q_i^\top(k_j+a_{\mathrm{clip}(j-i,-D,D)})/\sqrt{d_k}`, of which the second summand
+    is computed here. Row r of `weight` belongs to the distance j − i = r − D. The values get no
+    such vectors: Shaw et al. found them to add nothing. The dot products with all 2D + 1 vectors
+    are taken first and then dealt out to the keys, so no vector is ever copied. Initialised here,
+    normal with variance 1/d_k, like learned positions.
+    """
+
+    def __init__(
+        self, num_heads: int, key_dim: int, max_distance: int, *, scaled: bool = True
+    ) -> None:
+        super().__init__()
+        self.max_distance = max_distance
+        self.scale = 1 / math.sqrt(key_dim) if scaled else 1.0
+        self.weight = nn.Parameter(torch.empty(2 * max_distance + 1, num_heads, key_dim))
+        nn.init.normal_(self.weight, std=1 / math.sqrt(key_dim))
+
+    def forward(
+        self, query: Float[Tensor, "batch heads queries key_dim"], num_keys: int
+    ) -> Float[Tensor, "batch heads queries {num_keys}"]:
+        """Compute what is added to the scores.
+
+        Parameters
+        ----------
+        query : Float[Tensor, "batch heads queries key_dim"]
+            The queries.
+        num_keys : int
+            How many keys there are. The last query stands beside the last key.
+
+        Returns
+        -------
+        Float[Tensor, "batch heads queries {num_keys}"]
+            The dot product of each query with the vector of each key's distance.
+        """
+        distances = _distances(query.size(-2), num_keys, query.device)
+        rows = distances.clamp(-self.max_distance, self.max_distance) + self.max_distance
+        products = torch.einsum("bhqd,rhd->bhqr", query * self.scale, self.weight)
+        return products.gather(-1, rows.expand(*products.shape[:3], -1)).to(query.dtype)
+
+
+def alibi_slopes(num_heads: int) -> list[float]:
+    """Compute how steeply each head's score falls with distance.
+
+    Parameters
+    ----------
+    num_heads : int
+        Heads.
+
+    Returns
+    -------
+    list[float]
+        The published slopes; see `AlibiBias`.
+    """
+    power = 2 ** (num_heads.bit_length() - 1)
+    slopes = [2 ** (-8 * head / power) for head in range(1, power + 1)]
+    between = [2 ** (-4 * head / power) for head in range(1, 2 * power, 2)]
+    return slopes + between[: num_heads - power]
+
+
+def _distances(
+    num_queries: int, num_keys: int, device: torch.device
+) -> Int[Tensor, "{num_queries} {num_keys}"]:
+    """Compute how far each key stands after each query."""
+    keys = torch.arange(num_keys, device=device)
+    queries = torch.arange(num_keys - num_queries, num_keys, device=device)
+    return keys - queries[:, None]

@@ -1,0 +1,1 @@
+"""Translation by convolutional networks: the Transformer's parallel rivals."""

@@ -1,0 +1,1 @@
+"""Translation by recurrent networks: what the Transformer replaced."""

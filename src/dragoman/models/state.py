@@ -1,0 +1,104 @@
+"""What a decoder remembers between two words, as plain tensors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+COVERAGE = "coverage"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HypothesisState:
+    """The state of every family whose memory does not grow with the translation.
+
+    Parameters
+    ----------
+    hypotheses : Mapping[str, Tensor]
+        What belongs to a hypothesis; each tensor is [sentences, beams, …].
+    sentences : Mapping[str, Tensor]
+        What the hypotheses of a sentence share; each tensor is [sentences, …].
+    length : int
+        Words read so far.
+    """
+
+    hypotheses: Mapping[str, Tensor]
+    sentences: Mapping[str, Tensor] = field(default_factory=dict)
+    length: int = 0
+
+    @property
+    def coverage(self) -> Float[Tensor, "sentences beams source"] | None:
+        """How much attention each source word has had in all; None: the family cannot tell."""
+        return self.hypotheses.get(COVERAGE)
+
+    def reorder(self, beams: Int[Tensor, "sentences beams"]) -> "HypothesisState":
+        """Let each hypothesis continue another of the same sentence.
+
+        Parameters
+        ----------
+        beams : Int[Tensor, "sentences beams"]
+            The hypothesis that each new one continues.
+
+        Returns
+        -------
+        HypothesisState
+            With as many hypotheses as `beams` names.
+        """
+        rows = torch.arange(len(beams), device=beams.device)[:, None]
+        chosen = {name: each[rows, beams] for name, each in self.hypotheses.items()}
+        return replace(self, hypotheses=chosen)
+
+    def keep(self, sentences: Int[Tensor, "kept"]) -> "HypothesisState":
+        """Forget all sentences but these.
+
+        Parameters
+        ----------
+        sentences : Int[Tensor, "kept"]
+            Their places.
+
+        Returns
+        -------
+        HypothesisState
+            The smaller state.
+        """
+        return replace(
+            self,
+            hypotheses={name: each[sentences] for name, each in self.hypotheses.items()},
+            sentences={name: each[sentences] for name, each in self.sentences.items()},
+        )
+
+    def after(self, **hypotheses: Tensor) -> "HypothesisState":
+        """Return the state after one more word.
+
+        Parameters
+        ----------
+        **hypotheses : Tensor
+            What has changed.
+
+        Returns
+        -------
+        HypothesisState
+            One word longer.
+        """
+        changed = {**self.hypotheses, **hypotheses}
+        return replace(self, hypotheses=changed, length=self.length + 1)
+
+
+def uncovered(
+    is_token: Float[Tensor, "sentences source"] | Tensor,
+) -> Float[Tensor, "sentences 1 source"]:
+    """Begin to count the attention that source words get.
+
+    Parameters
+    ----------
+    is_token : Tensor
+        True where there is a word, False where there is padding.
+
+    Returns
+    -------
+    Float[Tensor, "sentences 1 source"]
+        Zero for words, one for padding, which is always covered.
+    """
+    return (~is_token).to(torch.get_default_dtype()).unsqueeze(1)

@@ -1,0 +1,269 @@
+"""The two blocks of figure 1: a layer of the Transformer's encoder, and one of its decoder."""
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from dragoman.models.attention.fastformer import Fastformer
+from dragoman.models.attention.mask import Mask
+from dragoman.models.attention.multihead_attention import KeysAndValues, MultiheadAttention
+from dragoman.models.attention.restricted_attention import RestrictedAttention
+from dragoman.models.attention.score_bias import AlibiBias, RelativeBias, RotaryPositions
+from dragoman.models.attention.self_attention import Cache, SelfAttention
+from dragoman.models.experts import Experts, Routing
+from dragoman.models.feed_forward import FeedForward
+from dragoman.models.normalisation import AddAndNorm, make_norm
+from dragoman.models.options import TransformerOptions
+
+RELATIVE_DISTANCE = 16
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then a feed-forward layer: the left block of figure 1.
+
+    Parameters
+    ----------
+    options : TransformerOptions
+        The model's shape.
+    """
+
+    def __init__(self, options: TransformerOptions) -> None:
+        super().__init__()
+        self.self_attention = _self_attention(options, options.encoder_attention, causal=False)
+        self.self_attention_norm = make_add_and_norm(options)
+        self.feed_forward = _feed_forward(options)
+        self.feed_forward_norm = make_add_and_norm(options)
+
+    def forward(
+        self,
+        states: Float[Tensor, "batch length model_dim"],
+        lengths: Int[Tensor, "batch"],
+        routing: Routing | None = None,
+    ) -> Float[Tensor, "batch length model_dim"]:
+        """Apply the layer.
+
+        Parameters
+        ----------
+        states : Float[Tensor, "batch length model_dim"]
+            The source positions.
+        lengths : Int[Tensor, "batch"]
+            Where the sentences end.
+        routing : Routing | None
+            Where experts tell what their routing costs.
+
+        Returns
+        -------
+        Float[Tensor, "batch length model_dim"]
+            The source positions, each informed by the others.
+        """
+        states = self.self_attention_norm(states, lambda x: self.self_attention.attend(x, lengths))
+        return self.feed_forward_norm(states, lambda x: _feed(self.feed_forward, x, routing))
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention, attention to the source, feed-forward: the right block of figure 1.
+
+    Parameters
+    ----------
+    options : TransformerOptions
+        The model's shape.
+    """
+
+    def __init__(self, options: TransformerOptions) -> None:
+        super().__init__()
+        self.self_attention = _self_attention(options, options.decoder_attention, causal=True)
+        self.self_attention_norm = make_add_and_norm(options)
+        self.cross_attention = make_cross_attention(options)
+        self.cross_attention_norm = make_add_and_norm(options)
+        self.feed_forward = _feed_forward(options)
+        self.feed_forward_norm = make_add_and_norm(options)
+
+    def forward(
+        self,
+        states: Float[Tensor, "batch length model_dim"],
+        source: KeysAndValues,
+        source_mask: Mask,
+        routing: Routing | None = None,
+    ) -> Float[Tensor, "batch length model_dim"]:
+        """Apply the layer to whole sentences at once, as in training.
+
+        Parameters
+        ----------
+        states : Float[Tensor, "batch length model_dim"]
+            The target positions.
+        source : KeysAndValues
+            The source positions, projected by this layer.
+        source_mask : Mask
+            Where the source sentences end.
+        routing : Routing | None
+            Where experts tell what their routing costs.
+
+        Returns
+        -------
+        Float[Tensor, "batch length model_dim"]
+            The target positions, each informed by those before it and by the source.
+        """
+        states = self.self_attention_norm(states, lambda x: self.self_attention.attend(x, None))
+        states = self.cross_attention_norm(
+            states, lambda x: self.cross_attention(x, source, source_mask)
+        )
+        return self.feed_forward_norm(states, lambda x: _feed(self.feed_forward, x, routing))
+
+    def step(
+        self,
+        states: Float[Tensor, "rows 1 model_dim"],
+        past: Cache,
+        source: KeysAndValues,
+        source_mask: Mask,
+        length: int,
+    ) -> tuple[Float[Tensor, "rows 1 model_dim"], Cache]:
+        """Apply the layer to the newest word of each hypothesis.
+
+        Parameters
+        ----------
+        states : Float[Tensor, "rows 1 model_dim"]
+            The newest words, one row a hypothesis.
+        past : Cache
+            What this layer's self-attention remembers; it is used up.
+        source : KeysAndValues
+            The source positions, projected by this layer.
+        source_mask : Mask
+            Where the source sentences end.
+        length : int
+            Words read before.
+
+        Returns
+        -------
+        tuple[Float[Tensor, "rows 1 model_dim"], Cache]
+            The newest words, informed, and what to remember.
+
+        Notes
+        -----
+        Towards their own past the hypotheses are separate rows; towards the source those of one
+        sentence are queries of the same row, so that its keys are stored once.
+        """
+
+        def attend_to_past(x: Tensor) -> Tensor:
+            nonlocal past
+            found, past = self.self_attention.step(x, past, length)
+            return found
+
+        def attend_to_source(x: Tensor) -> Tensor:
+            beside = x.view(len(source.keys), -1, x.size(-1))
+            return self.cross_attention(beside, source, source_mask).view_as(x)
+
+        states = self.self_attention_norm(states, attend_to_past, length)
+        states = self.cross_attention_norm(states, attend_to_source, length)
+        return self.feed_forward_norm(states, self.feed_forward, length), past
+
+
+def make_final_norm(options: TransformerOptions) -> nn.Module | None:
+    """Make the norm at the end of a stack.
+
+    Parameters
+    ----------
+    options : TransformerOptions
+        The model's shape.
+
+    Returns
+    -------
+    nn.Module | None
+        None with post-norm, whose layers end with a norm of their own.
+    """
+    if options.norm_position == "post":
+        return None
+    return make_norm(options.norm, options.model_dim, options.max_positions)
+
+
+def _self_attention(options: TransformerOptions, kind: str, *, causal: bool) -> SelfAttention:
+    """Make one self-attention of the model's kind."""
+    dims = {"key_dim": options.head_key_dim, "value_dim": options.head_value_dim}
+    if kind == "fastformer":
+        return Fastformer(
+            options.model_dim, options.num_heads, head_dim=options.head_key_dim, causal=causal
+        )
+    if kind == "restricted":
+        return RestrictedAttention(
+            options.model_dim,
+            options.num_heads,
+            **dims,
+            bias=options.attention_bias,
+            scaled=options.scaled,
+            window=options.window,
+            causal=causal,
+        )
+    score_bias: AlibiBias | RelativeBias | None = None
+    if options.positions == "alibi":
+        score_bias = AlibiBias(options.num_heads)
+    elif options.positions == "relative":
+        score_bias = RelativeBias(
+            options.num_heads, options.head_key_dim, RELATIVE_DISTANCE, scaled=options.scaled
+        )
+    is_rotary = options.positions == "rotary"
+    return MultiheadAttention(
+        options.model_dim,
+        options.num_heads,
+        **dims,
+        bias=options.attention_bias,
+        scaled=options.scaled,
+        causal=causal,
+        score_bias=score_bias,
+        rotation=RotaryPositions(options.head_key_dim) if is_rotary else None,
+    )
+
+
+def make_cross_attention(options: TransformerOptions) -> MultiheadAttention:
+    """Make one attention to the source, in which positions take no part.
+
+    Parameters
+    ----------
+    options : TransformerOptions
+        The model's shape.
+
+    Returns
+    -------
+    MultiheadAttention
+        Full attention.
+    """
+    return MultiheadAttention(
+        options.model_dim,
+        options.num_heads,
+        key_dim=options.head_key_dim,
+        value_dim=options.head_value_dim,
+        bias=options.attention_bias,
+        scaled=options.scaled,
+    )
+
+
+def _feed_forward(options: TransformerOptions) -> FeedForward | Experts:
+    """Make one feed-forward layer, or the experts in its place."""
+    if options.num_experts is None:
+        return FeedForward(options.model_dim, options.feed_forward_dim)
+    return Experts(
+        options.model_dim,
+        options.feed_forward_dim,
+        options.num_experts,
+        options.experts_per_token,
+        options.balance_weight,
+    )
+
+
+def _feed(layer: FeedForward | Experts, states: Tensor, routing: Routing | None) -> Tensor:
+    """Apply a feed-forward layer; only experts have something to tell about routing."""
+    return layer(states, routing) if isinstance(layer, Experts) else layer(states)
+
+
+def make_add_and_norm(options: TransformerOptions) -> AddAndNorm:
+    """Make one residual connection.
+
+    Parameters
+    ----------
+    options : TransformerOptions
+        The model's shape.
+
+    Returns
+    -------
+    AddAndNorm
+        With the model's norm.
+    """
+    norm = make_norm(options.norm, options.model_dim, options.max_positions)
+    return AddAndNorm(norm, dropout=options.dropout, position=options.norm_position)

@@ -1,0 +1,174 @@
+"""Lines of any wanted length, joined from short sentences of the built-in grammar.
+
+The grammar's own sentences are short, and the longer ones are also harder: they have clauses that
+the short ones lack. So that length alone differs, a long line is several short sentences one after
+another, drawn independently: word for word it is as hard as a short one. Phrases without an end
+mark are left out, since nobody could tell where they end.
+"""
+
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+LONGEST_SENTENCE = 8
+"""Words of the longest sentence that lines are joined from."""
+
+SHORTEST_LINE = 2
+"""Words of the shortest line; sentences of a single word are not used."""
+
+_END_MARKS = (".", "!", "?")
+_NUM_SENTENCES = {"train": 20_000, "valid": 1000, "test": 2000}
+_NUM_VALID_LINES = 200
+
+
+class Bucket(NamedTuple):
+    """Lines of similar length.
+
+    Parameters
+    ----------
+    first, last : int
+        Source words of the shortest and of the longest.
+    is_beyond : bool
+        Whether they are longer than any line of training.
+    """
+
+    first: int
+    last: int
+    is_beyond: bool
+
+    @property
+    def title(self) -> str:
+        """What to call it."""
+        return f"{self.first}–{self.last}"
+
+
+def make_buckets(max_words: int, num_within: int, num_beyond: int) -> tuple[Bucket, ...]:
+    """Cut the range of lengths into equal parts, and go on beyond it.
+
+    Parameters
+    ----------
+    max_words : int
+        Source words of the longest line of training.
+    num_within, num_beyond : int
+        How many buckets up to it, and beyond it.
+
+    Returns
+    -------
+    tuple[Bucket, ...]
+        From short to long, without gaps; those within end at equal distances, the last of them at
+        `max_words`, and those beyond are as wide as it.
+    """
+    ends = [round(max_words * part / num_within) for part in range(num_within + 1)]
+    step = ends[-1] - ends[-2]
+    ends += [max_words + step * part for part in range(1, num_beyond + 1)]
+    starts = [max(SHORTEST_LINE, end + 1) for end in ends[:-1]]
+    return tuple(
+        Bucket(first, last, first > max_words) for first, last in zip(starts, ends[1:], strict=True)
+    )
+
+
+class Pool:
+    """Short sentence pairs to join lines from.
+
+    Parameters
+    ----------
+    pairs : Iterable[tuple[str, str]]
+        Source and target; those that are too long or too short, or end without an end mark, are
+        left out.
+    """
+
+    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+        self._by_length: dict[int, list[tuple[str, str]]] = {}
+        for source, target in pairs:
+            num_words = count_words(source)
+            is_whole = source.endswith(_END_MARKS)
+            if is_whole and SHORTEST_LINE <= num_words <= LONGEST_SENTENCE:
+                self._by_length.setdefault(num_words, []).append((source, target))
+
+    def join(self, num_words: int, generator: random.Random) -> tuple[str, str]:
+        """Join one line.
+
+        Parameters
+        ----------
+        num_words : int
+            Its source words.
+        generator : random.Random
+            Of chance.
+
+        Returns
+        -------
+        tuple[str, str]
+            Source and target: as many sentences as it takes, each length as often as it is in the
+            pool as long as it leaves no rest that is too short.
+        """
+        chosen: list[tuple[str, str]] = []
+        rest = num_words
+        while rest:
+            fitting = [
+                length
+                for length in self._by_length
+                if length == rest or length + SHORTEST_LINE <= rest
+            ]
+            weights = [len(self._by_length[length]) for length in fitting]
+            (length,) = generator.choices(fitting, weights)
+            chosen.append(generator.choice(self._by_length[length]))
+            rest -= length
+        sources, targets = zip(*chosen, strict=True)
+        return " ".join(sources), " ".join(targets)
+
+
+def count_words(line: str) -> int:
+    """Count the words of a line as it is written.
+
+    Parameters
+    ----------
+    line : str
+        The line.
+
+    Returns
+    -------
+    int
+        What stands between blanks.
+    """
+    return len(line.split())
+
+
+def write_lines(
+    folder: Path, *, num_lines: int, buckets: Sequence[Bucket], lines_per_bucket: int
+) -> None:
+    """Write a corpus of joined French–English lines.
+
+    Parameters
+    ----------
+    folder : Path
+        A new folder; its files are named as those of the built-in corpus.
+    num_lines : int
+        To train on, their lengths drawn evenly from all within the range of training.
+    buckets : Sequence[Bucket]
+        Lengths of the test set's lines, which stand in this order.
+    lines_per_bucket : int
+        Lines to test in each.
+    """
+    from dragoman.data.builtin import generate_pairs
+    from dragoman.files import write_file
+
+    longest = max(bucket.last for bucket in buckets if not bucket.is_beyond)
+    within = [Bucket(SHORTEST_LINE, longest, False)]
+    wanted = {
+        "train": (within, num_lines),
+        "valid": (within, _NUM_VALID_LINES),
+        "test": (buckets, lines_per_bucket),
+    }
+    for split, (ranges, count) in wanted.items():
+        generator = random.Random(f"joined lines {split}")
+        drawn = generate_pairs("fr-en", split=split, count=_NUM_SENTENCES[split], seed=1)
+        pool = Pool((pair.source, pair.target) for pair in drawn)
+        lines = [
+            pool.join(generator.randint(each.first, each.last), generator)
+            for each in ranges
+            for _ in range(count)
+        ]
+        for side, language in enumerate(("fr", "en")):
+            text = "".join(f"{line[side]}\n" for line in lines)
+            write_file(folder / f"{split}.{language}", text)

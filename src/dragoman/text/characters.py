@@ -1,0 +1,101 @@
+"""Characters: a SentencePiece model in which every frequent character is an entry of its own."""
+
+import io
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import sentencepiece
+
+from dragoman.errors import DataError, OptionError
+from dragoman.text.normalise import normalise, sentencepiece_rules
+from dragoman.text.options import SMALLEST_VOCABULARY
+
+# SentencePiece writes a space as U+2581 and, while training, an unknown character as U+2585.
+_NOT_LEARNT = (" ", "\u2581", "\u2585")
+_NUM_FIXED_PIECES = 256 + 3 + 1  # bytes; end, unknown, padding; the space mark
+_LINE_CHARACTERS = 500
+_LOG_NOTHING = 4
+
+
+def learn_characters(sentences: Iterable[str], *, vocabulary_size: int | None = None) -> bytes:
+    """Collect the characters of a text into a SentencePiece model with byte fallback.
+
+    Parameters
+    ----------
+    sentences : iterable of str
+        Raw text, of both languages for a joint model; read once, as a stream.
+    vocabulary_size : int or None
+        Entries at most, 256 bytes and four symbols among them; None: as many as there are
+        characters seen often enough to be learnt.
+
+    Returns
+    -------
+    bytes
+        A SentencePiece model for `Subwords`, with the special symbols of `train_subwords`. Equal
+        sentences give equal bytes.
+
+    Raises
+    ------
+    DataError
+        If there is no text in the sentences.
+    OptionError
+        If the vocabulary is smaller than bytes and letters need.
+
+    Notes
+    -----
+    As in `train_subwords`, often enough is ten times, or fewer in a corpus below 200,000
+    characters, and what is rarer is written as bytes. Each chosen character is shown to
+    SentencePiece once: it has nothing to find out but the set.
+    """
+    if vocabulary_size is not None and vocabulary_size < SMALLEST_VOCABULARY:
+        raise OptionError(
+            f"vocabulary_size: {vocabulary_size} is too small, as 256 entries are bytes; "
+            f"give at least {SMALLEST_VOCABULARY}"
+        )
+    chosen = _choose_characters(sentences, vocabulary_size)
+    # Spaces between them keep marks from joining the letter before.
+    lines = (
+        " ".join(chosen[first : first + _LINE_CHARACTERS])
+        for first in range(0, len(chosen), _LINE_CHARACTERS)
+    )
+    model = io.BytesIO()
+    with tempfile.TemporaryDirectory() as folder:
+        rules_path = Path(folder) / "rules.tsv"
+        rules_path.write_text(sentencepiece_rules(), encoding="utf-8")
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=lines,
+            model_writer=model,
+            model_type="char",
+            vocab_size=_NUM_FIXED_PIECES + len(chosen),
+            byte_fallback=True,
+            character_coverage=1.0,
+            eos_id=0,
+            unk_id=1,
+            pad_id=2,
+            bos_id=-1,
+            normalization_rule_tsv=str(rules_path),
+            minloglevel=_LOG_NOTHING,
+        )
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    # A temporary name would make the bytes of equal training differ.
+    processor.override_normalizer_spec(normalization_rule_tsv="")
+    return processor.serialized_model_proto()
+
+
+def _choose_characters(sentences: Iterable[str], vocabulary_size: int | None) -> list[str]:
+    """Choose the characters that get an entry, the most frequent first."""
+    counts: Counter[str] = Counter()
+    for sentence in sentences:
+        counts.update(normalise(sentence))
+    for character in _NOT_LEARNT:
+        counts.pop(character, None)
+    if not counts:
+        raise DataError(
+            "characters: the corpus has no text to learn from; check the files and the filters"
+        )
+    fewest = min(10, 1 + counts.total() // 20_000)
+    frequent = sorted(counts, key=lambda character: (-counts[character], character))
+    room = None if vocabulary_size is None else vocabulary_size - _NUM_FIXED_PIECES
+    return [character for character in frequent[:room] if counts[character] >= fewest]

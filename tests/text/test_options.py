@@ -1,0 +1,29 @@
+"""Which preparations of text can be meant."""
+
+import pytest
+
+from dragoman.errors import OptionError
+from dragoman.text.options import TextOptions
+
+
+def test_subwords_are_the_default():
+    assert TextOptions().units == "subwords"
+
+
+@pytest.mark.parametrize("units", ["subwords", "characters"])
+def test_bytes_want_their_room(units):
+    assert TextOptions(units=units, vocabulary_size=320).vocabulary_size == 320
+    with pytest.raises(OptionError, match=r"vocabulary_size: 319 is too small, as 256.*least 320"):
+        TextOptions(units=units, vocabulary_size=319)
+
+
+def test_words_may_be_few():
+    assert TextOptions(units="words", vocabulary_size=1).vocabulary_size == 1
+    with pytest.raises(OptionError, match="vocabulary_size: 0 is too small; give at least 1 word"):
+        TextOptions(units="words", vocabulary_size=0)
+
+
+@pytest.mark.parametrize("units", ["words", "characters"])
+def test_ready_made_subwords_are_subwords(units):
+    with pytest.raises(OptionError, match=f"units: {units}, but the ready-made subwords 'a' are"):
+        TextOptions(units=units, subwords="a")

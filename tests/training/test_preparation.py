@@ -1,0 +1,85 @@
+"""What is learnt from the text before a run: vocabularies of every kind, once."""
+
+import pytest
+
+from dragoman.data.clean_text import store_text
+from dragoman.data.options import CorpusOptions
+from dragoman.errors import OptionError
+from dragoman.models.options import TransformerOptions
+from dragoman.text.options import TextOptions
+from dragoman.text.subwords import Subwords
+from dragoman.text.words import Words
+from dragoman.training.configuration import RunOptions
+from dragoman.training.preparation import RunRequest, describe_run, learn_subwords
+
+WORDS = {"un": "one", "deux": "two", "trois": "three", "quatre": "four", "cinq": "five"}
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory, corpus):
+    return store_text(tmp_path_factory.mktemp("store"), corpus, None, CorpusOptions(valid_pairs=20))
+
+
+def options_of(**text):
+    shape = TransformerOptions(tied_embeddings="target")
+    return RunOptions(model=shape, text=TextOptions(**text))
+
+
+def test_separate_words_and_their_dictionary(text, said):
+    vocabularies = learn_subwords(text, options_of(units="words", joint=False), said.append)
+    assert said == ["learning words", "learning a dictionary for unknown words"]
+    for side, words in zip(vocabularies, (WORDS, WORDS.values()), strict=True):
+        assert isinstance(side, Words)
+        pieces = side.pieces(range(3, len(side)))
+        assert sorted(pieces) == sorted(f"▁{word}" for word in words)
+    translations = {source: f" {target}" for source, target in WORDS.items()}
+    assert vocabularies.dictionary.translations == translations
+
+
+def test_words_are_learnt_once(text, said):
+    options = options_of(units="words", vocabulary_size=3)
+    first = learn_subwords(text, options, said.append)
+    assert said == ["learning 3 words", "learning a dictionary for unknown words"]
+    again = learn_subwords(text, options, said.append)
+    assert len(said) == 2
+    assert again.files() == first.files()
+    assert first.is_joint
+    assert len(first.source) == 3 + 3
+    larger = learn_subwords(text, options_of(units="words", vocabulary_size=4), said.append)
+    assert len(larger.source) == 4 + 3
+
+
+def test_characters(text, said):
+    vocabularies = learn_subwords(text, options_of(units="characters"), said.append)
+    assert said == ["learning characters"]
+    assert isinstance(vocabularies.source, Subwords)
+    assert vocabularies.dictionary is None
+    letters = {letter for pair in WORDS.items() for word in pair for letter in word}
+    pieces = vocabularies.source.pieces(range(259, len(vocabularies.source)))
+    assert set(pieces) == letters | {"▁"}
+
+
+def test_subwords_have_their_own_place(text, said):
+    vocabularies = learn_subwords(text, options_of(vocabulary_size=330), said.append)
+    assert said == ["learning 330 subwords"]
+    assert not vocabularies.is_closed
+    assert vocabularies.dictionary is None
+    assert learn_subwords(text, options_of(vocabulary_size=330), said.append)
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(("units", "size"), [("words", 10 + 3), ("characters", 17 + 260)])
+def test_a_dry_run_foresees_the_size(tmp_path, corpus, small, said, units, size):
+    small["text"] = {"units": units}
+    request = RunRequest(out=tmp_path / "run", files=corpus, preset="tiny", config=small)
+    describe_run(request, said.append)
+    (line,) = [line for line in said if line.startswith("parameters: ")]
+    assert line.endswith(f" with {size} {units}")
+    assert not (tmp_path / "run").exists()
+
+
+def test_search_that_the_model_refuses_is_refused_before_training(tmp_path, run, small):
+    small["search"] = {"coverage_penalty": 0.2}
+    with pytest.raises(OptionError, match=r"coverage_penalty is 0\.2, but Transformer has not one"):
+        run(tmp_path / "out", small)
+    assert [each.name for each in (tmp_path / "out").iterdir()] == ["store"]
