@@ -19,6 +19,7 @@ from dragoman.cli import main
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
+RUN_PAGES = ("guide", "families", "experiments")
 QUICK = shlex.split("--batch-tokens 500 --valid-pairs 10")
 SMALL = shlex.split(
     "--num-encoder-layers 1 --num-decoder-layers 1 --model-dim 16 --feed-forward-dim 32 "
@@ -86,7 +87,9 @@ def run(command: str, capsys, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / "README.md", ROOT / "docs" / "guide.md"], ids=lambda p: p.name
+    "page",
+    [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in RUN_PAGES)],
+    ids=lambda p: p.name,
 )
 def test_commands_run(page, workplace, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(workplace)

@@ -92,7 +92,7 @@ def add_flags(parser: argparse.ArgumentParser, kind: type) -> None:
                 defaults = shared[inner.name]
                 hint = get_type_hints(member)[inner.name]
                 if len(kinds) > 1 and inner.name == dataclasses.fields(kinds[0])[0].name:
-                    hint = Literal[tuple(defaults)]  # type: ignore[valid-type]
+                    hint = Literal[tuple(defaults)]
                     defaults = defaults[:1]
                 default = defaults[0] if len(set(defaults)) == 1 else None
                 _add_flag(group, inner, hint, default)

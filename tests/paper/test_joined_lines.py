@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.errors import DataError
 from dragoman.paper.joined_lines import (
     LONGEST_SENTENCE,
     SHORTEST_LINE,
@@ -46,16 +47,27 @@ def test_a_line_has_just_the_wanted_words(num_words, seed):
 
 
 def test_phrases_without_an_end_are_left_out():
-    pool = Pool([("sans fin", "without end"), ("avec fin.", "with an end.")])
-    lines = {pool.join(4, random.Random(seed)) for seed in range(20)}
-    assert lines == {("avec fin. avec fin.", "with an end. with an end.")}
+    pool = Pool([("et sans fin", "without end"), ("et avec fin.", "with an end.")])
+    lines = {pool.join(6, random.Random(seed)) for seed in range(20)}
+    assert lines == {("et avec fin. et avec fin.", "with an end. with an end.")}
+
+
+def test_what_cannot_be_joined_is_refused():
+    pool = Pool([("un deux trois quatre.", "four."), ("un deux trois quatre cinq six.", "six.")])
+    assert len(pool) == 2
+    for num_words in range(3, 40):
+        if num_words % 2:
+            with pytest.raises(DataError, match=f"no line of {num_words} words can be joined from"):
+                pool.join(num_words, random.Random(1))
+        else:
+            assert count_words(pool.join(num_words, random.Random(1))[0]) == num_words
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("joined")
     buckets = make_buckets(9, 3, 1)
-    write_lines(folder, num_lines=2000, buckets=buckets, lines_per_bucket=12)
+    write_lines(folder, num_lines=900, buckets=buckets, lines_per_bucket=12)
     return folder
 
 
@@ -66,7 +78,7 @@ def read(folder, name):
 def test_training_lengths_are_even_and_end_where_they_should(folder):
     lengths = [count_words(line) for line in read(folder, "train.fr")]
     counts = {length: lengths.count(length) for length in set(lengths)}
-    assert sorted(counts) == list(range(2, 10))
+    assert sorted(counts) == list(range(SHORTEST_LINE, 10))
     mean = len(lengths) / len(counts)
     # Five deviations of a binomial count: a wrong distribution is farther off.
     assert all(abs(count - mean) < 5 * mean**0.5 for count in counts.values())

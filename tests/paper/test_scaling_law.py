@@ -21,13 +21,13 @@ def test_a_law_without_noise_is_found_again(floor, exponent, rise):
 
 def test_the_uncertainty_covers_the_truth_about_as_often_as_a_standard_error():
     generator = np.random.default_rng(1)
-    num_covered, num_trials = 0, 60
+    num_covered, num_trials = 0, 200
     for _ in range(num_trials):
         clean = np.array([0.5 + 2 * (size / SIZES[0]) ** -0.5 for size in SIZES])
         law = fit_law(SIZES, clean + generator.normal(0, 0.01, len(SIZES)))
         num_covered += law.low <= 0.5 <= law.high
         assert law.deviation < 0.03
-    assert 0.45 < num_covered / num_trials < 0.95
+    assert 0.45 < num_covered / num_trials < 0.9
 
 
 def test_more_noise_is_less_certain():
@@ -42,7 +42,7 @@ def test_more_noise_is_less_certain():
 
 def test_three_sizes_bound_nothing():
     law = fit_law([1.0, 2.0, 4.0], [3.0, 2.0, 1.5])
-    assert (law.low, law.high) == (EXPONENTS[0], pytest.approx(EXPONENTS[1], abs=EXPONENTS[2]))
+    assert (law.low, law.high) == (EXPONENTS[0], pytest.approx(EXPONENTS[1], abs=2 * EXPONENTS[2]))
 
 
 def test_a_loss_that_rises_has_no_power():

@@ -65,7 +65,8 @@ def run(corpus, said):
     """Start a run of a very small model."""
 
     def start(out: Path, options: dict, **request) -> Path:
-        asked = RunRequest(out=out, files=corpus, preset="tiny", config=options, **request)
+        request = {"preset": "tiny"} | request
+        asked = RunRequest(out=out, files=corpus, config=options, **request)
         start_run(asked, said.append)
         return out
 

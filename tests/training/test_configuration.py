@@ -66,6 +66,16 @@ def test_a_recipe_is_for_one_family(preset, family):
         resolve_options(preset, {}, {"model": {"family": family}}, 10)
 
 
+def test_a_recipe_s_vocabulary_size_is_not_for_other_units():
+    _, options = resolve_options("nano", {}, {"text": {"units": "words"}}, 10)
+    assert options.text.vocabulary_size is None
+    for said in ({}, {"text": {"units": "subwords"}}):
+        _, options = resolve_options("nano", {}, said, 10)
+        assert options.text.vocabulary_size == 2048
+    _, options = resolve_options("paper-rnnsearch", {}, {"text": {"units": "words"}}, 10)
+    assert options.text.vocabulary_size == 30_000
+
+
 def test_options_of_another_family_are_refused_by_name():
     with pytest.raises(OptionError, match="“decoder_attention” belongs to transformer"):
         resolve_options("bytenet", {}, {"model": {"decoder_attention": "feedback"}}, 10)

@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.models.variants import ALL
 
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DataError, FolderError, OptionError, TrainingError
 from dragoman.folder import read_folder
 from dragoman.models.build import build_model, count_parameters
 from dragoman.models.interface import Vocabulary
+from dragoman.options import to_plain
 from dragoman.training import loop
 from dragoman.training.checkpoint import Progress, list_checkpoints
 from dragoman.training.configuration import resolve_options
@@ -45,6 +47,33 @@ def test_resumed_equals_uninterrupted_bit_for_bit(tmp_path, run, small, said, st
     assert_same_files(last_checkpoint(whole), last_checkpoint(parts))
     if stop_after == 4:  # another limit also means another validation, which may be the best
         assert_same_files(whole, parts, ("model",))
+
+
+ONE_OF_EACH_FAMILY = {options.family: name for name, options in reversed(ALL.items())}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        each if each in ONE_OF_EACH_FAMILY.values() else pytest.param(each, marks=pytest.mark.slow)
+        for each in ALL
+    ],
+)
+def test_every_family_resumes_bit_for_bit(tmp_path, run, small, said, name):
+    options = ALL[name]
+    small["model"] = to_plain(replace(options, dropout=0.1))
+    small["corpus"]["max_length"] = 30
+    small["training"] |= {"max_steps": 4, "validate_every": 2}
+    small["search"] = {"max_extra_tokens": 2}
+    preset = {"transformer": "tiny"}.get(options.family, options.family)
+    whole = run(tmp_path / "whole", small, preset=preset)
+    small["training"]["max_steps"] = 3
+    parts = run(tmp_path / "parts", small, preset=preset)
+    torch.rand(100)
+    resume_run(parts, {"training": {"max_steps": 4}}, said.append)
+    assert_same_files(last_checkpoint(whole), last_checkpoint(parts), ("model", "optimiser"))
+    same = [Translator.load(each).folder.options for each in (whole, parts)]
+    assert same[0] == same[1] == replace(options, dropout=0.1)
 
 
 def test_resume_crosses_the_end_of_an_epoch(tmp_path, run, small, said, events):

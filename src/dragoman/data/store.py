@@ -20,8 +20,7 @@ from dragoman.data.clean_text import CleanText
 from dragoman.data.corpus import Report
 from dragoman.data.mapped import SIDES, gather, mapped, read_facts, slice_of, write_facts
 from dragoman.errors import DataError, FolderError
-from dragoman.text.subwords import Subwords
-from dragoman.text.vocabulary import Vocabularies
+from dragoman.text.vocabulary import TextVocabulary, Vocabularies
 
 ENCODE_LINES = 20_000
 
@@ -199,7 +198,9 @@ def store_ids(
     return store
 
 
-def _write_ids(folder: Path, name: str, side: str, subwords: Subwords, num_threads: int) -> None:
+def _write_ids(
+    folder: Path, name: str, side: str, subwords: TextVocabulary, num_threads: int
+) -> None:
     """Encode one side's text, a block of lines at a time."""
     text = mapped(folder / f"{name}.{side}.text", np.uint8)
     ends = mapped(folder / f"{name}.{side}.text-ends")

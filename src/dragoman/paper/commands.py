@@ -20,10 +20,13 @@ from dragoman.paper import (
     cost,
     dictionary,
     fibonacci,
+    gradients,
     length,
+    order,
     parallel,
     parameters,
     positions,
+    recall,
     scale,
     scores,
     systems,
@@ -33,10 +36,13 @@ from dragoman.paper.complexity import ComplexityOptions
 from dragoman.paper.cost import CostOptions
 from dragoman.paper.dictionary import DictionaryOptions
 from dragoman.paper.fibonacci import FibonacciOptions
+from dragoman.paper.gradients import GradientsOptions
 from dragoman.paper.length import LengthOptions
+from dragoman.paper.order import OrderOptions
 from dragoman.paper.parallel import ParallelOptions
 from dragoman.paper.parameters import ParametersOptions
 from dragoman.paper.positions import PositionsOptions
+from dragoman.paper.recall import RecallOptions
 from dragoman.paper.result import Experiment, Say
 from dragoman.paper.scale import ScaleOptions
 from dragoman.paper.scores import ScoresOptions
@@ -60,6 +66,7 @@ EXPERIMENTS: tuple[Entry, ...] = (
     Entry("complexity", "table 1 measured: time, memory, paths", ComplexityOptions, complexity.run),
     Entry("cost", "table 2 recomputed, and our own operations", CostOptions, cost.run),
     Entry("scores", "scaling, additive or dot product, heads", ScoresOptions, scores.run),
+    Entry("order", "word order, with and without positions", OrderOptions, order.run),
     Entry("positions", "heat map, criteria, offset maps", PositionsOptions, positions.run),
     Entry("dictionary", "hard look-up, soft look-up", DictionaryOptions, dictionary.run),
     Entry(
@@ -68,6 +75,8 @@ EXPERIMENTS: tuple[Entry, ...] = (
     Entry("systems", "the systems of table 2, small, equal budget", SystemsOptions, systems.run),
     Entry("variations", "rows of table 3, small, trained", VariationsOptions, variations.run),
     Entry("length", "BLEU against sentence length", LengthOptions, length.run),
+    Entry("recall", "a name recalled over growing distance", RecallOptions, recall.run),
+    Entry("gradients", "gradient norm against distance", GradientsOptions, gradients.run),
     Entry("parallel", "training speed as sentences grow", ParallelOptions, parallel.run),
     Entry("scale", "loss over the size of model and corpus", ScaleOptions, scale.run),
 )

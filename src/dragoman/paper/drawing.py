@@ -35,7 +35,7 @@ _PER_ROW = 2
 _MOST_NUMBERED_CELLS = 120
 _MOST_TICKED_SIZES = 9
 _MOST_MARKED_POINTS = 24
-_LARGEST_PLAIN_EXPONENT = 4
+_PLAIN_EXPONENTS = range(-3, 5)
 
 
 def draw(plot: Plot) -> bytes:
@@ -248,6 +248,6 @@ def _write_numbers(axes: Any) -> None:  # noqa: ANN401
 def _write_power(value: float) -> str:
     """Write a power of ten."""
     exponent = round(math.log10(value))
-    if abs(exponent) <= _LARGEST_PLAIN_EXPONENT:
+    if exponent in _PLAIN_EXPONENTS:
         return f"{value:,.6g}"
     return show(value, ".0e").removeprefix("1·")

@@ -11,14 +11,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-LONGEST_SENTENCE = 8
+from dragoman.errors import DataError
+
+LONGEST_SENTENCE = 6
 """Words of the longest sentence that lines are joined from."""
 
-SHORTEST_LINE = 2
-"""Words of the shortest line; sentences of a single word are not used."""
+SHORTEST_LINE = 3
+"""Words of the shortest line; shorter sentences are few, and not used."""
 
 _END_MARKS = (".", "!", "?")
-_NUM_SENTENCES = {"train": 20_000, "valid": 1000, "test": 2000}
+_MOST_SENTENCES = {"train": 40_000, "valid": 500, "test": 1500}
+_FEWEST_SENTENCES = 300
 _NUM_VALID_LINES = 200
 
 
@@ -80,11 +83,23 @@ class Pool:
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         self._by_length: dict[int, list[tuple[str, str]]] = {}
+        # By a number of words, whether sentences add up to it: none to begin with, and no words.
+        self._joinable = [True]
         for source, target in pairs:
             num_words = count_words(source)
             is_whole = source.endswith(_END_MARKS)
             if is_whole and SHORTEST_LINE <= num_words <= LONGEST_SENTENCE:
                 self._by_length.setdefault(num_words, []).append((source, target))
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_length.values()))
+
+    def _can_join(self, num_words: int) -> bool:
+        """Tell whether sentences of the pool add up to a number of words."""
+        while num_words >= len(self._joinable):
+            rests = (len(self._joinable) - length for length in self._by_length)
+            self._joinable.append(any(rest >= 0 and self._joinable[rest] for rest in rests))
+        return num_words >= 0 and self._joinable[num_words]
 
     def join(self, num_words: int, generator: random.Random) -> tuple[str, str]:
         """Join one line.
@@ -100,16 +115,17 @@ class Pool:
         -------
         tuple[str, str]
             Source and target: as many sentences as it takes, each length as often as it is in the
-            pool as long as it leaves no rest that is too short.
+            pool as long as it leaves no rest that nothing fits.
         """
         chosen: list[tuple[str, str]] = []
         rest = num_words
         while rest:
-            fitting = [
-                length
-                for length in self._by_length
-                if length == rest or length + SHORTEST_LINE <= rest
-            ]
+            fitting = [length for length in self._by_length if self._can_join(rest - length)]
+            if not fitting:
+                raise DataError(
+                    f"no line of {num_words} words can be joined from {len(self)} sentences; take "
+                    "more of them"
+                )
             weights = [len(self._by_length[length]) for length in fitting]
             (length,) = generator.choices(fitting, weights)
             chosen.append(generator.choice(self._by_length[length]))
@@ -149,6 +165,11 @@ def write_lines(
         Lengths of the test set's lines, which stand in this order.
     lines_per_bucket : int
         Lines to test in each.
+
+    Notes
+    -----
+    The sentences of the three splits are disjoint. There are fewer of them than lines, since
+    those to test with are rare in the grammar, and a sentence may be in several lines.
     """
     from dragoman.data.builtin import generate_pairs
     from dragoman.files import write_file
@@ -162,7 +183,8 @@ def write_lines(
     }
     for split, (ranges, count) in wanted.items():
         generator = random.Random(f"joined lines {split}")
-        drawn = generate_pairs("fr-en", split=split, count=_NUM_SENTENCES[split], seed=1)
+        num_sentences = min(_MOST_SENTENCES[split], _FEWEST_SENTENCES + count * len(ranges))
+        drawn = generate_pairs("fr-en", split=split, count=num_sentences, seed=1)
         pool = Pool((pair.source, pair.target) for pair in drawn)
         lines = [
             pool.join(generator.randint(each.first, each.last), generator)

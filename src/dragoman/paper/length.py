@@ -7,7 +7,13 @@ from pathlib import Path
 
 from dragoman.options import option, require
 from dragoman.paper.corpora import Corpus, make_digest, name_texts, prepare_corpus
-from dragoman.paper.joined_lines import LONGEST_SENTENCE, Bucket, make_buckets, write_lines
+from dragoman.paper.joined_lines import (
+    LONGEST_SENTENCE,
+    SHORTEST_LINE,
+    Bucket,
+    make_buckets,
+    write_lines,
+)
 from dragoman.paper.outcomes import Outcome, Plan
 from dragoman.paper.result import (
     Cell,
@@ -362,7 +368,7 @@ def _tabulate(curves: Sequence[Curve], options: LengthOptions, corpus: Corpus) -
         notes=(
             f"Lines are joined from sentences of the built-in French–English grammar of at most "
             f"{LONGEST_SENTENCE} words, drawn independently, so that a long line is word for word "
-            f"as hard as a short one. Training: {corpus.num_pairs:,} lines of 2 to "
+            f"as hard as a short one. Training: {corpus.num_pairs:,} lines of {SHORTEST_LINE} to "
             f"{options.max_words} source words, every length as often as any other.",
             f"Test: {options.lines_per_bucket} lines in each bucket, of sentences never trained "
             f"on, each line translated in one piece with a beam of {options.beam_size}.",

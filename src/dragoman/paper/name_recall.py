@@ -1,12 +1,12 @@
 """The recall of a name: a task of one of the notes, and small readers that learn it.
 
-“… Professor Martin-Martin assigned us to read the paper. … <additional unrelated text>. I am so
+“… Professor Martin-Martin assigned us to read the … Paper. … <Additional unrelated text>. I am so
 happy that ____ picked this paper.” Here the name comes first, then unrelated words drawn at random,
 then “I am so happy that ____”; at the blank the name must be said. The distance is the number of
 words between the name and the blank.
 """
 
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Float, Int
@@ -22,124 +22,182 @@ from dragoman.models.recurrent.layer import RecurrentLayer
 from dragoman.models.transformer_layers import EncoderLayer
 
 NAMES = (
-    "Alex", "Ashish", "Dzmitry", "Henry", "Illia", "Jakob", "Jane", "Kyunghyun", "Llion", "Lukasz",
-    "Martin-Martin", "Mehran", "Niki", "Noam", "Quinn", "Yegor",
+    "Martin-Martin", "Alex", "Alice", "Anna", "Ashish", "Aidan", "Boris", "Carla", "Claire",
+    "Daniel", "David", "Dzmitry", "Elena", "Emma", "Farid", "Greta", "Hanna", "Henry", "Igor",
+    "Illia", "Ines", "Jakob", "Jane", "Julie", "Karim", "Kyunghyun", "Laura", "Llion", "Louis",
+    "Lukasz", "Marc", "Marie", "Mehran", "Nadia", "Niki", "Noam", "Oscar", "Paul", "Pierre",
+    "Quinn", "Rosa", "Sarah", "Sophie", "Thomas", "Victor", "Yegor", "Yoshua", "Zoe",
 )  # fmt: skip
 QUESTION = ("I", "am", "so", "happy", "that", "____")
-FILLERS = tuple(
-    "the paper proposes a new simple neural network architecture called Transformer which relies "
-    "upon attention it outperforms RNNs and doesn't rely on recurrence or convolution".split()
-)
+FILLERS = (
+    "the", "paper", "proposes", "a", "new", "simple", "neural", "network", "architecture",
+    "called", "Transformer", "which", "relies", "upon", "attention", "it", "outperforms", "RNNs",
+    "and", "doesn't", "rely", "on", "recurrence", "or", "convolution",
+)  # fmt: skip
 WORDS = NAMES + QUESTION + FILLERS
 SHORTEST = len(QUESTION) - 1
 """The shortest distance: the words of the question before its blank."""
 
-ReaderKind = Literal["RNN", "GRU", "LSTM", "RNN with attention", "Transformer"]
+ReaderKind = Literal[
+    "RNN", "GRU", "LSTM", "RNN with attention", "Transformer", "Transformer without positions"
+]
 KINDS: tuple[ReaderKind, ...] = get_args(ReaderKind)
 WIDTH = 64
 BATCH = 64
-_NUM_HEADS = 4
 
 
-class RecurrentReader(nn.Module):
-    """A recurrent layer whose last state must say the name.
+class Recipe(NamedTuple):
+    """How a reader begins and learns.
+
+    Attributes
+    ----------
+    deviation : float
+        Of the entries of words' vectors at first: 1 where they are added to the paper's sinusoids,
+        less where tanh follows.
+    learning_rate : float
+        Of Adam at first; it falls to a twentieth.
+    """
+
+    deviation: float
+    learning_rate: float
+
+
+# Of the rates 0.001 and 0.003 the one with which a kind recalls better.
+RECIPES: dict[ReaderKind, Recipe] = {
+    "RNN": Recipe(0.4, 1e-3),
+    "GRU": Recipe(0.4, 3e-3),
+    "LSTM": Recipe(0.4, 3e-3),
+    "RNN with attention": Recipe(0.4, 3e-3),
+    "Transformer": Recipe(1.0, 3e-3),
+    "Transformer without positions": Recipe(1.0, 3e-3),
+}
+
+
+class Reader(nn.Module):
+    """Vectors of words, something that reads them, and an answer at the blank.
+
+    Parameters
+    ----------
+    kind : ReaderKind
+        What reads.
+    """
+
+    def __init__(self, kind: ReaderKind) -> None:
+        super().__init__()
+        self.kind = kind
+        self.words = nn.Embedding(len(WORDS), WIDTH)
+        nn.init.normal_(self.words.weight, std=RECIPES[kind].deviation)
+        self.body = _make_body(kind)
+        self.answer = nn.Linear(WIDTH, len(NAMES))
+
+    def forward(self, vectors: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch names"]:
+        """Read sentences.
+
+        Parameters
+        ----------
+        vectors : Float[Tensor, "batch length width"]
+            The vectors of their words, from `words`.
+
+        Returns
+        -------
+        Float[Tensor, "batch names"]
+            A score for each name at the blank, which is the last word.
+        """
+        return self.answer(self.body(vectors))
+
+
+class LastState(nn.Module):
+    """A recurrent layer, of which only the last state is kept.
 
     Parameters
     ----------
     kind : Literal["rnn", "gru", "lstm"]
-        Its cell. An LSTM begins with a forget gate that is rather open (a bias of 1), as is usual.
+        Its cell.
     """
 
     def __init__(self, kind: Literal["rnn", "gru", "lstm"]) -> None:
         super().__init__()
-        self.words = _make_words()
         self.layer = _make_layer(kind)
-        self.answer = nn.Linear(WIDTH, len(NAMES))
 
-    def forward(
-        self, vectors: Float[Tensor, "batch length width"]
-    ) -> Float[Tensor, "batch names"]:
+    def forward(self, vectors: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch width"]:
         """Read sentences.
 
         Parameters
         ----------
         vectors : Float[Tensor, "batch length width"]
-            The vectors of their words.
+            Their words.
 
         Returns
         -------
-        Float[Tensor, "batch names"]
-            A score for each name at the blank, which is the last word.
+        Float[Tensor, "batch width"]
+            The state at the last word.
         """
-        return self.answer(self.layer(vectors)[0][:, -1])
+        return self.layer(vectors)[0][:, -1]
 
 
-class AttentiveReader(nn.Module):
-    """The plain recurrent layer, whose last state may look back at all states before it."""
+class LookBack(nn.Module):
+    """The plain recurrent layer, whose last state looks back at all states."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.words = _make_words()
         self.layer = _make_layer("rnn")
         self.attention = AdditiveAttention(WIDTH, WIDTH, WIDTH)
         nn.init.normal_(self.attention.score, std=WIDTH**-0.5)
-        self.answer = nn.Linear(2 * WIDTH, len(NAMES))
+        self.join = nn.Linear(2 * WIDTH, WIDTH)
 
-    def forward(
-        self, vectors: Float[Tensor, "batch length width"]
-    ) -> Float[Tensor, "batch names"]:
+    def forward(self, vectors: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch width"]:
         """Read sentences.
 
         Parameters
         ----------
         vectors : Float[Tensor, "batch length width"]
-            The vectors of their words.
+            Their words.
 
         Returns
         -------
-        Float[Tensor, "batch names"]
-            A score for each name at the blank, which is the last word.
+        Float[Tensor, "batch width"]
+            The last state joined with what it found.
         """
         states = self.layer(vectors)[0]
         last = states[:, -1:]
         found = self.attention(last, self.attention.prepare(states), states, Mask())
-        return self.answer(torch.cat([last, found.values], dim=-1).squeeze(1))
+        return self.join(torch.cat([last, found.values], dim=-1)).squeeze(1)
 
 
-class TransformerReader(nn.Module):
-    """One layer of the Transformer's encoder, whose blank must say the name."""
+class LookAround(nn.Module):
+    """One layer of the Transformer's encoder.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    has_positions : bool
+        Whether sinusoids are added to the words; this task can do without them.
+    """
+
+    def __init__(self, *, has_positions: bool) -> None:
         super().__init__()
+        self.positions = SinusoidalPositions(WIDTH) if has_positions else None
         options = TransformerOptions(
-            model_dim=WIDTH, feed_forward_dim=2 * WIDTH, num_heads=_NUM_HEADS, dropout=0.0
+            model_dim=WIDTH, feed_forward_dim=2 * WIDTH, num_heads=4, dropout=0.0
         )
-        self.words = _make_words()
-        self.positions = SinusoidalPositions(WIDTH)
         self.layer = EncoderLayer(options)
-        self.answer = nn.Linear(WIDTH, len(NAMES))
 
-    def forward(
-        self, vectors: Float[Tensor, "batch length width"]
-    ) -> Float[Tensor, "batch names"]:
+    def forward(self, vectors: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch width"]:
         """Read sentences.
 
         Parameters
         ----------
         vectors : Float[Tensor, "batch length width"]
-            The vectors of their words, without their places.
+            Their words.
 
         Returns
         -------
-        Float[Tensor, "batch names"]
-            A score for each name at the blank, which is the last word.
+        Float[Tensor, "batch width"]
+            What the layer says at the last word.
         """
         batch, length, _ = vectors.shape
-        lengths = torch.full((batch,), length)
-        return self.answer(self.layer(vectors + self.positions(0, length), lengths)[:, -1])
-
-
-Reader = RecurrentReader | AttentiveReader | TransformerReader
+        if self.positions is not None:
+            vectors = vectors + self.positions(0, length)
+        return self.layer(vectors, torch.full((batch,), length))[:, -1]
 
 
 def make_reader(kind: ReaderKind, seed: int) -> Reader:
@@ -158,22 +216,10 @@ def make_reader(kind: ReaderKind, seed: int) -> Reader:
         On the CPU.
     """
     torch.manual_seed(seed)
-    match kind:
-        case "RNN":
-            return RecurrentReader("rnn")
-        case "GRU":
-            return RecurrentReader("gru")
-        case "LSTM":
-            return RecurrentReader("lstm")
-        case "RNN with attention":
-            return AttentiveReader()
-        case "Transformer":
-            return TransformerReader()
+    return Reader(kind)
 
 
-def tell(
-    count: int, distance: int, generator: torch.Generator
-) -> Int[Tensor, "count length"]:
+def tell(count: int, distance: int, generator: torch.Generator) -> Int[Tensor, "count length"]:
     """Make sentences at random.
 
     Parameters
@@ -188,13 +234,12 @@ def tell(
     Returns
     -------
     Int[Tensor, "count length"]
-        Places in `WORDS`: the name, which is also its place in `NAMES`; then the rest.
+        Places in `WORDS`. The first is the name, and its place is the same in `NAMES`.
     """
     names = torch.randint(len(NAMES), (count, 1), generator=generator)
     first_filler = len(NAMES) + len(QUESTION)
-    fillers = torch.randint(
-        first_filler, len(WORDS), (count, distance - SHORTEST), generator=generator
-    )
+    shape = (count, distance - SHORTEST)
+    fillers = torch.randint(first_filler, len(WORDS), shape, generator=generator)
     question = torch.arange(len(NAMES), first_filler).expand(count, -1)
     return torch.cat([names, fillers, question], dim=1)
 
@@ -219,7 +264,7 @@ def train_reader(reader: Reader, *, limit: int, num_steps: int, seed: int) -> fl
         The last update's loss.
     """
     generator = torch.Generator().manual_seed(seed)
-    optimiser = torch.optim.Adam(reader.parameters(), lr=1e-3)
+    optimiser = torch.optim.Adam(reader.parameters(), lr=RECIPES[reader.kind].learning_rate)
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.05, num_steps)
     loss = torch.tensor(0.0)
     for _ in range(num_steps):
@@ -228,6 +273,7 @@ def train_reader(reader: Reader, *, limit: int, num_steps: int, seed: int) -> fl
         loss = functional.cross_entropy(reader(reader.words(sentences)), sentences[:, 0])
         optimiser.zero_grad()
         loss.backward()
+        # What explodes is cut, or the plain RNN would not learn at all.
         nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
         optimiser.step()
         schedule.step()
@@ -258,15 +304,25 @@ def measure_recall(reader: Reader, distance: int, *, count: int, seed: int) -> f
     return (reader(reader.words(sentences)).argmax(-1) == sentences[:, 0]).double().mean().item()
 
 
-def _make_words() -> nn.Embedding:
-    words = nn.Embedding(len(WORDS), WIDTH)
-    nn.init.normal_(words.weight, std=0.4)
-    return words
+def _make_body(kind: ReaderKind) -> LastState | LookBack | LookAround:
+    match kind:
+        case "RNN":
+            return LastState("rnn")
+        case "GRU":
+            return LastState("gru")
+        case "LSTM":
+            return LastState("lstm")
+        case "RNN with attention":
+            return LookBack()
+        case "Transformer":
+            return LookAround(has_positions=True)
+        case "Transformer without positions":
+            return LookAround(has_positions=False)
 
 
 @torch.no_grad()
 def _make_layer(kind: Literal["rnn", "gru", "lstm"]) -> RecurrentLayer:
-    """Make a recurrent layer that forgets as little as one can make it at first."""
+    """Make a recurrent layer that at first forgets as little as its kind can."""
     cell = make_cell(kind, WIDTH, WIDTH)
     for matrix in cell.weight_hidden.split(WIDTH):
         nn.init.orthogonal_(matrix)

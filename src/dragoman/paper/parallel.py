@@ -295,18 +295,34 @@ def _tabulate(measured: dict[str, list[Measured]], options: ParallelOptions, dev
 
 
 def _plot(measured: dict[str, list[Measured]], options: ParallelOptions, device: str) -> Plot:
-    """Draw speed over length."""
-    series = tuple(
-        Series(
+    """Draw speed over length, of those that read word after word and of those that do not."""
+    from dragoman.models.recurrent import options as recurrent
+    from dragoman.training.configuration import resolve_options
+
+    def is_recurrent(name: str) -> bool:
+        _, resolved = resolve_options(SYSTEMS[name].preset, {}, {}, num_pairs=0)
+        return type(resolved.model).__module__ == recurrent.__name__
+
+    def draw(name: str, style: Literal["line", "dashes"]) -> Series:
+        curve = measured[name]
+        return Series(
             name=SYSTEMS[name].title,
             x=[each.length for each in curve],
             y=[each.tokens_per_second for each in curve],
+            style=style,
         )
-        for name, curve in measured.items()
-    )
-    panel = Lines(
-        title="", x_label="words of a sentence", y_label="tokens per second", series=series,
-        x_scale="log", y_scale="log",
-    )  # fmt: skip
+
+    at_once = [name for name in measured if not is_recurrent(name)]
+    one_by_one = [name for name in measured if name not in at_once]
+    panels = []
+    for title, names in (("All words at once", at_once), ("Word after word", one_by_one)):
+        series = [draw(name, "line") for name in names]
+        if "transformer" in measured and names is one_by_one:
+            series.append(draw("transformer", "dashes"))
+        if names:
+            panels.append(
+                Lines(title=title, x_label="words of a sentence", y_label="tokens per second",
+                      series=tuple(series), x_scale="log", y_scale="log")
+            )  # fmt: skip
     title = f"Training speed, {options.batch_tokens:,} words a batch ({device})"
-    return Plot(name="parallel", title=title, panels=(panel,))
+    return Plot(name="parallel", title=title, panels=tuple(panels))

@@ -11,6 +11,9 @@ from dragoman.paper.record import Record, read_record
 from dragoman.paper.result import Cell, Column, Table
 
 PAGE_NAME = "report.html"
+_SHORT = 40
+_MOST_ROWS = 30
+_FINENESS = 1.5
 
 
 def read_records(folder: Path, names: Sequence[str]) -> list[Record]:
@@ -57,7 +60,7 @@ def write_report(records: Sequence[Record], missing: Mapping[str, str]) -> str:
         '<header class="words"><h1>The paper, measured</h1>',
         "<p>The tables and claims of “Attention Is All You Need”, and of the notes about it, "
         "beside what was found when they were tried. Each section says what was run.</p>",
-        _write_contents(records),
+        _write_contents(records, len(missing)),
         "</header>",
         *map(_write_record, records),
         _write_missing(missing),
@@ -65,12 +68,15 @@ def write_report(records: Sequence[Record], missing: Mapping[str, str]) -> str:
     return _PAGE.replace("@BODY@", "\n".join(body))
 
 
-def _write_contents(records: Sequence[Record]) -> str:
-    items = (
+def _write_contents(records: Sequence[Record], num_missing: int) -> str:
+    """List the sections."""
+    items = [
         f'<li><a href="#{_text(record.name)}">{_text(record.name)}</a> '
         f"<span>{_text(record.title)}</span></li>"
         for record in records
-    )
+    ]
+    if num_missing:
+        items.append(f'<li><a href="#missing">not run yet</a> <span>{num_missing}</span></li>')
     return f"<nav><ul>{''.join(items)}</ul></nav>"
 
 
@@ -78,8 +84,8 @@ def _write_record(record: Record) -> str:
     """Write one experiment's section."""
     findings = "".join(f"<li>{_text(each)}</li>" for each in record.findings)
     pictures = "".join(
-        f'<figure><img alt="{_text(picture.title)}" src="data:image/png;base64,'
-        f'{base64.b64encode(picture.content).decode()}"></figure>'
+        f'<figure><img alt="{_text(picture.title)}" width="{_width(picture.content)}" '
+        f'src="data:image/png;base64,{base64.b64encode(picture.content).decode()}"></figure>'
         for picture in record.pictures
     )
     return (
@@ -93,7 +99,10 @@ def _write_record(record: Record) -> str:
 
 def _write_table(table: Table) -> str:
     """Write one table with its notes."""
-    heads = "".join(f'<th scope="col">{_text(column.heading)}</th>' for column in table.columns)
+    heads = "".join(
+        _write_heading(column, [row[index] for row in table.rows])
+        for index, column in enumerate(table.columns)
+    )
     rows = "".join(
         "<tr>"
         + "".join(_write_cell(*each) for each in zip(table.columns, row, strict=True))
@@ -101,16 +110,26 @@ def _write_table(table: Table) -> str:
         for row in table.rows
     )
     notes = "".join(f"<li>{_text(note)}</li>" for note in table.notes)
-    return (
-        f'<div class="wide"><table><caption>{_text(table.title)}</caption>'
-        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
-        + (f'<ul class="notes words">{notes}</ul>' if notes else "")
+    laid = (
+        f'<div class="wide"><table aria-label="{_text(table.title)}"><thead><tr>{heads}</tr>'
+        f"</thead><tbody>{rows}</tbody></table></div>"
     )
+    if len(table.rows) > _MOST_ROWS:
+        laid = f"<details><summary>{len(table.rows)} rows</summary>{laid}</details>"
+    told = f'<ul class="notes words">{notes}</ul>' if notes else ""
+    return f'<h3 class="words">{_text(table.title)}</h3>{laid}{told}'
+
+
+def _write_heading(column: Column, cells: Sequence[Cell]) -> str:
+    """Write a column's heading on the side where its cells are."""
+    kind = "" if any(isinstance(cell, str) for cell in cells) else ' class="number"'
+    return f'<th scope="col"{kind}>{_text(column.heading)}</th>'
 
 
 def _write_cell(column: Column, cell: Cell) -> str:
-    kind = "" if isinstance(cell, str) else ' class="number"'
-    return f"<td{kind}>{_text(column.show(cell))}</td>"
+    """Write a cell: numbers to the right, short words on one line."""
+    kind = "number" if not isinstance(cell, str) else "short" if len(cell) <= _SHORT else "long"
+    return f'<td class="{kind}">{_text(column.show(cell))}</td>'
 
 
 def _write_run(record: Record) -> str:
@@ -149,6 +168,11 @@ def _write_missing(missing: Mapping[str, str]) -> str:
     )
 
 
+def _width(picture: bytes) -> int:
+    """Read a PNG's width from its header, in the pixels of a page rather than of a fine screen."""
+    return round(int.from_bytes(picture[16:20], "big") / _FINENESS)
+
+
 def _plain(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
@@ -174,6 +198,7 @@ _PAGE = """<!doctype html>
   .words { max-width: 48rem }
   h1 { margin: 0 0 .5rem; font-size: 1.9rem }
   h2 { margin: 0 0 .6rem; font-size: 1.35rem; line-height: 1.25 }
+  h3 { margin: 1.8rem 0 0; font-size: 1rem; line-height: 1.3 }
   section { margin-top: 3rem; padding-top: 2rem; border-top: 1px solid var(--line) }
   nav ul { list-style: none; margin: 1.2rem 0 0; padding: 0 }
   nav li { display: grid; grid-template-columns: 8rem 1fr; gap: .2rem 1rem; padding: .15rem 0 }
@@ -184,17 +209,16 @@ _PAGE = """<!doctype html>
   figure { margin: 1.5rem 0; padding: .6rem; background: #fff; border: 1px solid var(--line);
     border-radius: .5rem; width: fit-content; max-width: 100%; box-sizing: border-box }
   img { display: block; max-width: 100%; height: auto }
-  .wide { overflow-x: auto; margin: 1.6rem 0 .5rem }
+  .wide { overflow-x: auto; margin: .4rem 0 .5rem }
   table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums }
-  caption { text-align: start; font-weight: 600; font-size: 1rem; padding-bottom: .5rem }
   th { text-align: start; vertical-align: bottom; font-weight: 600; line-height: 1.25;
     border-bottom: 2px solid var(--line); padding: .3rem .9rem .3rem .4rem; max-width: 11rem }
   td { border-bottom: 1px solid var(--line); padding: .25rem .9rem .25rem .4rem;
     vertical-align: top; max-width: 26rem }
-  td.number { text-align: end; white-space: nowrap }
+  .number { text-align: end } td.number, td.short { white-space: nowrap }
   tbody tr:nth-child(even) { background: var(--band) }
   .notes { font-size: .88rem; color: var(--faint) }
-  details { margin-top: 1.5rem; font-size: .88rem }
+  details { margin-top: .5rem; font-size: .88rem } details.words { margin-top: 1.5rem }
   summary { cursor: pointer; font-weight: 600 }
   dl { display: grid; grid-template-columns: 6rem 1fr; gap: .15rem 1rem; margin: .6rem 0 }
   dt { color: var(--faint) } dd { margin: 0; overflow-wrap: anywhere }

@@ -120,7 +120,7 @@ def run_all(
             results = [each.result() for each in waiting]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            for process in running:
+            for process in list(running):
                 process.terminate()
             raise
     failures = [each for each in results if isinstance(each, Failure)]

@@ -29,7 +29,6 @@ _PRESET = "nano"
 _BUILT_IN_VOCABULARY = 2048
 _HEADS = 4
 _NUM_VALIDATIONS = 8
-_CURVE_POINTS = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -310,17 +309,15 @@ def _plot(lines: Sequence[_Line], laws: Sequence[Law]) -> Plot:
     """Draw what was measured and the laws."""
     panels = []
     for line, law in zip(lines, laws, strict=True):
-        means = [spread(point.losses) for point in line.points]
-        has_deviations = all(deviation is not None for _, deviation in means)
-        ratio = (line.sizes[-1] / line.sizes[0]) ** (1 / _CURVE_POINTS)
-        smooth = [line.sizes[0] * ratio**step for step in range(_CURVE_POINTS + 1)]
+        runs = [(size, loss) for size, point in zip(line.sizes, line.points, strict=True)
+                for loss in point.losses]  # fmt: skip
         measured = Series(
-            name="measured", x=line.sizes, y=[mean for mean, _ in means], style="dots",
-            deviation=[each or 0.0 for _, each in means] if has_deviations else None,
+            name="measured", x=[size for size, _ in runs], y=[loss for _, loss in runs],
+            style="dots",
         )  # fmt: skip
         fitted = Series(
-            name=f"L = {law.floor:.2f} + a·{line.symbol}^−{law.exponent:.2f}", x=smooth,
-            y=[law.at(size) for size in smooth], style="dashes",
+            name=f"L = {law.floor:.2f} + a·{line.symbol}^−{law.exponent:.2f}", x=line.sizes,
+            y=[law.at(size) for size in line.sizes], style="dashes",
         )  # fmt: skip
         panels.append(
             Lines(title=line.title, x_label=line.axis, y_label="validation loss, nats",

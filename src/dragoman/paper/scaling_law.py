@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
-EXPONENTS = (0.02, 3.0, 0.005)
+EXPONENTS = (0.02, 3.0, 0.002)
 """The grid of α: from, to, step."""
 
 _FITTED = 3
@@ -79,20 +79,21 @@ def fit_law(sizes: Sequence[float], losses: Sequence[float]) -> Law:
     import numpy as np
 
     x, y = np.asarray(sizes, dtype=float), np.asarray(losses, dtype=float)
+    # Powers of sizes near one, so that none of the grid is out of range.
     middle = float(np.exp(np.log(x).mean()))
     grid = np.arange(*EXPONENTS)
-    fits = [_fit_line((x / middle) ** -alpha, y) for alpha in grid]
-    errors = np.array([error for _, _, error in fits])
+    powers = (x / middle) ** -grid[:, None]
+    floors, factors = _fit_lines(powers, y)
+    errors = ((y - floors[:, None] - factors[:, None] * powers) ** 2).sum(1)
     best = int(errors.argmin())
     spare = len(set(sizes)) - _FITTED
     # Least squares of numbers near one are exact only so far.
     limit = errors[best] * (1 + 1 / spare) + 1e-12 if spare > 0 else np.inf
     within = grid[errors <= limit]
-    floor, factor, _ = fits[best]
     exponent = float(grid[best])
     return Law(
-        floor=floor,
-        factor=factor * middle**exponent,
+        floor=float(floors[best]),
+        factor=float(factors[best]) * middle**exponent,
         exponent=exponent,
         low=float(within.min()),
         high=float(within.max()),
@@ -100,12 +101,12 @@ def fit_law(sizes: Sequence[float], losses: Sequence[float]) -> Law:
     )
 
 
-def _fit_line(x: "np.ndarray", y: "np.ndarray") -> tuple[float, float, float]:
-    """Fit y = c + a·x with neither negative; return c, a and the sum of squares."""
-    spread_of_x = float(((x - x.mean()) ** 2).sum())
-    slope = float(((x - x.mean()) * (y - y.mean())).sum()) / spread_of_x if spread_of_x else 0.0
-    slope = max(slope, 0.0)
-    floor = float(y.mean()) - slope * float(x.mean())
-    if floor < 0:
-        floor, slope = 0.0, float(x @ y) / float(x @ x)
-    return floor, slope, float(((y - floor - slope * x) ** 2).sum())
+def _fit_lines(x: "np.ndarray", y: "np.ndarray") -> tuple["np.ndarray", "np.ndarray"]:
+    """Fit y = c + a·x with neither negative, for each row of x; return all c and all a."""
+    import numpy as np
+
+    centred = x - x.mean(1, keepdims=True)
+    slopes = np.maximum(centred @ (y - y.mean()) / (centred**2).sum(1), 0.0)
+    floors = y.mean() - slopes * x.mean(1)
+    through_zero = (x @ y) / (x**2).sum(1)
+    return np.maximum(floors, 0.0), np.where(floors < 0, through_zero, slopes)

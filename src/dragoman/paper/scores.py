@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from dragoman.options import option, require
 from dragoman.paper.cells import number
@@ -20,10 +19,7 @@ from dragoman.paper.result import (
     spread,
 )
 
-_SMALLEST_KEY_DIM, _NUM_KEYS = 2, 64
-_NUM_QUERIES, _QUERIES_AT_A_TIME = 4000, 500
-_SCALES = ("1", "1/√d_k", "1/d_k")
-_MODEL_DIM = 512
+_SMALLEST_KEY_DIM, _MODEL_DIM = 2, 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,66 +44,6 @@ class ScoresOptions:
         """The widths that are tried."""
         powers = (_SMALLEST_KEY_DIM << 2 * power for power in range(16))
         return [each for each in powers if each <= self.max_key_dim]
-
-
-class Sharpness(NamedTuple):
-    """How attention spreads over random keys.
-
-    Attributes
-    ----------
-    variance : float
-        Of the scores before softmax.
-    entropy : float
-        Mean of the weights' entropy, in nats.
-    largest : float
-        Mean of the largest weight.
-    gradient : float
-        Mean norm of softmax's derivative: what is left of a gradient that passes it.
-    """
-
-    variance: float
-    entropy: float
-    largest: float
-    gradient: float
-
-
-def measure_sharpness(key_dim: int, seed: int) -> dict[str, Sharpness]:
-    """Measure how attention spreads over 64 random keys.
-
-    Parameters
-    ----------
-    key_dim : int
-        Width of queries and keys, whose entries are normal with variance 1.
-    seed : int
-        Of queries and keys.
-
-    Returns
-    -------
-    dict[str, Sharpness]
-        By what scores are multiplied by, “1”, “1/√d_k” and “1/d_k”: averages over four thousand
-        queries, each with keys of its own.
-    """
-    import torch
-
-    factors = dict(zip(_SCALES, (1.0, key_dim**-0.5, 1 / key_dim), strict=True))
-    generator = torch.Generator().manual_seed(seed)
-    products = []
-    for _ in range(_NUM_QUERIES // _QUERIES_AT_A_TIME):
-        query = torch.randn(_QUERIES_AT_A_TIME, key_dim, 1, generator=generator)
-        key = torch.randn(_QUERIES_AT_A_TIME, _NUM_KEYS, key_dim, generator=generator)
-        products.append((key @ query).squeeze(-1))
-    found = {}
-    for scale, factor in factors.items():
-        scores = torch.cat(products) * factor
-        weights = scores.softmax(-1)
-        jacobian = torch.diag_embed(weights) - weights.unsqueeze(-1) * weights.unsqueeze(-2)
-        found[scale] = Sharpness(
-            variance=scores.var().item(),
-            entropy=torch.special.entr(weights).sum(-1).mean().item(),
-            largest=weights.max(-1).values.mean().item(),
-            gradient=torch.linalg.matrix_norm(jacobian).mean().item(),
-        )
-    return found
 
 
 def run(options: ScoresOptions, say: Say) -> Experiment:
@@ -160,6 +96,8 @@ def _find(
     options: ScoresOptions,
 ) -> tuple[str, ...]:
     """Say what came out."""
+    from dragoman.paper.sharpness import NUM_KEYS
+
     widest = options.key_dims[-1]
     last = [number(row[3]) for row in entropy.rows if row[0] == widest]
     best = {str(row[1]): number(row[2]) for row in accuracy.rows if row[0] == widest}
@@ -168,24 +106,26 @@ def _find(
     told_small = ", ".join(f"{name} {value:.0%}" for name, value in small.items())
     operations = set(heads.numbers("operations"))
     return (
-        f"At d_k = {widest}, attention over {_NUM_KEYS} random keys has an entropy of "
+        f"At d_k = {widest}, attention over {NUM_KEYS} random keys has an entropy of "
         f"{last[0]:.2f} nats unscaled, {last[1]:.2f} with 1/√d_k and {last[2]:.3f} with 1/d_k, "
-        f"where even attention has {math.log(_NUM_KEYS):.3f}: the first sees one key, the last "
+        f"where even attention has {math.log(NUM_KEYS):.3f}: the first sees one key, the last "
         "all alike.",
         f"After {options.steps} updates at d_k = {widest}, new questions are answered by {told}; "
         f"at d_k = {_SMALLEST_KEY_DIM}, by {told_small}.",
-        f"From one head to 32, a layer's operations take {len(operations)} different "
-        f"value{'s' if len(operations) > 1 else ''}; one head reads {spread(scores[1])[0]:.0%} of the "
-        f"roles rightly, eight {spread(scores[8])[0]:.0%}.",
+        "From one head to 32, the operations of a layer are "
+        f"{'equal' if len(operations) == 1 else 'not equal'}; one head reads "
+        f"{spread(scores[1])[0]:.0%} of the roles rightly, eight {spread(scores[8])[0]:.0%}.",
     )  # fmt: skip
 
 
 def _tabulate_entropy(options: ScoresOptions, seeds: Sequence[int]) -> Table:
     """Measure the spread of attention for each width and scaling."""
+    from dragoman.paper.sharpness import NUM_KEYS, SCALES, measure_sharpness
+
     rows = []
     for key_dim in options.key_dims:
         measured = [measure_sharpness(key_dim, seed) for seed in seeds]
-        for scale in _SCALES:
+        for scale in SCALES:
             found = [each[scale] for each in measured]
             mean, deviation = spread([each.entropy for each in found])
             rows.append((
@@ -195,7 +135,7 @@ def _tabulate_entropy(options: ScoresOptions, seeds: Sequence[int]) -> Table:
             ))  # fmt: skip
     return Table(
         name="entropy",
-        title=f"Attention of random queries over {_NUM_KEYS} random keys",
+        title=f"Attention of random queries over {NUM_KEYS} random keys",
         columns=(
             Column("d_k"), Column("scores times"), Column("variance of the scores"),
             Column("entropy (nats)", ".3f"), Column("±", ".3f"),
@@ -203,7 +143,7 @@ def _tabulate_entropy(options: ScoresOptions, seeds: Sequence[int]) -> Table:
         ),
         rows=tuple(rows),
         notes=(
-            f"Even attention has an entropy of ln {_NUM_KEYS} = {math.log(_NUM_KEYS):.4f}. The "
+            f"Even attention has an entropy of ln {NUM_KEYS} = {math.log(NUM_KEYS):.4f}. The "
             "variance of q·k is d_k; divided by √d_k it is 1.",
             "X1: one of the notes (000:97) says “dividing by d_k makes [the] algorithm easier to "
             "train”; the formula below it has √d_k. 1/d_k flattens attention until it hardly "
@@ -358,6 +298,7 @@ def _tabulate_looks(looks: dict[int, list[list[float]]], scores: dict[int, list[
 
 def _plot_scores(entropy: Table, accuracy: Table, costs: Table) -> Plot:
     """Draw entropy, accuracy, time and memory over d_k."""
+    from dragoman.paper.sharpness import NUM_KEYS
 
     def lines(table: Table, value: int, prefix: str = "") -> tuple[Series, ...]:
         return tuple(
@@ -374,7 +315,7 @@ def _plot_scores(entropy: Table, accuracy: Table, costs: Table) -> Plot:
         name="scores",
         title="Scaling and scoring over the width of queries and keys",
         panels=(
-            Lines(title=f"Entropy over {_NUM_KEYS} random keys", x_label=width,
+            Lines(title=f"Entropy over {NUM_KEYS} random keys", x_label=width,
                   y_label="entropy (nats)", series=lines(entropy, 3, "scores × "), x_scale="log"),
             Lines(title="Finding the key that matches", x_label=width,
                   y_label="share of right answers", series=lines(accuracy, 2), x_scale="log",

@@ -1,10 +1,15 @@
 """Print what an experiment found."""
 
 import sys
+from typing import TYPE_CHECKING
 
 from dragoman.paper.result import Experiment, Table
 
-_WIDTH_WITHOUT_TERMINAL = 200
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+_LINE = 100
+_WIDEST = 10_000
 
 
 def print_experiment(experiment: Experiment) -> None:
@@ -21,13 +26,17 @@ def print_experiment(experiment: Experiment) -> None:
     """
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL
-    console = Console(width=width, highlight=False, markup=False, soft_wrap=False)
+    tables = [_rich_table(table) for table in experiment.tables]
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not sys.stdout.isatty():
+        console.width = _WIDEST
+        console.width = max([_LINE, *(console.measure(table).maximum for table in tables)])
     console.print(experiment.title, style="bold")
     console.print(f"The claim: {experiment.claim}")
-    for table in experiment.tables:
+    for table, laid in zip(experiment.tables, tables, strict=True):
         console.print()
-        console.print(_rich_table(table))
+        console.print(table.title, style="bold")
+        console.print(laid)
         for note in table.notes:
             console.print(f"  {note}", style="dim")
     console.print()
@@ -35,16 +44,13 @@ def print_experiment(experiment: Experiment) -> None:
         console.print(f"• {finding}")
 
 
-def _rich_table(table: Table) -> object:
+def _rich_table(table: Table) -> "RichTable":
     """Lay a table out for the terminal."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    laid = RichTable(
-        title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False,
-        title_style="bold",
-    )  # fmt: skip
+    laid = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(table.columns):
         cells = [row[index] for row in table.rows]
         is_text = any(isinstance(cell, str) for cell in cells)

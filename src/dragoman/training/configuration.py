@@ -19,6 +19,7 @@ RESUMABLE = frozenset(
     ("max_steps", "max_epochs", "max_minutes", "patience", "save_minutes", "log_every", "device")
 )
 DEFAULT_FAMILY = TransformerOptions().family
+DEFAULT_UNITS = TextOptions().units
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,12 +77,14 @@ def resolve_options(
     else:
         name, recipe = family, read_preset(family)
     own = recipe.get("model", {}).get("family", DEFAULT_FAMILY)
-    if family not in (own, DEFAULT_FAMILY) or (own != family and "family" in said.get("model", {})):
+    if own != family and "family" in said.get("model", {}):
         raise OptionError(
             f"--family is {family}, but the preset {name} is a recipe for {own}; leave one out"
         )
-    if said.get("text", {}).get("subwords", OFF) not in (None, OFF):
-        recipe.pop("text", None)  # ready-made subwords have the size they have
+    text, own_units = said.get("text", {}), recipe.get("text", {}).get("units", DEFAULT_UNITS)
+    is_ready_made = text.get("subwords", OFF) not in (None, OFF)
+    if is_ready_made or text.get("units", own_units) != own_units:
+        recipe.pop("text", None)  # its size was meant for other units
     return name, from_plain(RunOptions, merge(recipe, file, flags), place="options")
 
 

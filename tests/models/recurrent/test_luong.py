@@ -58,9 +58,9 @@ def test_contract(name):
     contract.check_future_is_unseen(model)
 
 
-@pytest.mark.parametrize("name", ["general", "concat-local-p", "location-local-m", "dot-unfed"])
+@pytest.mark.parametrize("name", ["general", "concat-local-p", "location-local-m"])
 def test_a_few_pairs_are_learnt_by_heart(name):
-    contract.check_overfits(make_model(VARIANTS[name], num_layers=1), steps=100)
+    contract.check_overfits(make_model(VARIANTS[name], num_layers=1), steps=70)
 
 
 def joined_cell(cell: LSTMCell, feed: nn.Linear | None) -> nn.LSTMCell:

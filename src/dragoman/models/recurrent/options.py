@@ -6,7 +6,6 @@ from typing import Literal
 from dragoman.models.options import check_counts, check_experts, check_share, check_tying
 from dragoman.options import option, require
 
-Tying = Literal["all", "target", "none"]
 TYING = "one matrix for source, target and output; for target and output; or none shared"
 DROPOUT = "dropout on what a layer reads from below and on what the output layer reads"
 EMBEDDING = "width of the word vectors; off: model_dim"
@@ -22,7 +21,7 @@ class Seq2seqOptions:
     model_dim: int = option(1000, "cells of a layer")
     embedding_dim: int | None = option(None, EMBEDDING)
     reverse_source: bool = option(True, "read the source sentence from its end")
-    tied_embeddings: Tying = option("none", TYING)
+    tied_embeddings: Literal["all", "target", "none"] = option("none", TYING)
     dropout: float = option(0.0, DROPOUT)
 
     def __post_init__(self) -> None:
@@ -50,7 +49,7 @@ class RNNsearchOptions:
     embedding_dim: int | None = option(620, EMBEDDING)
     alignment_dim: int | None = option(None, "inner width of the alignment model; off: model_dim")
     maxout_dim: int = option(500, "width of the maxout layer before the output")
-    tied_embeddings: Tying = option("none", TYING)
+    tied_embeddings: Literal["all", "target", "none"] = option("none", TYING)
     dropout: float = option(0.0, DROPOUT)
 
     def __post_init__(self) -> None:
@@ -87,7 +86,7 @@ class LuongOptions:
     input_feeding: bool = option(True, "tell the next step what attention found at this one")
     reverse_source: bool = option(True, "read the source sentence from its end")
     max_positions: int = option(1024, "longest source sentence of the score “location”")
-    tied_embeddings: Tying = option("none", TYING)
+    tied_embeddings: Literal["all", "target", "none"] = option("none", TYING)
     dropout: float = option(0.2, DROPOUT)
 
     def __post_init__(self) -> None:
@@ -115,7 +114,7 @@ class GNMTOptions:
     num_encoder_layers: int = option(8, "layers of the encoder, the lowest of them bidirectional")
     num_decoder_layers: int = option(8, "layers of the decoder")
     model_dim: int = option(1024, "cells of a layer")
-    tied_embeddings: Tying = option("none", TYING)
+    tied_embeddings: Literal["all", "target", "none"] = option("none", TYING)
     dropout: float = option(0.2, DROPOUT)
     num_experts: int | None = option(None, "experts of a mixture of experts; off: none")
     experts_per_token: int = option(2, "experts that each word is sent to (k)")
@@ -147,7 +146,7 @@ class DeepAttOptions:
     num_decoder_layers: int = option(7, "layers of the decoder")
     model_dim: int = option(512, "cells of a layer")
     embedding_dim: int | None = option(256, EMBEDDING)
-    tied_embeddings: Tying = option("none", TYING)
+    tied_embeddings: Literal["all", "target", "none"] = option("none", TYING)
     dropout: float = option(0.1, DROPOUT)
 
     def __post_init__(self) -> None:
