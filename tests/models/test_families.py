@@ -84,7 +84,9 @@ def test_is_translated_by_the_one_search(name):
 def test_memory_is_told_without_computing(name):
     with torch.device("meta"):
         model = build_model(ALL[name], contract.VOCABULARY)
-    estimate = estimate_memory(TrainingStep(model, 0.1), TrainingOptions(), half=False)
+    estimate = estimate_memory(
+        TrainingStep(model, 0.1), TrainingOptions(batch_tokens=1000), half=False
+    )
     assert estimate.activations > 0
     assert estimate.weights == 16 * sum(each.numel() for each in make(name).parameters())
 

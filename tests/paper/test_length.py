@@ -2,11 +2,10 @@ import pytest
 from tests.paper.stand_in_runs import make_run_all
 
 from dragoman.errors import OptionError
-from dragoman.evaluation.bleu import corpus_bleu
 from dragoman.models.families import TransformerOptions
 from dragoman.paper import length
 from dragoman.paper.joined_lines import count_words
-from dragoman.paper.length import POSITIONS, SYSTEMS, LengthOptions, score_buckets
+from dragoman.paper.length import POSITIONS, SYSTEMS, LengthOptions
 from dragoman.paper.runs import WorkOptions
 from dragoman.training.configuration import RunOptions
 from dragoman.verbs import add_verbs
@@ -42,18 +41,18 @@ def plans(monkeypatch):
 
 def test_the_bottleneck_is_seen_where_there_is_one(plans, work):
     experiment = length.run(options_in(work), str)
-    table = experiment.table("length")
-    rows = {(row[0], row[1]): row for row in table.rows}
-    assert len(rows) == 4 + len(POSITIONS)
-    assert table.columns[-1].heading == "lost up to 9–12 words"
-    assert rows["plain LSTM", ""][-1] > 20
-    assert rows["Transformer", "sinusoidal"][-1] == pytest.approx(0, abs=1e-9)
+    table = experiment.table("families")
+    lost = dict(zip(table.column("system"), table.column("lost up to 9–12 words"), strict=True))
+    assert lost.pop("plain LSTM") > 20
+    assert lost == pytest.approx(dict.fromkeys(lost, 0.0), abs=1e-9)
+    assert len(lost) == 3
+    assert experiment.table("positions").column("positions") == list(POSITIONS)
     told = " ".join(experiment.findings)
     assert "plain LSTM: " in told
     assert "falls by" in told
     assert "Beyond the lengths of training" in told
     (plot,) = experiment.plots
-    assert [len(panel.series) for panel in plot.panels] == [4, 1 + len(POSITIONS)]
+    assert [len(panel.series) for panel in plot.panels] == [4, len(POSITIONS)]
     assert len(plans) == 4 + len(POSITIONS)
 
 
@@ -67,7 +66,7 @@ def test_the_budget_is_the_same_and_lines_are_translated_whole(plans, work):
 
 
 def test_only_what_is_wanted_is_trained(plans, work):
-    options = options_in(work, systems=("transformer",), positions=("sinusoidal",))
+    options = options_in(work, systems=("transformer",), position_steps=0)
     experiment = length.run(options, str)
     assert [plan.name for plan in plans] == ["length-transformer"]
     assert len(experiment.plots[0].panels) == 1
@@ -79,21 +78,12 @@ def test_seeds_are_averaged(work, monkeypatch):
         return {"translations": tuple(lines if plan.seed == 1 else ["nothing"] * len(lines))}
 
     monkeypatch.setattr(length, "run_all", make_run_all(tell, []))
-    options = options_in(work, systems=("luong",), positions=("sinusoidal",), seeds=("1", "2"))
+    options = options_in(work, systems=("luong",), position_steps=0, seeds=("1", "2"))
     experiment = length.run(options, str)
-    (row,) = experiment.table("length").rows
-    assert row[5:9] == pytest.approx((50.0,) * 4, abs=1.0)
+    (row,) = experiment.table("families").rows
+    assert row[4:8] == pytest.approx((50.0,) * 4, abs=1.0)
     (series,) = experiment.plots[0].panels[0].series
     assert series.deviation == pytest.approx([70.7] * 4, abs=1.5)
-
-
-def test_buckets_are_scored_one_by_one():
-    references = ["the first line is here", "the second line is there too",
-                  "a third line is long gone", "and a fourth never came at all"]  # fmt: skip
-    translations = [*references[:2], "nothing", references[3]]
-    whole, half = score_buckets(translations, references, 2)
-    assert whole == pytest.approx(100)
-    assert half == corpus_bleu(translations[2:], [references[2:]]) < 100
 
 
 def test_lines_are_written_once_and_as_asked_for(work):
@@ -108,10 +98,8 @@ def test_lines_are_written_once_and_as_asked_for(work):
 
 
 def test_every_position_scheme_of_the_transformer_is_there():
-    for scheme in (*POSITIONS, "sinusoidal"):
-        TransformerOptions(positions=scheme)
     hint = TransformerOptions.__annotations__["positions"]
-    assert set(hint.__args__) == {*POSITIONS, "sinusoidal"}
+    assert set(hint.__args__) == set(POSITIONS)
 
 
 def test_every_flag_is_one_of_the_command():
@@ -130,13 +118,13 @@ def test_every_flag_is_one_of_the_command():
     ("given", "complaint"),
     [
         ({"systems": ("lstm",)}, "--systems is “lstm”: there are seq2seq"),
-        ({"positions": ("some",)}, "--positions is “some”: there are sinusoidal, learned"),
+        ({"positions": ("some",)}, "--positions is “some”: there are sinusoidal"),
         ({"seeds": ()}, "--seeds is empty"),
         ({"num_within": 1}, "--num-within is 1: give ≥ 2, to compare them"),
         ({"num_beyond": -1}, "--num-beyond is -1: give ≥ 0"),
         ({"max_words": 11}, "--max-words is 11: give ≥ 12, three for each bucket"),
         ({"lines_per_bucket": 0}, "--lines-per-bucket is 0: give ≥ 1"),
-        ({"position_steps": 0}, "--position-steps is 0: give ≥ 1"),
+        ({"position_steps": -1}, "--position-steps is -1: give ≥ 0"),
     ],
 )
 def test_options_are_checked(given, complaint):
@@ -150,5 +138,6 @@ def test_all_families_and_schemes_are_trained_from_end_to_end(tmp_path):
         tmp_path, systems=tuple(SYSTEMS), max_steps=2, position_steps=1, batch_tokens=200
     )
     experiment = length.run(options, str)
-    assert len(experiment.table("length").rows) == len(SYSTEMS) + len(POSITIONS)
+    assert len(experiment.table("families").rows) == len(SYSTEMS)
+    assert len(experiment.table("positions").rows) == len(POSITIONS)
     assert not [each for each in experiment.findings if each.startswith("Missing")]

@@ -19,6 +19,7 @@ from dragoman.paper import (
     complexity,
     cost,
     dictionary,
+    example,
     fibonacci,
     gradients,
     length,
@@ -35,6 +36,7 @@ from dragoman.paper import (
 from dragoman.paper.complexity import ComplexityOptions
 from dragoman.paper.cost import CostOptions
 from dragoman.paper.dictionary import DictionaryOptions
+from dragoman.paper.example import ExampleOptions
 from dragoman.paper.fibonacci import FibonacciOptions
 from dragoman.paper.gradients import GradientsOptions
 from dragoman.paper.length import LengthOptions
@@ -69,6 +71,9 @@ EXPERIMENTS: tuple[Entry, ...] = (
     Entry("order", "word order, with and without positions", OrderOptions, order.run),
     Entry("positions", "heat map, criteria, offset maps", PositionsOptions, positions.run),
     Entry("dictionary", "hard look-up, soft look-up", DictionaryOptions, dictionary.run),
+    Entry(
+        "example", "one sentence through attention, number by number", ExampleOptions, example.run
+    ),
     Entry(
         "fibonacci", "the next number, with and without attention", FibonacciOptions, fibonacci.run
     ),

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.options import option, require
+from dragoman.paper.cells import Cell, show
 from dragoman.paper.result import (
-    Cell,
     Column,
     Experiment,
     Lines,
@@ -189,7 +189,7 @@ def _find(
     def left(weights: str, kind: "ReaderKind") -> str:
         averaged = _average(norms[weights][kind])
         share = averaged[-1] / averaged[0]
-        return Column("", ".0%" if share > _SMALL else ".1e").show(share)
+        return show(share, ".0%" if share > _SMALL else ".1e")
 
     found = [
         f"With fresh weights every further word leaves {factors[_FRESH, 'RNN']:.3f} of the "
@@ -197,7 +197,7 @@ def _find(
         f"{factors[_FRESH, 'LSTM']:.3f} of the LSTM's: from {first} to {last} words "
         f"{left(_FRESH, 'RNN')}, {left(_FRESH, 'GRU')} and {left(_FRESH, 'LSTM')} remain.",
         "The Transformer's falls not by a factor a word but like distance^"
-        f"{Column('', '.2f').show(exponents[_FRESH, 'Transformer'])}, as it still looks at all "
+        f"{show(exponents[_FRESH, 'Transformer'], '.2f')}, as it still looks at all "
         f"words alike: {left(_FRESH, 'Transformer')} remain.",
     ]
     if _TRAINED in norms:

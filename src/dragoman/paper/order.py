@@ -1,21 +1,20 @@
 """Word order: invisible without positions, told by positions, and carried up by residuals."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, get_args, get_type_hints
 
 from dragoman.models.options import TransformerOptions
 from dragoman.options import option, require
+from dragoman.paper.cells import Cell, show
 from dragoman.paper.result import (
     Bar,
     Bars,
-    Cell,
     Column,
     Experiment,
-    Lines,
+    HeatMap,
     Plot,
     Say,
-    Series,
     Table,
     spread,
 )
@@ -24,6 +23,7 @@ _SCHEMES: tuple[str, ...] = get_args(get_type_hints(TransformerOptions)["positio
 _PAPERS, _NONE = "sinusoidal", "none"
 # Rounding stays far below, and what order really changes far above.
 _INVISIBLE = 1e-4
+_WITH, _WITHOUT = "with residuals", "without residuals"
 _DECODER_LAYERS = (1, 2, 4)
 
 
@@ -66,6 +66,11 @@ class Probed(NamedTuple):
     is_trained: bool
     has_residuals: bool
     scores: tuple[tuple[float, ...], ...]
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return f"{self.scheme}, trained" if self.is_trained else self.scheme
 
     @property
     def means(self) -> list[float]:
@@ -131,8 +136,9 @@ def run(options: OrderOptions, say: Say) -> Experiment:
     probed = [probe(scheme, options, is_trained=False, has_residuals=has_residuals)
               for scheme in _SCHEMES for has_residuals in (True, False)]  # fmt: skip
     for has_residuals in (True, False) if options.steps else ():
-        say(f"training models {'with' if has_residuals else 'without'} residuals, then the same")
+        say(f"training models {_WITH if has_residuals else _WITHOUT}, and reading them as well")
         probed.append(probe(_PAPERS, options, is_trained=True, has_residuals=has_residuals))
+    probed.sort(key=lambda each: (_SCHEMES.index(each.scheme), each.is_trained))
     return Experiment(
         title="Word order: a very advanced bag of words",
         claim="A weighted average of words loses all positions; effectively it is “a very advanced "
@@ -149,19 +155,17 @@ def _find(disorder: Table, prefixes: Table, probed: Sequence[Probed]) -> tuple[s
     """Say what came out."""
     changes = dict(zip(disorder.column("positions"), disorder.numbers("encoder: largest change"),
                        strict=True))  # fmt: skip
-    blind = [str(scheme) for scheme, change in changes.items() if change < _INVISIBLE]
     by_kind = {(each.scheme, each.is_trained, each.has_residuals): each.means for each in probed}
     kept, lost = by_kind[_PAPERS, False, True], by_kind[_PAPERS, False, False]
     shallow, *_, deep = prefixes.numbers("largest change")
-    show = Column("", ".1e").show
     found = [
         f"Positions “{_NONE}”: exchanging the source's words exchanges what the encoder says of "
-        f"them, to {show(changes[_NONE])}, and leaves a translation's probability as it was. Blind "
-        f"to order: {', '.join(blind) or 'none'}; the least change with any other scheme is "
-        f"{min(change for scheme, change in changes.items() if scheme not in blind):.2f}.",
+        f"them, to {show(changes[_NONE], '.1e')}, and leaves a translation's probability as it "
+        "was. With any other scheme the encoder's change is at least "
+        f"{min(change for scheme, change in changes.items() if scheme != _NONE):.2f}.",
         "The decoder sees some order without being told: its mask lets each word see only those "
-        f"before. With one layer the words before the newest are a bag ({show(shallow)}), with "
-        f"{_DECODER_LAYERS[-1]} layers they are not ({deep:.2f}).",
+        "before. With one layer the words before the newest are a bag "
+        f"({show(shallow, '.1e')}), with {_DECODER_LAYERS[-1]} layers they are not ({deep:.2f}).",
         f"Sinusoids can be read off the embedding with R² = {kept[0]:.2f}; after {len(kept) - 1} "
         f"layers with {kept[-1]:.2f} if there are residuals, with {lost[-1]:.2f} without.",
     ]
@@ -246,7 +250,7 @@ def _tabulate_probes(probed: Sequence[Probed], options: OrderOptions) -> Table:
     """List how well places are read off."""
     rows = tuple(
         (each.scheme, "trained" if each.is_trained else "fresh",
-         "yes" if each.has_residuals else "no", *each.means,
+         _WITH if each.has_residuals else _WITHOUT, *each.means,
          spread([scores[-1] for scores in each.scores])[1])
         for each in probed
     )  # fmt: skip
@@ -264,46 +268,46 @@ def _tabulate_probes(probed: Sequence[Probed], options: OrderOptions) -> Table:
             f"to learn from, {options.sentences // 2} others to test; width {options.model_dim}. "
             "Without residuals a layer is LayerNorm(Sublayer(x)), with the same weights at first. "
             f"Trained: {options.steps} updates on saying random sentences from their end.",
+            "Learned positions are at first small random vectors beside those of the words: there "
+            "is little to read before they are learnt.",
         ),
     )  # fmt: skip
 
 
 def _plot(disorder: Table, probed: Sequence[Probed], options: OrderOptions) -> Plot:
-    """Draw what another order changes, and R² over the layers."""
-    layers = range(options.num_layers + 1)
-
-    def lines(title: str, chosen: Mapping[str, Probed]) -> Lines:
-        return Lines(
-            title=title, x_label="layer (0: the embedding)", y_label="R² of the place",
-            series=tuple(Series(name=name, x=layers, y=each.means)
-                         for name, each in chosen.items()),
-        )  # fmt: skip
-
+    """Draw what another order changes, and R² in every layer."""
     changes = tuple(
         Bar(name=str(scheme), group="encoder", end=change)
         for scheme, change in zip(
             disorder.column("positions"), disorder.numbers("encoder: largest change"), strict=True
         )
     )
-    fresh = {
-        has_residuals: {each.scheme: each for each in probed
-                        if not each.is_trained and each.has_residuals == has_residuals}
-        for has_residuals in (True, False)
-    }  # fmt: skip
-    papers = {
-        f"{'trained' if each.is_trained else 'fresh'}, with{'' if each.has_residuals else 'out'} "
-        "residuals": each
+    last = tuple(
+        Bar(
+            name=each.name, group=_WITH if each.has_residuals else _WITHOUT, end=each.means[-1],
+            deviation=spread([scores[-1] for scores in each.scores])[1],
+        )
         for each in probed
-        if each.scheme == _PAPERS
-    }
+    )  # fmt: skip
+    maps = []
+    for title, has_residuals in ((_WITH, True), (_WITHOUT, False)):
+        chosen = [each for each in probed if each.has_residuals == has_residuals]
+        maps.append(
+            HeatMap(
+                title=f"The same in every layer, {title}", x_label="layer (0: the embedding)",
+                y_label="", value_label="R² (0 for less)",
+                values=[[max(0.0, mean) for mean in each.means] for each in chosen],
+                x_names=tuple(str(index) for index in range(options.num_layers + 1)),
+                y_names=tuple(each.name for each in chosen),
+            )
+        )  # fmt: skip
     return Plot(
         name="order",
         title="Word order in a Transformer",
         panels=(
             Bars(title="Another order of the source's words",
                  x_label="largest change of what the encoder says of a word", bars=changes),
-            lines("The paper's sinusoids, read back", papers),
-            lines("Fresh weights, with residuals", fresh[True]),
-            lines("Fresh weights, without residuals", fresh[False]),
+            Bars(title="A word's place read off the last layer", x_label="R²", bars=last),
+            *maps,
         ),
     )  # fmt: skip

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.options import option, require
+from dragoman.paper.cells import Cell
 from dragoman.paper.result import (
-    Cell,
     Column,
     Experiment,
     Lines,

@@ -29,6 +29,7 @@ _PRESET = "nano"
 _BUILT_IN_VOCABULARY = 2048
 _HEADS = 4
 _NUM_VALIDATIONS = 8
+_CURVE_POINTS = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,9 +316,11 @@ def _plot(lines: Sequence[_Line], laws: Sequence[Law]) -> Plot:
             name="measured", x=[size for size, _ in runs], y=[loss for _, loss in runs],
             style="dots",
         )  # fmt: skip
+        ratio = (line.sizes[-1] / line.sizes[0]) ** (1 / _CURVE_POINTS)
+        smooth = [line.sizes[0] * ratio**step for step in range(_CURVE_POINTS + 1)]
         fitted = Series(
-            name=f"L = {law.floor:.2f} + a·{line.symbol}^−{law.exponent:.2f}", x=line.sizes,
-            y=[law.at(size) for size in line.sizes], style="dashes",
+            name=f"L = {law.floor:.2f} + a·{line.symbol}^−{law.exponent:.2f}", x=smooth,
+            y=[law.at(size) for size in smooth], style="dashes",
         )  # fmt: skip
         panels.append(
             Lines(title=line.title, x_label=line.axis, y_label="validation loss, nats",

@@ -105,8 +105,8 @@ def build_transformer(
     model = Transformer(options, VOCABULARY).eval()
     if not has_residuals:
         for layer in model.encoder:
-            layer.self_attention_norm = WithoutSum(layer.self_attention_norm)
-            layer.feed_forward_norm = WithoutSum(layer.feed_forward_norm)
+            layer.self_attention_norm = WithoutSum(layer.self_attention_norm)  # type: ignore[assignment]
+            layer.feed_forward_norm = WithoutSum(layer.feed_forward_norm)  # type: ignore[assignment]
     return model
 
 

@@ -1,0 +1,318 @@
+"""The numbers of a Transformer's attention on one sentence, seen in the real modules and redone.
+
+What goes into and comes out of each module is recorded while the model reads; then the same is
+computed again by the formulas, token by token and as matrices, and compared.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from dragoman.data.batches import Batch
+from dragoman.models.attention.multihead_attention import MultiheadAttention
+from dragoman.models.attention.observer import observed_attention
+from dragoman.models.attention.scaled_dot_product_attention import score_scale
+from dragoman.models.transformer import Transformer
+
+Kind = Literal["encoder", "decoder", "cross"]
+
+
+class Errors(NamedTuple):
+    """How far what is redone is from what the module did: largest differences of any entry.
+
+    Attributes
+    ----------
+    projections : float
+        Of x W to the queries, keys and values that were seen.
+    weights : float
+        Of the softmax of the scaled and masked scores to the weights that were seen.
+    row_sums : float
+        Of the weights' sums to 1.
+    sums : float
+        Of the sums token by token to the product of matrices.
+    heads : float
+        Of that product to what was seen to enter W^O.
+    output : float
+        Of the joined heads times W^O to what the module said.
+    fused : float
+        Of that to what the module says when nobody looks, and the fused kernel runs.
+    """
+
+    projections: float
+    weights: float
+    row_sums: float
+    sums: float
+    heads: float
+    output: float
+    fused: float
+
+
+class Steps(NamedTuple):
+    """One token's attention in one head, number by number; what it may not see is left out.
+
+    Attributes
+    ----------
+    products : list[float | None]
+        q·k for each key.
+    scores : list[float | None]
+        The same divided by √d_k, plus what positions add.
+    exponentials : list[float | None]
+        Of the scores.
+    weights : list[float]
+        The exponentials divided by their sum; 0 for what it may not see.
+    shares : list[Float[Tensor, "value_dim"]]
+        Each weight times its value.
+    total : Float[Tensor, "value_dim"]
+        Their sum: the A of this token.
+    """
+
+    products: list[float | None]
+    scores: list[float | None]
+    exponentials: list[float | None]
+    weights: list[float]
+    shares: list[Tensor]
+    total: Tensor
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Worked:
+    """What one attention module did with one sentence.
+
+    Parameters
+    ----------
+    kind : Literal["encoder", "decoder", "cross"]
+        Self-attention of the encoder or of the decoder, or the decoder's over the source.
+    layer : int
+        Counted from 1.
+    module : MultiheadAttention
+        The module.
+    asking : Float[Tensor, "queries model_dim"]
+        The vectors x from which queries are made.
+    offering : Float[Tensor, "keys model_dim"]
+        Those from which keys and values are made.
+    query, key, value : Float[Tensor, "heads tokens head_dim"]
+        As they enter the scores: turned, where positions turn them.
+    may_attend : Bool[Tensor, "queries keys"]
+        Who may look where.
+    weights : Float[Tensor, "heads queries keys"]
+        As they were seen.
+    joined : Float[Tensor, "queries all_heads_dim"]
+        What was seen to enter W^O.
+    output : Float[Tensor, "queries model_dim"]
+        What the module said.
+    fused : Float[Tensor, "queries model_dim"]
+        What it said when nobody looked at its weights.
+    """
+
+    kind: Kind
+    layer: int
+    module: MultiheadAttention
+    asking: Tensor
+    offering: Tensor
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    may_attend: Bool[Tensor, "queries keys"]
+    weights: Tensor
+    joined: Tensor
+    output: Tensor
+    fused: Tensor
+
+    @property
+    def scale(self) -> float:
+        """What scores are multiplied by: 1/√d_k."""
+        return score_scale(self.query.size(-1), self.module.scaled)
+
+    @property
+    def products(self) -> Float[Tensor, "heads queries keys"]:
+        """All dot products of queries and keys: Q Kᵀ."""
+        return self.query @ self.key.transpose(1, 2)
+
+    @property
+    def scores(self) -> Float[Tensor, "heads queries keys"]:
+        """The same scaled, with what positions add, and −∞ where a token may not look."""
+        scores = self.products * self.scale
+        if self.module.score_bias is not None:
+            scores = scores + self.module.score_bias(self.query.unsqueeze(0), self.key.size(1))[0]
+        return scores.masked_fill(~self.may_attend, -torch.inf)
+
+    @property
+    def contexts(self) -> Float[Tensor, "heads queries value_dim"]:
+        """All A at once: softmax(Q Kᵀ/√d_k) V."""
+        return self.scores.softmax(-1) @ self.value
+
+    def heads_through_output(self) -> Float[Tensor, "heads queries model_dim"]:
+        """Send each head through its own rows of W^O.
+
+        Returns
+        -------
+        Float[Tensor, "heads queries model_dim"]
+            What each head adds to the output; with the bias, if there is one, they sum to it.
+        """
+        matrix = self.module.output.weight.T.unflatten(0, (len(self.query), -1))
+        return self.contexts @ matrix
+
+    def work_out(self, head_index: int, token_index: int) -> Steps:
+        r"""Work out one token's attention by the formula for a single query.
+
+        Parameters
+        ----------
+        head_index : int
+            The head.
+        token_index : int
+            The token that looks.
+
+        Returns
+        -------
+        Steps
+            Every number on the way.
+
+        Notes
+        -----
+        :math:`A(q,K,V)=\sum_i\frac{\exp(q\cdot k^{<i>}/\sqrt{d_k})}
+        {\sum_j\exp(q\cdot k^{<j>}/\sqrt{d_k})}v^{<i>}`.
+        """
+        query = self.query[head_index, token_index]
+        steps = Steps([], [], [], [], [], torch.zeros_like(self.value[head_index, 0]))
+        added = (self.scores - self.products * self.scale)[head_index, token_index]
+        for place, key in enumerate(self.key[head_index]):
+            is_seen = bool(self.may_attend[token_index, place])
+            product = (query @ key).item()
+            score = product * self.scale + added[place].item()
+            steps.products.append(product if is_seen else None)
+            steps.scores.append(score if is_seen else None)
+            steps.exponentials.append(math.exp(score) if is_seen else None)
+        total = sum(each for each in steps.exponentials if each is not None)
+        for place, exponential in enumerate(steps.exponentials):
+            weight = 0.0 if exponential is None else exponential / total
+            steps.weights.append(weight)
+            steps.shares.append(weight * self.value[head_index, place])
+        return steps._replace(total=torch.stack(steps.shares).sum(0))
+
+    def compare(self) -> Errors:
+        """Compare everything that is redone with what was seen.
+
+        Returns
+        -------
+        Errors
+            All of them rounding, or something is wrong.
+        """
+        num_heads, num_queries, _ = self.query.shape
+        module, contexts = self.module, self.contexts
+        query, key, value = (
+            _split(_multiply(vectors, projection), num_heads)
+            for vectors, projection in (
+                (self.asking, module.query), (self.offering, module.key),
+                (self.offering, module.value),
+            )
+        )  # fmt: skip
+        one_by_one = torch.stack([
+            torch.stack([self.work_out(head, token).total for token in range(num_queries)])
+            for head in range(num_heads)
+        ])  # fmt: skip
+        output = self.heads_through_output().sum(0)
+        if module.output.bias is not None:
+            output = output + module.output.bias
+        return Errors(
+            projections=_largest(_turn(query, module) - self.query, _turn(key, module) - self.key,
+                                 value - self.value),
+            weights=_largest(self.scores.softmax(-1) - self.weights),
+            row_sums=_largest(self.weights.sum(-1) - 1),
+            sums=_largest(one_by_one - contexts),
+            heads=_largest(contexts.transpose(0, 1).flatten(1) - self.joined),
+            output=_largest(output - self.output),
+            fused=_largest(self.output - self.fused),
+        )  # fmt: skip
+
+
+@torch.no_grad()
+def work_through(model: Transformer, batch: Batch) -> list[Worked]:
+    """Let a model read one sentence pair, and record what its attention does.
+
+    Parameters
+    ----------
+    model : Transformer
+        With full attention throughout, not in training, in whatever precision.
+    batch : Batch
+        One pair, without padding.
+
+    Returns
+    -------
+    list[Worked]
+        The encoder's layers, then for each layer of the decoder its self-attention and its
+        attention to the source.
+    """
+    places: list[tuple[Kind, int, Any]] = [
+        ("encoder", index, layer.self_attention) for index, layer in enumerate(model.encoder)
+    ]
+    for index, layer in enumerate(model.decoder):
+        places.append(("decoder", index, layer.self_attention))
+        places.append(("cross", index, layer.cross_attention))
+    modules = [module for _, _, module in places]
+    with _recorded_calls(modules) as unobserved:
+        model.forward(batch)
+    with _recorded_calls(modules) as calls, observed_attention(model) as maps:
+        model.forward(batch)
+    names = {module: name for name, module in model.named_modules()}
+    worked = []
+    for kind, index, module in places:
+        (queries, memory, mask, *_), output = calls[module]
+        query = _split(calls[module.query][1][0], module.num_heads)
+        sizes = (queries.size(1), memory.keys.size(2))
+        worked.append(
+            Worked(
+                kind=kind, layer=index + 1, module=module, asking=queries[0],
+                offering=calls[module.key][0][0][0], query=_turn(query, module),
+                key=memory.keys[0], value=memory.values[0],
+                may_attend=mask.may_attend(*sizes, queries.device)[0, 0],
+                weights=maps[names[module]][0][0], joined=calls[module.output][0][0][0],
+                output=output[0], fused=unobserved[module][1][0],
+            )
+        )  # fmt: skip
+    return worked
+
+
+@contextmanager
+def _recorded_calls(modules: list[MultiheadAttention]) -> Iterator[dict[nn.Module, Any]]:
+    """Record what goes into and comes out of attention and its projections, in their last call."""
+    calls: dict[nn.Module, Any] = {}
+
+    def see(module: nn.Module, given: Any, said: Any) -> None:  # noqa: ANN401
+        calls[module] = (given, said)
+
+    hooks = [
+        part.register_forward_hook(see)
+        for module in modules
+        for part in (module, module.query, module.key, module.output)
+    ]
+    try:
+        yield calls
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _multiply(vectors: Tensor, projection: nn.Linear) -> Tensor:
+    """Compute x W + b, spelt out."""
+    product = vectors @ projection.weight.T
+    return product if projection.bias is None else product + projection.bias
+
+
+def _split(joined: Tensor, num_heads: int) -> Tensor:
+    """Split the vectors of tokens into heads, which come first."""
+    return joined.unflatten(-1, (num_heads, -1)).transpose(0, 1)
+
+
+def _turn(vectors: Tensor, module: MultiheadAttention) -> Tensor:
+    """Turn queries or keys, where the module's positions do so."""
+    return vectors if module.rotation is None else module.rotation(vectors.unsqueeze(0), 0)[0]
+
+
+def _largest(*differences: Tensor) -> float:
+    return max(each.abs().max().item() for each in differences)
