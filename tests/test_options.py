@@ -279,6 +279,7 @@ def test_without_a_word_the_first_kind_is_meant():
         ({"form": "square", "radius": 1.0}, "here: “radius” belongs to round; leave it out"),
         ({"form": "round", "side": 1.0}, "here: “side” belongs to square; leave it out"),
         ({"form": "rond"}, "here: unknown form “rond”; did you mean “round”?"),
+        ({"form": ["round"]}, "here: unknown form “['round']”; did you mean “round”?"),
         ({"form": "round", "raduis": 1.0}, "here: unknown option “raduis”; did you mean “radius”?"),
     ],
 )
@@ -290,3 +291,8 @@ def test_names_of_every_kind_are_known_before_one_is_chosen():
     check_names(Holder, {"thing": {"side": 1, "radius": 2}}, place="here")
     message = message_of(lambda: check_names(Holder, {"thing": {"sied": 1}}, place="here"))
     assert message.startswith("here: unknown option “sied”")
+
+
+def test_a_section_is_no_single_value():
+    message = message_of(lambda: check_names(Holder, {"thing": 3}, place="here"))
+    assert message == "here: “thing” is a section, found 3"

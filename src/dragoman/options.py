@@ -90,8 +90,7 @@ def from_plain(kind: Any, plain: Mapping[str, Any], *, place: str) -> Any:  # no
         _check_name(name, hints, place, others=kinds)
         hint = hints[name]
         if section_kinds(hint):
-            if not isinstance(value, Mapping):
-                raise OptionError(f"{place}: “{name}” is a section, found {value!r}")
+            _check_section(name, value, place)
             values[name] = from_plain(hint, value, place=place)
         else:
             values[name] = _checked(value, hint, f"{place}: {name}")
@@ -115,7 +114,8 @@ def check_names(kind: Any, plain: Mapping[str, Any], *, place: str) -> None:  # 
         hints = get_type_hints(each) | hints
     for name, value in plain.items():
         _check_name(name, hints, place)
-        if section_kinds(hints[name]) and isinstance(value, Mapping):
+        if section_kinds(hints[name]):
+            _check_section(name, value, place)
             check_names(hints[name], value, place=place)
 
 
@@ -272,6 +272,12 @@ def _check_name(name: str, known: Iterable[str], place: str, others: tuple[type,
     raise OptionError(f"{place}: unknown option “{name}”{suggest(name, known)}")
 
 
+def _check_section(name: str, value: object, place: str) -> None:
+    """Complain about a single value where several options belong."""
+    if not isinstance(value, Mapping):
+        raise OptionError(f"{place}: “{name}” is a section, found {value!r}")
+
+
 def _choose_kind(kinds: tuple[type, ...], plain: Mapping[str, Any], place: str) -> type:
     """Choose the dataclass that a section means; the first if it does not say."""
     if len(kinds) == 1:
@@ -279,7 +285,7 @@ def _choose_kind(kinds: tuple[type, ...], plain: Mapping[str, Any], place: str) 
     name = dataclasses.fields(kinds[0])[0].name
     by_tag = {tag_of(each): each for each in kinds}
     said = plain.get(name, tag_of(kinds[0]))
-    if said not in by_tag:
+    if said not in list(by_tag):  # a list, since what is said may have no hash
         raise OptionError(f"{place}: unknown {name} “{said}”{suggest(str(said), map(str, by_tag))}")
     return by_tag[said]
 

@@ -84,6 +84,15 @@ def test_the_table_keeps_its_precision_when_it_grows():
     assert positions(len(positions.table), 5).dtype == torch.bfloat16
 
 
+def test_a_table_that_grew_in_inference_serves_training():
+    positions = SinusoidalPositions(8)
+    with torch.inference_mode():
+        positions(len(positions.table), 1)
+    vectors = torch.ones(4, 8, requires_grad=True)
+    (vectors * positions(0, 4)).sum().backward()
+    torch.testing.assert_close(vectors.grad, sinusoidal_positions(0, 4, 8, CPU))
+
+
 def test_sinusoids_have_no_weights_and_are_not_saved():
     positions = SinusoidalPositions(8)
     assert not list(positions.parameters())

@@ -62,7 +62,7 @@ def test_a_family_brings_its_recipe():
 
 @pytest.mark.parametrize(("preset", "family"), [("tiny", "luong"), ("luong", "transformer")])
 def test_a_recipe_is_for_one_family(preset, family):
-    with pytest.raises(OptionError, match=f"--family is {family}, but the preset {preset} is a"):
+    with pytest.raises(OptionError, match=f"the family is {family}, but the preset {preset} is a"):
         resolve_options(preset, {}, {"model": {"family": family}}, 10)
 
 
@@ -79,6 +79,21 @@ def test_a_recipe_s_vocabulary_size_is_not_for_other_units():
 def test_options_of_another_family_are_refused_by_name():
     with pytest.raises(OptionError, match="“decoder_attention” belongs to transformer"):
         resolve_options("bytenet", {}, {"model": {"decoder_attention": "feedback"}}, 10)
+
+
+@pytest.mark.parametrize("family", ["gnmtt", ["gnmt"], 3])
+def test_a_family_that_is_not_there_is_refused_by_name(family):
+    with pytest.raises(OptionError, match="options: unknown family “"):
+        resolve_options("auto", {"model": {"family": family}}, {}, 10)
+
+
+def test_resumed_run_keeps_its_family():
+    saved = to_plain(RunOptions())
+    with pytest.raises(OptionError, match="--family is gnmt, but the run to resume has transf"):
+        resumed_options(saved, {"model": {"family": "gnmt"}})
+    with pytest.raises(OptionError, match="“kernel_size” belongs to bytenet"):
+        resumed_options(saved, {"model": {"kernel_size": 3}})
+    assert resumed_options(saved, {"model": {"key_dim": None}}) == RunOptions()
 
 
 def test_resumed_run_may_get_other_limits_only():

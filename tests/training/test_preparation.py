@@ -83,3 +83,10 @@ def test_search_that_the_model_refuses_is_refused_before_training(tmp_path, run,
     with pytest.raises(OptionError, match=r"coverage_penalty is 0\.2, but Transformer has not one"):
         run(tmp_path / "out", small)
     assert [each.name for each in (tmp_path / "out").iterdir()] == ["store"]
+
+
+def test_a_dry_run_refuses_what_the_run_would_refuse(tmp_path, corpus, small):
+    small["search"] = {"coverage_penalty": 0.2}
+    request = RunRequest(out=tmp_path / "run", files=corpus, preset="tiny", config=small)
+    with pytest.raises(OptionError, match=r"coverage_penalty is 0\.2, but Transformer has not one"):
+        describe_run(request, print)

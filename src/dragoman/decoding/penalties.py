@@ -4,6 +4,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from dragoman.errors import OptionError
+from dragoman.models.interface import DecoderState, TranslationModel
+
 
 def length_penalty(lengths: Tensor | int, alpha: float) -> Tensor | float:
     r"""Compute what a log-probability is divided by, so that long translations stand a chance.
@@ -52,3 +55,22 @@ def coverage_penalty(
     """
     least = torch.finfo(torch.float32).tiny
     return beta * coverage.float().clamp(least, 1.0).log().sum(-1)
+
+
+def check_coverage(model: TranslationModel, state: DecoderState, beta: float) -> None:
+    """Refuse a coverage penalty for a model that cannot tell what it has covered.
+
+    Parameters
+    ----------
+    model : TranslationModel
+        The model.
+    state : DecoderState
+        A state of its decoder.
+    beta : float
+        Weight of the penalty.
+    """
+    if state.coverage is None:
+        raise OptionError(
+            f"coverage_penalty is {beta}, but {type(model).__name__} has not one attention to the "
+            "source by which to tell what is covered; leave it 0"
+        )

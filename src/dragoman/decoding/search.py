@@ -9,8 +9,7 @@ from torch import Tensor
 
 from dragoman.data.batches import Sequences
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.penalties import coverage_penalty, length_penalty
-from dragoman.errors import OptionError
+from dragoman.decoding.penalties import check_coverage, coverage_penalty, length_penalty
 from dragoman.models.interface import TranslationModel, Vocabulary
 
 IMPOSSIBLE = -torch.inf
@@ -293,11 +292,8 @@ def search(
     num_candidates = 2 * options.beam_size if options.beam_size > 1 else 1
     state = model.start(model.encode(source), capacity)
     beta = options.coverage_penalty
-    if beta and state.coverage is None:
-        raise OptionError(
-            f"coverage_penalty is {beta}, but {type(model).__name__} has not one attention to the "
-            "source by which to tell what is covered; leave it 0"
-        )
+    if beta:
+        check_coverage(model, state, beta)
     results: list[list[Hypothesis]] = [[] for _ in range(len(source.lengths))]
     for length in range(capacity):
         hidden, state = model.step(beams.newest(length, vocabulary.pad_id), state)

@@ -6,6 +6,8 @@ from typing import Any, Literal, get_args, get_type_hints
 from dragoman.errors import OptionError
 from dragoman.options import option, require
 
+TYING = "one matrix for source, target and output; for target and output; or none shared"
+
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerOptions:
@@ -43,9 +45,7 @@ class TransformerOptions:
     num_experts: int | None = option(None, "experts of a mixture of experts; off: none")
     experts_per_token: int = option(2, "experts that each word is sent to (k)")
     balance_weight: float = option(0.01, "weight of the importance loss, and of the load loss")
-    tied_embeddings: Literal["all", "target", "none"] = option(
-        "all", "one matrix for source, target and output; for target and output; or none shared"
-    )
+    tied_embeddings: Literal["all", "target", "none"] = option("all", TYING)
     dropout: float = option(0.1, "dropout on sub-layer outputs and embedding sums (P_drop)")
 
     def __post_init__(self) -> None:

@@ -129,8 +129,10 @@ class SinusoidalPositions(nn.Module):
         del lengths
         if first + count > len(self.table):
             rows = 2 * (first + count)
-            table = sinusoidal_positions(0, rows, self.model_dim, self.table.device)
-            self.table = table.to(self.table.dtype)
+            # A table that grew while nobody trained must serve training too.
+            with torch.inference_mode(mode=False):
+                table = sinusoidal_positions(0, rows, self.model_dim, self.table.device)
+                self.table = table.to(self.table.dtype)
         return self.table[first : first + count]
 
 

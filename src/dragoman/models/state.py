@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 COVERAGE = "coverage"
@@ -86,14 +86,12 @@ class HypothesisState:
         return replace(self, hypotheses=changed, length=self.length + 1)
 
 
-def uncovered(
-    is_token: Float[Tensor, "sentences source"] | Tensor,
-) -> Float[Tensor, "sentences 1 source"]:
+def uncovered(is_token: Bool[Tensor, "sentences source"]) -> Float[Tensor, "sentences 1 source"]:
     """Begin to count the attention that source words get.
 
     Parameters
     ----------
-    is_token : Tensor
+    is_token : Bool[Tensor, "sentences source"]
         True where there is a word, False where there is padding.
 
     Returns

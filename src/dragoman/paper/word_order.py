@@ -121,8 +121,10 @@ def draw_sentences(
         How many.
     generator : torch.Generator
         Of chance.
-    shortest, longest : int
-        How many words each may have; the end symbol comes on top.
+    shortest : int
+        How many words each has at least; the end symbol comes on top.
+    longest : int
+        How many it has at most.
 
     Returns
     -------
@@ -281,8 +283,10 @@ def probe_positions(model: Transformer, *, num_train: int, num_test: int, seed: 
     ----------
     model : Transformer
         The model, of which only the encoder is used.
-    num_train, num_test : int
-        Sentences to fit the regression to, and to test it on.
+    num_train : int
+        Sentences to fit the regression to.
+    num_test : int
+        Sentences to test it on.
     seed : int
         Of the sentences.
 

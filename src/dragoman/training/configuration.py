@@ -1,7 +1,7 @@
 """The configuration of a run: one nested dataclass, put together from layers."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from dragoman.data.options import CorpusOptions
@@ -70,6 +70,7 @@ def resolve_options(
     """
     said = merge(file, flags)
     family = said.get("model", {}).get("family", DEFAULT_FAMILY)
+    from_plain(ModelOptions, {"family": family}, place="options")  # refuses an unknown one
     if preset != AUTO:
         name, recipe = preset, read_preset(preset)
     elif family == DEFAULT_FAMILY:
@@ -79,7 +80,7 @@ def resolve_options(
     own = recipe.get("model", {}).get("family", DEFAULT_FAMILY)
     if own != family and "family" in said.get("model", {}):
         raise OptionError(
-            f"--family is {family}, but the preset {name} is a recipe for {own}; leave one out"
+            f"the family is {family}, but the preset {name} is a recipe for {own}; leave one out"
         )
     text, own_units = said.get("text", {}), recipe.get("text", {}).get("units", DEFAULT_UNITS)
     is_ready_made = text.get("subwords", OFF) not in (None, OFF)
@@ -122,15 +123,37 @@ def resumed_options(saved: Plain, flags: Mapping[str, Any]) -> RunOptions:
     RunOptions
         The options to go on with.
     """
-    before = from_plain(RunOptions, saved, place="the resumed run's config.toml")
-    after = from_plain(RunOptions, merge(saved, flags), place="options")
-    for section in fields(RunOptions):
-        old, new = (to_plain(getattr(each, section.name)) for each in (before, after))
-        for name, value in new.items():
-            if old.get(name) != value and name not in RESUMABLE:
+    before = to_plain(from_plain(RunOptions, saved, place="the resumed run's config.toml"))
+    for section, said in flags.items():
+        for name, old, new in list_changes(before[section], said):
+            # What the run does not have at all is refused below, with whose it is.
+            if name in before[section] and name not in RESUMABLE:
                 flag = name.replace("_", "-")
                 raise OptionError(
-                    f"--{flag} is {value}, but the run to resume has {old.get(name)}; leave it "
+                    f"--{flag} is {new}, but the run to resume has {old}; leave it "
                     "out, or start another run with --from and another --out"
                 )
-    return after
+    return from_plain(RunOptions, merge(saved, flags), place="options")
+
+
+def list_changes(
+    before: Mapping[str, Any], said: Mapping[str, Any]
+) -> Iterator[tuple[str, Any, Any]]:
+    """List the options of a section that are said to be other than they were.
+
+    Parameters
+    ----------
+    before : Mapping[str, Any]
+        The section as it was saved, in which what is off says “off”.
+    said : Mapping[str, Any]
+        What a file or the command line says of it now.
+
+    Yields
+    ------
+    tuple[str, Any, Any]
+        An option's name, what it was, None if it was not there, and what it is to be.
+    """
+    for name, value in said.items():
+        new = OFF if value is None else value
+        if before.get(name) != new:
+            yield name, before.get(name), new

@@ -14,7 +14,7 @@ from dragoman.data.corpus import CorpusFiles
 from dragoman.data.store import Store
 from dragoman.decoding.device import choose_device
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.search import search
+from dragoman.decoding.penalties import check_coverage
 from dragoman.errors import OptionError
 from dragoman.files import written_beside
 from dragoman.folder import (
@@ -34,6 +34,7 @@ from dragoman.text.vocabulary import TextVocabulary, Vocabularies
 from dragoman.text.words import learn_words, split_words
 from dragoman.training.configuration import (
     RunOptions,
+    list_changes,
     resolve_corpus,
     resolve_options,
 )
@@ -101,6 +102,7 @@ def describe_run(request: RunRequest, say: Callable[[str], None]) -> None:
         vocabulary = _foresee_vocabulary(text, options.text, start)
     with torch.device("meta"):
         model = build_model(options.model, vocabulary)
+    check_search(model, options.search, vocabulary)
     step = TrainingStep(model, options.training.label_smoothing)
     device = choose_device(options.training.device)
     is_half = not isinstance(precision_context(options.training, device), nullcontext)
@@ -137,19 +139,18 @@ def resolve_request(
     """
     given = request.config
     if start:
-        own = start.config.get("text", {})
-        if any(own.get(name) != value for name, value in merge(request.config, request.flags)
-               .get("text", {}).items()):  # fmt: skip
+        own, shape = start.config.get("text", {}), to_plain(start.options)
+        said = merge(request.config, request.flags)
+        if any(list_changes(own, said.get("text", {}))):
             raise OptionError("--from brings its own subwords; leave the options of text out")
-        said = merge(request.config, request.flags).get("model", {})
-        for name, value in said.items():
-            if name != "dropout" and start.config["model"].get(name) != value:
+        for name, _, value in list_changes(shape, said.get("model", {})):
+            if name != "dropout":
                 flag = name.replace("_", "-")
                 raise OptionError(
                     f"--{flag} is {value}, but --from {start.path} brings its own shape; leave "
                     "it out"
                 )
-        shape = {"model": start.config["model"], "text": own}
+        shape = {"model": shape, "text": own}
         given = merge(shape, request.config)
     preset, options = resolve_options(request.preset, given, request.flags, num_pairs)
     if options.training.objective == "reward" and not start:
@@ -158,12 +159,12 @@ def resolve_request(
 
 
 def check_search(model: TranslationModel, options: SearchOptions, vocabulary: Vocabulary) -> None:
-    """Search once, for the translation of nothing, so that what is refused is refused at once.
+    """Begin a search for the translation of nothing, to refuse at once what would be refused.
 
     Parameters
     ----------
     model : TranslationModel
-        On the CPU.
+        On the CPU, or on PyTorch's device “meta”.
     options : SearchOptions
         How the run's validations will search.
     vocabulary : Vocabulary
@@ -174,10 +175,14 @@ def check_search(model: TranslationModel, options: SearchOptions, vocabulary: Vo
     Otherwise a model without coverage would refuse a coverage penalty only at the first
     validation, and what was trained until then would be lost.
     """
-    nothing = Sequences(torch.tensor([[vocabulary.eos_id]]), torch.tensor([1]))
-    model.eval()  # type: ignore[attr-defined]
-    search(model, nothing, options, vocabulary, max_length=1)
-    model.train()  # type: ignore[attr-defined]
+    if not options.coverage_penalty:
+        return
+    with torch.device(model.output.words.device), torch.no_grad():
+        nothing = Sequences(torch.tensor([[vocabulary.eos_id]]), torch.tensor([1]))
+        model.eval()  # type: ignore[attr-defined]
+        state = model.start(model.encode(nothing), 1)
+        model.train()  # type: ignore[attr-defined]
+    check_coverage(model, state, options.coverage_penalty)
 
 
 def learn_subwords(

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from dragoman.models.attention.scaled_dot_product_attention import score_scale
 from dragoman.models.positions import SinusoidalPositions
 
 
@@ -125,7 +126,7 @@ class RelativeBias(nn.Module):
     ) -> None:
         super().__init__()
         self.max_distance = max_distance
-        self.scale = 1 / math.sqrt(key_dim) if scaled else 1.0
+        self.scale = score_scale(key_dim, scaled)
         self.weight = nn.Parameter(torch.empty(2 * max_distance + 1, num_heads, key_dim))
         nn.init.normal_(self.weight, std=1 / math.sqrt(key_dim))
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from dragoman.errors import OptionError
-from dragoman.models.options import check_counts, check_share, check_tying
+from dragoman.models.options import TYING, check_counts, check_share, check_tying
 from dragoman.options import option, require
 
-TYING = "one matrix for source, target and output; for target and output; or none shared"
 MAX_LENGTH_RATIO = 100
 
 

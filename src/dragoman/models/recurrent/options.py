@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from dragoman.models.options import check_counts, check_experts, check_share, check_tying
+from dragoman.models.options import TYING, check_counts, check_experts, check_share, check_tying
 from dragoman.options import option, require
 
-TYING = "one matrix for source, target and output; for target and output; or none shared"
 DROPOUT = "dropout on what a layer reads from below and on what the output layer reads"
 EMBEDDING = "width of the word vectors; off: model_dim"
 
