@@ -29,10 +29,15 @@ def make_readme() -> str:
         for key, value in result["figures"].items():
             newest[result["name"], key] = (value, result)
     rows = [
-        f"| {name} | `{key}` | {value:,.4g} | {result['date']} | {result['machine']} |"
+        f"| {name} | `{key}` | {_show(value)} | {result['date']} | {result['machine']} |"
         for (name, key), (value, result) in sorted(newest.items())
     ]
     return HEAD + "\n".join(rows) + "\n"
+
+
+def _show(value: float) -> str:
+    """Show four digits, and large numbers whole."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 if __name__ == "__main__":
