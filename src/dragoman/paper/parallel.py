@@ -258,8 +258,8 @@ def _findings(measured: dict[str, list[Measured]], device: str) -> tuple[str, ..
     ]
     if device == "cpu":
         found.append(
-            "On a CPU with few cores the work of a batch fills them whatever its shape, so "
-            "recurrence costs little; on a GPU (--device cuda) it is what decides."
+            "A CPU with few cores has little room to compute in parallel, so word after word costs "
+            "less there than on a GPU (--device cuda)."
         )
     return tuple(found)
 
