@@ -1,5 +1,6 @@
 """What all tests share: checked shapes, few threads, and small things to test with."""
 
+import os
 import random
 import sys
 import types
@@ -12,16 +13,23 @@ from beartype import BeartypeConf, beartype
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
+# Kernels are tested in Triton's interpreter where there is no GPU.
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 # Before the first import of these, so that every shape in every signature is checked. The folders
 # of text and of the built-in corpus have no shapes, and their inner loops would become slow.
 CHECKED = ("models", "decoding", "training", "evaluation", "insight", "folder")
 CHECKED_DATA = (
     "batches",
     "clean_text",
+    "cleaning",
     "corpus",
+    "encoding",
     "lines",
     "options",
     "mapped",
+    "order",
+    "packing",
     "prefetch",
     "store",
 )

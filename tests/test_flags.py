@@ -32,6 +32,7 @@ class Shape:
     finish: Literal["matt", "gloss"] | None = option("matt", "how it feels")
     label: str | None = option(None, "what is on it")
     tags: tuple[str, ...] = option((), "what it belongs to")
+    shares: tuple[float, ...] | None = option(None, "who owns how much")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +119,8 @@ def test_flags_say_what_a_dictionary_says(thing, data):
         (["--is-round"], {"is_round": True}),
         (["--no-is-round"], {"is_round": False}),
         (["--tags", "a", "b"], {"tags": ["a", "b"]}),
+        (["--shares", "1", "0.5", "-2"], {"shares": [1.0, 0.5, -2.0]}),
+        (["--shares", "off"], {"shares": None}),
     ],
 )
 def test_flags_of_every_kind(words, expected):
@@ -149,6 +152,10 @@ def test_a_flag_may_turn_off_what_a_file_says():
         (
             ["--finish", "x"],
             "tool: argument --finish: 'x' is not one of matt|gloss, off; see “tool --help”",
+        ),
+        (
+            ["--shares", "1", "x"],
+            "tool: argument --shares: 'x' is neither float nor “off”; see “tool --help”",
         ),
     ],
 )
@@ -227,3 +234,20 @@ def test_endless_numbers_can_be_saved_or_are_refused(words):
         return
     saved = tomllib.loads(write_toml(to_plain(options)))
     assert from_plain(RunOptions, saved, place="config.toml") == options
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sized:
+    """Something whose size may be left open."""
+
+    size: int = option(4, "how large", words=("auto", "any"))
+
+
+def test_a_flag_may_take_words_beside_its_values():
+    parser = Parser(prog="x")
+    add_flags(parser, Sized)
+    assert given_flags(parser.parse(["--size", "7"]), Sized) == {"size": 7}
+    assert given_flags(parser.parse(["--size", "auto"]), Sized) == {"size": "auto"}
+    assert "--size INT|auto|any" in parser.format_help()
+    message = message_of(lambda: parser.parse(["--size", "big"]))
+    assert "'big' is neither int nor “auto” nor “any”" in message

@@ -45,6 +45,7 @@ class Shape:
     finish: Literal["matt", "gloss"] | None = option("matt", "how it feels")
     label: str | None = option(None, "what is on it")
     tags: tuple[str, ...] = option((), "what it belongs to")
+    shares: tuple[float, ...] | None = option(None, "who owns how much")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +70,7 @@ shapes = st.builds(
     finish=st.sampled_from(["matt", "gloss", None]),
     label=st.none() | texts.filter(lambda text: text != "off"),
     tags=st.lists(texts).map(tuple),
+    shares=st.none() | st.lists(numbers).map(tuple),
 )
 things = st.builds(Thing, shape=shapes, count=st.integers(0, 99))
 
@@ -210,6 +212,12 @@ def test_defaults_preset_file_flags():
         ({"shape": {"corners": "many"}}, "here: corners is 'many', but must be a whole number"),
         ({"shape": {"tags": "x"}}, "here: tags is 'x', but must be a list of strings"),
         ({"shape": {"tags": [1]}}, "here: tags is [1], but must be a list of strings"),
+        ({"shape": {"shares": 2.0}}, "here: shares is 2.0, but must be a list of numbers"),
+        (
+            {"shape": {"shares": [1, "x"]}},
+            "here: shares is [1, 'x'], but must be a list of numbers",
+        ),
+        ({"shape": {"shares": [True]}}, "here: shares is [True], but must be a list of numbers"),
         ({"shape": {"width": None}}, "here: width is None, but must be a whole number"),
     ],
 )
@@ -217,10 +225,16 @@ def test_complains_of_a_file(plain, message):
     assert message_of(lambda: from_plain(Thing, plain, place="here")) == message
 
 
-@pytest.mark.parametrize("name", ["corners", "weight", "finish", "label"])
+@pytest.mark.parametrize("name", ["corners", "weight", "finish", "label", "shares"])
 def test_off_can_be_said_in_a_file(name):
     plain = tomllib.loads(f'[shape]\n{name} = "off"\n')
     assert getattr(from_plain(Thing, plain, place="here").shape, name) is None
+
+
+def test_a_list_of_numbers_may_have_whole_ones():
+    shares = from_plain(Thing, {"shape": {"shares": [1, 2.5]}}, place="here").shape.shares
+    assert shares == (1.0, 2.5)
+    assert all(isinstance(share, float) for share in shares)
 
 
 def test_suggestions():

@@ -108,7 +108,9 @@ def _add_flag(parser: Any, each: Any, hint: Any, default: Any) -> None:  # noqa:
     if inner is bool:
         kwargs["action"] = argparse.BooleanOptionalAction
     elif get_origin(inner) is tuple:
-        kwargs |= {"nargs": "+", "metavar": "X"}
+        kwargs |= {"nargs": "+", "metavar": "X", "type": get_args(inner)[0]}
+        if inner is not hint:
+            kwargs |= {"type": _off_or(get_args(inner)[0])}
     elif get_origin(inner) is Literal:
         kwargs |= {"choices": get_args(inner)}
     else:
@@ -116,6 +118,9 @@ def _add_flag(parser: Any, each: Any, hint: Any, default: Any) -> None:  # noqa:
     if inner is not hint and inner is not bool and get_origin(inner) is not tuple:
         kwargs |= {"type": _off_or(inner), "metavar": f"{_metavar(inner)}|off"}
         kwargs.pop("choices", None)
+    words = each.metadata.get("words", ())
+    if words:
+        kwargs |= {"type": _word_or(words, inner), "metavar": "|".join((_metavar(inner), *words))}
     parser.add_argument("--" + each.name.replace("_", "-"), **kwargs)
 
 
@@ -143,13 +148,28 @@ def given_flags(namespace: argparse.Namespace, kind: type) -> Plain:
             if section:
                 given[each.name] = given.get(each.name, {}) | section
         if not kinds and hasattr(namespace, each.name):
-            given[each.name] = getattr(namespace, each.name)
+            value = getattr(namespace, each.name)
+            given[each.name] = None if value == [None] else value  # a list that is off
     return given
 
 
 def _metavar(inner: Any) -> str:  # noqa: ANN401
     """Name the values a flag takes."""
     return "|".join(get_args(inner)) if get_origin(inner) is Literal else inner.__name__.upper()
+
+
+def _word_or(words: tuple[str, ...], inner: Any) -> Any:  # noqa: ANN401
+    """Make a converter that leaves some words as they are."""
+
+    def convert(text: str) -> Any:  # noqa: ANN401
+        try:
+            return text if text in words else inner(text)
+        except ValueError:
+            known = " nor ".join(f"“{word}”" for word in words)
+            message = f"{text!r} is neither {inner.__name__} nor {known}"
+            raise argparse.ArgumentTypeError(message) from None
+
+    return convert
 
 
 def _off_or(inner: Any) -> Any:  # noqa: ANN401

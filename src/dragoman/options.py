@@ -19,7 +19,7 @@ Plain = dict[str, Any]
 OFF = "off"
 
 
-def option(default: Any, help: str) -> Any:  # noqa: ANN401
+def option(default: Any, help: str, words: tuple[str, ...] = ()) -> Any:  # noqa: ANN401
     """Declare one field of an options dataclass.
 
     Parameters
@@ -28,13 +28,16 @@ def option(default: Any, help: str) -> Any:  # noqa: ANN401
         Its value when nobody says otherwise.
     help : str
         What it means, in one line for ``--help``.
+    words : tuple[str, ...]
+        What a file or the command line may say instead of a value. Whoever puts the layers
+        together must understand them: the dataclass has values only.
 
     Returns
     -------
     Any
         A dataclass field.
     """
-    return dataclasses.field(default=default, metadata={"help": help})
+    return dataclasses.field(default=default, metadata={"help": help, "words": words})
 
 
 def to_plain(options: Any) -> Plain:  # noqa: ANN401
@@ -298,6 +301,8 @@ def _toml(value: object) -> str:
     """One TOML value; JSON's strings, numbers, booleans and lists are TOML's too."""
     if isinstance(value, float):
         return repr(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -329,15 +334,21 @@ def _checked(value: Any, hint: Any, place: str) -> Any:  # noqa: ANN401
             return value
         wanted = " or ".join(f"“{each}”" for each in get_args(inner))
     elif get_origin(inner) is tuple:
-        if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
-            return tuple(value)
-        wanted = "a list of strings"
-    elif inner is float and isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    elif isinstance(value, inner) and (inner is bool or not isinstance(value, bool)):
-        return value
+        member = get_args(inner)[0]
+        if isinstance(value, list | tuple) and all(_is_a(each, member) for each in value):
+            return tuple(member(each) for each in value)
+        wanted = "a list of numbers" if member is float else "a list of strings"
+    elif _is_a(value, inner):
+        return float(value) if inner is float else value
     else:
         wanted = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}[
             inner
         ]
     raise OptionError(f"{place} is {value!r}, but must be {wanted}")
+
+
+def _is_a(value: object, kind: type) -> bool:
+    """Whether a value has a type; a whole number is good enough for a number, a truth is not."""
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, int | float if kind is float else kind)

@@ -4,9 +4,11 @@ Nothing heavy is imported before a verb runs, so that ``--help`` answers at once
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dragoman.decoding.options import SearchOptions
 from dragoman.errors import OptionError
@@ -15,6 +17,9 @@ from dragoman.options import check_names, read_toml
 from dragoman.paper.commands import add_paper
 from dragoman.presets import preset_names
 from dragoman.training.configuration import RunOptions
+
+if TYPE_CHECKING:
+    from dragoman.training.distributed import Workers
 
 TEXT_FILES = "plain text, .gz or .xz, one sentence a line"
 
@@ -96,6 +101,7 @@ def _add_train(verbs: argparse._SubParsersAction) -> None:
 
 def _train(options: argparse.Namespace) -> None:
     from dragoman.data.corpus import CorpusFiles
+    from dragoman.training.distributed import find_workers
     from dragoman.training.preparation import RunRequest, describe_run
     from dragoman.training.run import resume_run, start_run
 
@@ -112,7 +118,7 @@ def _train(options: argparse.Namespace) -> None:
     check_names(RunOptions, config, place=str(options.config))
     if options.resume:
         _check_resume(options)
-        _or_exit(lambda: resume_run(options.out, flags, _say))
+        _or_exit(lambda workers: resume_run(options.out, flags, _say, workers))
         return
     if not files.all:
         raise OptionError("dragoman train: give --source and --target, or --tsv")
@@ -128,10 +134,10 @@ def _train(options: argparse.Namespace) -> None:
         start_from=options.start_from,
         store=options.store,
     )
-    if options.dry_run:
+    if not options.dry_run:
+        _or_exit(lambda workers: start_run(request, _say, workers))
+    elif find_workers(os.environ).is_first:
         describe_run(request, print)
-    else:
-        _or_exit(lambda: start_run(request, _say))
 
 
 def _check_resume(options: argparse.Namespace) -> None:
@@ -143,13 +149,18 @@ def _check_resume(options: argparse.Namespace) -> None:
             raise OptionError(f"--{flag} means nothing with --resume; leave it out")
 
 
-def _or_exit(train: Callable[[], None]) -> None:
-    """Train; if somebody stops it, leave with the status of an interrupted command."""
+def _or_exit(train: "Callable[[Workers], None]") -> None:
+    """Train, perhaps with others; if somebody stops it, leave with an interruption's status."""
+    from dragoman.training.distributed import joined_workers
     from dragoman.training.run import InterruptedRunError
 
-    try:
-        train()
-    except InterruptedRunError:
+    is_interrupted = False
+    with joined_workers() as workers:
+        try:
+            train(workers)
+        except InterruptedRunError:
+            is_interrupted = True
+    if is_interrupted:
         sys.exit(130)
 
 

@@ -15,7 +15,9 @@ from dragoman.data.batches import (
     make_batch,
     pad_sequences,
     plan_epoch,
+    split_rows,
 )
+from dragoman.data.order import draw_order
 
 PAD = 2
 
@@ -105,9 +107,23 @@ def test_batch_counts_its_tokens(pairs):
     epoch=st.integers(0, 9),
 )
 def test_every_pair_once_an_epoch(pairs, batch_tokens, seed, epoch):
-    plan = list(plan_epoch(*arrays(pairs), batch_tokens=batch_tokens, seed=seed, epoch=epoch))
+    order = np.random.default_rng(seed).permutation(len(pairs))
+    plan = list(
+        plan_epoch(*arrays(pairs), order, batch_tokens=batch_tokens, seed=seed, epoch=epoch)
+    )
     assert all(len(rows) for rows in plan)
     assert Counter(np.concatenate(plan).tolist()) == Counter(range(len(pairs)))
+
+
+@given(
+    pairs=lengths,
+    places=st.lists(st.integers(0, 999), min_size=1, max_size=60),
+    batch_tokens=st.integers(1, 400),
+)
+def test_a_pass_sees_what_its_order_says(pairs, places, batch_tokens):
+    order = np.array([place % len(pairs) for place in places], dtype=np.int32)
+    plan = plan_epoch(*arrays(pairs), order, batch_tokens=batch_tokens, seed=1, epoch=2)
+    assert Counter(np.concatenate(list(plan)).tolist()) == Counter(order.tolist())
 
 
 @given(pairs=lengths, batch_tokens=st.integers(1, 400))
@@ -128,7 +144,8 @@ def test_no_batch_is_far_over_its_budget(pairs, batch_tokens):
 
 
 def plan_of(corpus, seed=1, epoch=1, batch_tokens=4096):
-    plan = plan_epoch(*corpus, batch_tokens=batch_tokens, seed=seed, epoch=epoch)
+    order = draw_order([len(corpus[0])], None, seed=seed, epoch=epoch)
+    plan = plan_epoch(*corpus, order, batch_tokens=batch_tokens, seed=seed, epoch=epoch)
     return [tuple(rows.tolist()) for rows in plan]
 
 
@@ -175,3 +192,28 @@ def test_a_large_corpus_is_dealt_into_pools(monkeypatch):
     plan = plan_of(corpus, batch_tokens=800)
     assert sorted(pair for rows in plan for pair in rows) == list(range(2100))
     assert plan == plan_of(corpus, batch_tokens=800)
+
+
+# Shares
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=60), st.integers(1, 70))
+def test_shares_are_balanced_and_lose_nothing(tokens, num_parts):
+    counts = np.array(tokens)
+    rows = np.arange(len(tokens)) + 100
+    shares = split_rows(rows, counts, num_parts)
+    assert len(shares) == num_parts
+    assert np.concatenate(shares).tolist() == rows.tolist()
+    num_filled = min(num_parts, len(rows))
+    assert [len(share) > 0 for share in shares] == [
+        place < num_filled for place in range(num_parts)
+    ]
+    most = max(int(counts[share - 100].sum()) for share in shares)
+    assert most <= sum(tokens) / num_filled + max(tokens)
+
+
+def test_equal_pairs_make_equal_shares():
+    rows = np.arange(24)
+    for num_parts in (1, 2, 3, 4, 6, 8, 12, 24):
+        shares = split_rows(rows, np.full(24, 7), num_parts)
+        assert {len(share) for share in shares} == {24 // num_parts}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.data import clean_text
+from dragoman.data import clean_text, corpus
 from dragoman.data.clean_text import store_text
 from dragoman.data.corpus import CorpusFiles
 from dragoman.data.options import CorpusOptions
@@ -97,6 +97,22 @@ def test_repetitions_are_dropped_and_counted(tmp_path):
     assert list(kept.lines(["target"])) == ["b", "c", "b", "a", "b"]
 
 
+def test_a_sample_is_drawn_from_the_whole_text(tmp_path, monkeypatch):
+    monkeypatch.setattr(clean_text, "CHUNK_PAIRS", 64)
+    files = write_tsv(tmp_path / "pairs.tsv", [(f"s{n}", f"t{n}") for n in range(2000)])
+    valid = write_tsv(tmp_path / "valid.tsv", [("v", "w")])
+    text = store_text(tmp_path / "store", files, valid, OPTIONS)
+    sample = list(text.lines(max_pairs=400))
+    assert sample == list(text.lines(max_pairs=400))
+    numbers = [int(line[1:]) for line in sample[::2]]
+    assert sample[1::2] == [f"t{number}" for number in numbers]
+    assert len(set(numbers)) == 400
+    assert numbers == sorted(numbers)
+    for start in range(0, 2000, 500):
+        assert 60 < sum(start <= number < start + 500 for number in numbers) < 140
+    assert list(text.lines(max_pairs=2000)) == list(text.lines())
+
+
 # Validation set aside
 
 
@@ -145,7 +161,7 @@ def test_nothing_is_done_twice(stored, corpus_files, monkeypatch):
     def fail(*_, **__):
         raise AssertionError("the corpus was read again")
 
-    for name in ("clean_pairs", "_write_text", "_make_empty"):
+    for name in ("clean_blocks", "_write_text", "_make_empty"):
         monkeypatch.setattr(clean_text, name, fail)
     assert store_text(stored.folder, corpus_files, None, OPTIONS) == stored
 
@@ -192,15 +208,16 @@ def test_validation_files_are_seen(stored, tmp_path, corpus_files):
 
 def test_an_interrupted_reading_is_done_again(tmp_path, corpus_files, monkeypatch):
     folder = tmp_path / "store"
-    clean_pairs = clean_text.clean_pairs
+    clean_blocks = clean_text.clean_blocks
 
-    def interrupted(*arguments):
-        for number, pair in enumerate(clean_pairs(*arguments)):
-            if number == 20:
+    def interrupted(*arguments, **options):
+        for number, block in enumerate(clean_blocks(*arguments, **options)):
+            if number == 2:
                 raise KeyboardInterrupt
-            yield pair
+            yield block
 
-    monkeypatch.setattr(clean_text, "clean_pairs", interrupted)
+    monkeypatch.setattr(corpus, "RAW_LINES", 10)
+    monkeypatch.setattr(clean_text, "clean_blocks", interrupted)
     with pytest.raises(KeyboardInterrupt):
         store_text(folder, corpus_files, None, OPTIONS)
     monkeypatch.undo()

@@ -182,7 +182,8 @@ def test_damaged_inside(tmp_path, suffix, place):
 def clean(tmp_path, pairs, **options):
     path = write(tmp_path / "pairs.tsv", ["\t".join(pair) for pair in pairs])
     report = Report()
-    found = list(clean_pairs(CorpusFiles(tsv=(path,)), CorpusOptions(**options), report))
+    ratio = CorpusOptions(**options).max_length_ratio
+    found = list(clean_pairs(read_pairs(CorpusFiles(tsv=(path,))), ratio, report))
     return found, report
 
 

@@ -12,6 +12,10 @@ from dragoman.errors import OptionError
         ({"max_length": 0}, "max_length is 0: must be at least 1"),
         ({"max_length_ratio": 1.0}, "max_length_ratio is 1.0: must be over 1, or off"),
         ({"valid_pairs": 0}, "valid_pairs is 0: must be at least 1"),
+        ({"mix": (1.0, -0.5)}, "mix is 1 -0.5: no weight may be negative or infinite"),
+        ({"mix": (1.0, float("nan"))}, "mix is 1 nan: no weight may be negative or infinite"),
+        ({"mix": (0.0, 0.0)}, "mix is 0 0: one weight at least must be over 0"),
+        ({"mix": ()}, "mix is empty: one weight at least must be over 0"),
     ],
 )
 def test_complains(values, message):

@@ -1,17 +1,18 @@
 """The store: ids are those of the text, nothing is done twice, nothing is half done."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from dragoman.data import clean_text, store
+from dragoman.data import clean_text, corpus, encoding, store, workers
 from dragoman.data.batches import make_batch
 from dragoman.data.clean_text import store_text
 from dragoman.data.corpus import CorpusFiles
 from dragoman.data.options import CorpusOptions
 from dragoman.data.store import open_store, store_ids
-from dragoman.errors import DataError, FolderError
+from dragoman.errors import DataError, FolderError, OptionError
 from dragoman.text.subwords import Subwords, train_subwords
 from dragoman.text.vocabulary import Vocabularies
 
@@ -126,7 +127,7 @@ def test_validation_files_are_taken_whole(tmp_path, vocabularies, corpus_files, 
 def test_nothing_is_done_twice(built, corpus_files, vocabularies, monkeypatch):
     folder, text, found = built
     before = times_of(folder)
-    forbid(monkeypatch, clean_text, "clean_pairs")
+    forbid(monkeypatch, clean_text, "clean_blocks")
     forbid(monkeypatch, store, "_write_ids")
     again = store_text(folder, corpus_files, None, OPTIONS)
     assert again == text
@@ -148,7 +149,7 @@ def test_other_subwords_are_seen(built, corpus_files, other_vocabularies, monkey
     first = np.array([0])
     old_ids = found.train.ids(first)[1].ids.tolist()
     before = times_of(folder)
-    forbid(monkeypatch, clean_text, "clean_pairs")
+    forbid(monkeypatch, clean_text, "clean_blocks")
     text = store_text(folder, corpus_files, None, OPTIONS)
     again = store_ids(text, other_vocabularies, 256)
     new_ids = again.train.ids(first)[1].ids.tolist()
@@ -234,3 +235,118 @@ def test_no_pair_is_short_enough(tmp_path, corpus_files, vocabularies):
     message = str(caught.value)
     assert message.startswith("no pair is short enough to use: 0 of 80 pairs kept; dropped: ")
     assert message.endswith("longer than 1 subwords; raise --max-length")
+
+
+# Several corpora
+
+
+@pytest.fixture
+def two_corpora(tmp_path, sentence_pairs):
+    """The second repeats some pairs of the first, which has no use for them there."""
+    write_tsv(tmp_path / "one.tsv", sentence_pairs[:50])
+    write_tsv(tmp_path / "two.tsv", sentence_pairs[40:])
+    return CorpusFiles(tsv=(tmp_path / "one.tsv", tmp_path / "two.tsv"))
+
+
+@pytest.fixture
+def prepared(tmp_path, two_corpora, vocabularies):
+    def prepare(mix=None, max_length=256):
+        options = replace(OPTIONS, mix=mix)
+        text = store_text(tmp_path / "store", two_corpora, None, options)
+        return store_ids(text, vocabularies, max_length, mix=mix)
+
+    return prepare
+
+
+@pytest.mark.parametrize("max_length", [256, 20])
+def test_pairs_are_seen_by_the_weight_of_their_corpus(prepared, sentence_pairs, max_length):
+    train = prepared((3.0, 0.5), max_length).train
+    assert 0 < len(train) < 80
+    seen = Counter(train.text(int(row)) for row in train.epoch_order(1, 1))
+    first = set(sentence_pairs[:50])
+    assert {count for pair, count in seen.items() if pair in first} == {3}
+    others = [pair for pair in pairs_of(train) if pair not in first]
+    assert {count for pair, count in seen.items() if pair not in first} == {1}
+    assert sum(pair not in first for pair in seen) == round(len(others) / 2)
+    assert train.epoch_order(1, 1).tolist() != train.epoch_order(1, 2).tolist()
+
+
+def test_without_a_mix_every_pair_is_seen_once(prepared):
+    plain = prepared().train
+    assert sorted(plain.epoch_order(1, 3)) == list(range(len(plain)))
+    even = prepared((1.0, 1.0)).train
+    assert even.epoch_order(1, 3).tolist() == plain.epoch_order(1, 3).tolist()
+
+
+def test_another_mix_prepares_nothing_again(prepared, tmp_path):
+    prepared()
+    before = times_of(tmp_path / "store")
+    assert len(prepared((1.0, 2.0)).train.epoch_order(1, 1)) > 80
+    assert times_of(tmp_path / "store") == before
+    opened = open_store(tmp_path / "store", (0.0, 1.0)).train
+    assert opened.epoch_order(1, 1).min() >= opened.group_ends[0] > 0
+
+
+def test_a_mix_needs_a_weight_for_each_corpus(prepared):
+    with pytest.raises(OptionError) as caught:
+        prepared((1.0, 2.0, 3.0))
+    assert str(caught.value) == (
+        "mix: 3 weights for 2 corpora; give one for each source file with its target file, then "
+        "one for each TSV file"
+    )
+
+
+def test_a_mix_must_leave_something(prepared):
+    with pytest.raises(OptionError) as caught:
+        prepared((0.0, 1e-4))
+    counts = np.diff(prepared().train.group_ends, prepend=0).tolist()
+    assert str(caught.value) == (
+        f"mix is 0 0.0001: of corpora of {counts} pairs, a pass would see none; raise the weights"
+    )
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_any_number_of_workers_writes_the_same(
+    tmp_path, corpus_files, vocabularies, built, num_workers, monkeypatch
+):
+    monkeypatch.setattr(encoding, "ENCODED_LINES", 10)
+    monkeypatch.setattr(corpus, "RAW_LINES", 10)
+    monkeypatch.setattr(workers, "INLINE_BLOCKS", 1)
+    monkeypatch.setattr(clean_text, "CHUNK_PAIRS", 7)
+    monkeypatch.setattr(store, "CHUNK_PAIRS", 7)
+    folder = tmp_path / "again"
+    text = store_text(folder, corpus_files, None, OPTIONS, num_workers=num_workers)
+    store_ids(text, vocabularies, 256, num_workers=num_workers)
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == sorted(path.name for path in built[0].iterdir())
+    for name in names:
+        assert (folder / name).read_bytes() == (built[0] / name).read_bytes()
+
+
+def test_a_killed_worker_leaves_nothing_half_done(
+    tmp_path, corpus_files, vocabularies, built, monkeypatch
+):
+    monkeypatch.setattr(encoding, "ENCODED_LINES", 10)
+    monkeypatch.setattr(workers, "INLINE_BLOCKS", 1)
+    call = workers._call
+
+    def call_killed(process, block):
+        process.kill()
+        return call(process, block)
+
+    monkeypatch.setattr(workers, "_call", call_killed)
+    folder = tmp_path / "again"
+    text = store_text(folder, corpus_files, None, OPTIONS)
+    with pytest.raises(DataError) as caught:
+        store_ids(text, vocabularies, 256, num_workers=2)
+    assert str(caught.value) == (
+        "a worker process ended before its work (status -9); free some memory and try again"
+    )
+    with pytest.raises(FolderError):
+        open_store(folder)
+    monkeypatch.undo()
+    again = store_ids(text, vocabularies, 256)
+    assert pairs_of(again.train) == pairs_of(built[2].train)
+    rows = np.arange(len(again.train))
+    for found, expected in zip(again.train.ids(rows), built[2].train.ids(rows), strict=True):
+        assert found.ids.tolist() == expected.ids.tolist()

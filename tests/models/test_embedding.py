@@ -88,16 +88,6 @@ def test_padding_has_no_probability():
     torch.testing.assert_close(probabilities.sum(-1), torch.ones(2, 3))
 
 
-def test_mean_word_is_that_of_the_words_that_can_be_said():
-    words = nn.Parameter(torch.randn(9, 16))
-    is_word = torch.arange(9) != PAD
-    mean_word = OutputLayer(words, pad_id=PAD).mean_word
-    torch.testing.assert_close(mean_word, words[is_word].mean(0))
-    mean_word.square().sum().backward()
-    assert words.grad[PAD].eq(0).all()
-    assert words.grad[is_word].ne(0).all()
-
-
 @pytest.mark.parametrize("tied", ["all", "target", "none"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_padding_row_stays_zero_through_training(tied, smoothing):

@@ -7,12 +7,14 @@ from hypothesis import strategies as st
 from torch import nn
 
 from dragoman.data.batches import Sequences, flatten, make_batch, pad_sequences
+from dragoman.data.packing import Capacity, pack
 from dragoman.models.attention.mask import Mask
 from dragoman.models.build import build_model
 from dragoman.models.interface import DecoderState, TranslationModel, Vocabulary
 from dragoman.models.likelihood import token_log_probabilities
 from dragoman.models.options import TransformerOptions
 from dragoman.models.positions import sinusoidal_positions
+from dragoman.training.loss import TrainingStep
 
 PAD, EOS, SIZE = 2, 0, 19
 DIM, HEADS, INNER = 16, 4, 24
@@ -314,6 +316,55 @@ def test_every_word_depends_on_every_source_word_but_not_on_padding():
     handle.remove()
     moves = embedded[0].grad.ne(0).any(-1)
     assert torch.equal(moves, batch.source.is_token)
+
+
+# Packed sentences
+
+PACKABLE = {
+    "paper": {},
+    "pre": {"norm_position": "pre"},
+    "rms": {"norm": "rms"},
+    "rotary": {"positions": "rotary"},
+    "learned": {"positions": "learned"},
+    "index": {"positions": "index"},
+    "no positions": {"positions": "none", "attention_bias": True},
+    "other dims": {"key_dim": 8, "value_dim": 24, "tied_embeddings": "target"},
+}
+
+
+@pytest.mark.parametrize("changes", PACKABLE.values(), ids=PACKABLE.keys())
+def test_packed_sentences_give_the_loss_and_gradients_of_padded_ones(changes):
+    model = make_model(**changes).double()
+    assert TransformerOptions(model_dim=DIM, num_heads=HEADS, **changes).reads_packed
+    step = TrainingStep(model, 0.1)
+    packed = pack(flatten(SOURCE), flatten(TARGET), PAD, Capacity(128, 128, 6))
+    losses, gradients = [], []
+    for batch in (make_pairs(), packed):
+        model.zero_grad()
+        loss = step(batch)
+        loss.backward()
+        losses.append(loss)
+        gradients.append([each.grad.clone() for each in model.parameters()])
+    torch.testing.assert_close(*losses)
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"positions": "alibi"},
+        {"positions": "relative"},
+        {"positions": "normalised"},
+        {"norm": "batch"},
+        {"num_experts": 2},
+        {"encoder_attention": "restricted"},
+        {"decoder_attention": "feedback"},
+    ],
+    ids=str,
+)
+def test_what_looks_beyond_its_sentence_is_not_packed(changes):
+    assert not TransformerOptions(**changes).reads_packed
 
 
 # Weights and the seam

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import DataError, FolderError, OptionError
+from dragoman.text import subwords as subwords_module
 from dragoman.text.normalise import normalise
 from dragoman.text.options import TextOptions
+from dragoman.text.specification import read_fields
 from dragoman.text.subwords import Subwords, choose_vocabulary_size, train_subwords
 
 SENTENCE = "the dog sees a small house and der Hund sieht ein kleines Haus über 1987 Bäume ;"
@@ -108,22 +110,25 @@ def test_every_digit_is_a_piece(subwords):
     assert subwords.pieces(subwords.encode(["1987"])[0]) == ["▁", "1", "9", "8", "7"]
 
 
-def test_a_sample_draws_on_the_whole_corpus():
-    parts = [make_corpus(500, [letter * 3], seed=1) for letter in "abcdef"]
-    corpus = [sentence for part in parts for sentence in part]
-    model = train_subwords(corpus, vocabulary_size=400, max_sentences=120)
-    assert model == train_subwords(iter(corpus), vocabulary_size=400, max_sentences=120)
-    pieces = Subwords.from_bytes(model)
-    assert {letter * 3 for letter in "abcdef"} <= {
-        piece.strip("▁") for piece in pieces.pieces(range(len(pieces)))
-    }
+def test_counted_words_teach_what_sentences_teach(monkeypatch):
+    """SentencePiece itself, given the sentences, is the oracle."""
+    corpus = make_corpus(300, ["Ödön", "1987", "l’été", "wort-wort", "x" * 40], seed=3)
+    model = train_subwords(corpus, vocabulary_size=420)
+    monkeypatch.setattr(subwords_module, "_prepare_for_training", lambda *_: iter(corpus))
+    train = sentencepiece.SentencePieceTrainer.train
 
+    def train_on_sentences(**options):
+        options.pop("input_format")
+        train(**options)
 
-def test_a_sample_is_no_larger_than_asked():
-    corpus = [chr(0x4E00 + index) for index in range(1000)]
-    subwords = Subwords.from_bytes(train_subwords(corpus, vocabulary_size=9000, max_sentences=50))
-    letters = {piece[-1] for piece in subwords.pieces(range(len(subwords)))}
-    assert sum("一" <= letter <= "鿿" for letter in letters) == 50
+    monkeypatch.setattr(sentencepiece.SentencePieceTrainer, "train", train_on_sentences)
+    sentences = train_subwords(corpus, vocabulary_size=420)
+    pieces = [
+        [fields for number, fields in read_fields(each) if number == 1]
+        for each in (model, sentences)
+    ]
+    assert pieces[0] == pieces[1]
+    assert len(pieces[0]) > 300
 
 
 @pytest.mark.parametrize("corpus", [[], ["", " \n", "\u200b"], ["▅ ▁"]])

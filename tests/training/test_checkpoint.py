@@ -16,6 +16,7 @@ from dragoman.training.checkpoint import (
     step_of,
     sweep_checkpoints,
 )
+from dragoman.training.distributed import Workers
 from dragoman.training.optimiser import MovingAverage, build_optimiser
 from dragoman.training.options import TrainingOptions
 
@@ -92,3 +93,17 @@ def test_foreign_memory_is_named(tmp_path, trained):
     write_weights(path / "optimiser.safetensors", {"exp_avg/other": torch.zeros(1)})
     with pytest.raises(FolderError, match="damaged, or not a checkpoint of this run"):
         restore_checkpoint(path, trained)
+
+
+def test_a_worker_that_was_not_there_gets_random_numbers_of_its_own(tmp_path, trained):
+    path = save_checkpoint(tmp_path, trained, Progress(step=5), keep=1, validate_every=1)
+    drawn = {}
+    for rank, seed in ((0, 1), (0, 2), (1, 1), (2, 1), (1, 2)):
+        for _ in range(2):
+            workers = Workers(rank=rank, num_workers=3)
+            restore_checkpoint(path, trained, workers=workers, seed=seed)
+            drawn.setdefault((rank, seed), []).append(torch.rand(4).tolist())
+    assert all(first == second for first, second in drawn.values())
+    assert drawn[0, 1] == drawn[0, 2]  # saved, so the seed has no say
+    others = [drawn[key][0] for key in ((0, 1), (1, 1), (2, 1), (1, 2))]
+    assert all(one != other for place, one in enumerate(others) for other in others[:place])

@@ -9,6 +9,7 @@ from dragoman.training.configuration import (
     resolve_corpus,
     resolve_options,
     resumed_options,
+    understand_auto,
 )
 
 
@@ -102,3 +103,32 @@ def test_resumed_run_may_get_other_limits_only():
     assert (options.training.max_steps, options.training.max_epochs) == (None, 3)
     with pytest.raises(OptionError, match=r"--warmup-steps is 7, but the run to resume has 4000"):
         resumed_options(saved, {"training": {"warmup_steps": 7}})
+
+
+def test_automatic_batches_keep_the_recipe_and_leave_its_parts_open():
+    auto = {"training": {"batch_tokens": "auto", "seed": 3}}
+    _, recipe = resolve_options("big", {}, {}, 10)
+    _, options = resolve_options("big", {}, auto, 10)
+    assert recipe.training.accumulate is not None
+    assert options.training.batch_tokens == recipe.training.batch_tokens
+    assert (options.training.accumulate, options.training.seed) == (None, 3)
+    file = {"training": {"batch_tokens": 777}}
+    _, options = resolve_options("big", file, auto, 10)
+    assert (options.training.batch_tokens, options.training.accumulate) == (777, None)
+    _, options = resolve_options("big", auto, {"training": {"accumulate": 5}}, 10)
+    assert options.training.accumulate == 5
+    for plain in ({}, {"training": {"batch_tokens": 5}}, {"training": 3}):
+        assert understand_auto(plain) == plain
+
+
+def test_resumed_run_may_be_divided_otherwise():
+    saved = to_plain(RunOptions())
+    auto = {"training": {"batch_tokens": "auto", "parallel": "shard"}}
+    options = resumed_options(saved, auto).training
+    assert (options.accumulate, options.parallel) == (None, "shard")
+    assert options.batch_tokens == RunOptions().training.batch_tokens
+
+
+def test_updates_have_at_least_one_part():
+    with pytest.raises(OptionError, match=r"training\.accumulate is 0: must be positive, or off"):
+        resolve_options("tiny", {}, {"training": {"accumulate": 0}}, 10)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from dragoman.errors import OptionError
-from dragoman.training.log import METRICS_FILE, Log, format_time
+from dragoman.training.log import METRICS_FILE, Log, SilentLog, format_time
 
 UPDATE = {"step": 50, "epoch": 0, "loss": 2.5, "tokens_per_second": 1234.0, "learning_rate": 1e-3}
 VALIDATION = {
@@ -85,3 +85,10 @@ def test_tensorboard_that_is_not_installed_is_named(tmp_path, monkeypatch):
 )
 def test_times_are_said_plainly(seconds, words):
     assert format_time(seconds) == words
+
+
+def test_other_workers_say_nothing(capfd):
+    with SilentLog() as log:
+        log.event("update", **UPDATE)
+        log.say("a line")
+    assert capfd.readouterr() == ("", "")

@@ -18,9 +18,10 @@ from dragoman.options import to_plain
 from dragoman.training import loop
 from dragoman.training.checkpoint import Progress, list_checkpoints
 from dragoman.training.configuration import resolve_options
+from dragoman.training.distributed import Workers
 from dragoman.training.loss import TrainingStep
 from dragoman.training.preparation import RunRequest, describe_run
-from dragoman.training.run import resume_run, start_run
+from dragoman.training.run import _open_run, resume_run, start_run
 
 
 def last_checkpoint(out):
@@ -86,6 +87,18 @@ def test_resume_crosses_the_end_of_an_epoch(tmp_path, run, small, said, events):
     assert_same_files(last_checkpoint(whole), last_checkpoint(parts), ("model", "optimiser"))
 
 
+def test_a_mixed_run_resumes_bit_for_bit(tmp_path, run, small, said, events):
+    small["training"] |= {"batch_tokens": 1500, "max_steps": 9}
+    plain = run(tmp_path / "plain", small)
+    small["corpus"]["mix"] = [0.5]
+    whole = run(tmp_path / "whole", small)
+    assert events(whole, "update")[-1]["epoch"] > events(plain, "update")[-1]["epoch"] > 0
+    small["training"]["max_steps"] = 4
+    parts = run(tmp_path / "parts", small)
+    resume_run(parts, {"training": {"max_steps": 9}}, said.append)
+    assert_same_files(last_checkpoint(whole), last_checkpoint(parts), ("model", "optimiser"))
+
+
 def test_seed_decides_everything(tmp_path, run, small):
     first, second = run(tmp_path / "a", small), run(tmp_path / "b", small)
     assert_same_files(last_checkpoint(first), last_checkpoint(second), ("model",))
@@ -117,7 +130,7 @@ def test_padding_is_reported(tmp_path, run, small, events):
     [
         ({"max_steps": 3}, "3 updates done"),
         ({"max_steps": None, "max_epochs": 1}, "1 passes over the corpus done"),
-        ({"max_steps": None, "max_minutes": 0.01}, "0.01 minutes passed"),
+        ({"max_steps": None, "max_minutes": 0.01, "patience": None}, "0.01 minutes passed"),
         ({"max_steps": 500, "patience": 1, "peak_learning_rate": 1e-9}, "no better validation"),
     ],
 )
@@ -320,3 +333,22 @@ def test_tensorboard_events_are_written(tmp_path, run, small):
     out = run(tmp_path / "out", small)
     (file,) = (out / "tensorboard").iterdir()
     assert b"validation/bleu" in file.read_bytes()
+
+
+def test_restarted_workers_go_on_with_their_own_run_only(tmp_path, run, small, corpus, said):
+    small["training"]["max_steps"] = 4
+    out = tmp_path / "out"
+    request = RunRequest(out=out, files=corpus, preset="tiny", config=small)
+    start_run(request, said.append, Workers(launch="job7"))
+    said.clear()
+    again = Workers(launch="job7", is_restarted=True)
+    start_run(request, said.append, again)
+    assert said == ["going on from step 4"]
+    for other in (Workers(launch="job8", is_restarted=True), Workers(launch="job7"), Workers()):
+        with pytest.raises(FolderError, match="holds another run; give --resume"):
+            start_run(request, said.append, other)
+
+
+def test_a_folder_that_one_machine_does_not_see_is_named(tmp_path):
+    with pytest.raises(FolderError, match="process 3 sees no run here; name a folder that all"):
+        _open_run(tmp_path, {}, Workers(rank=3, num_workers=4))

@@ -180,6 +180,7 @@ def make_batch(source: Flat, target: Flat, pad_id: int) -> Batch:
 def plan_epoch(
     source_lengths: Int[np.ndarray, "pairs"],
     target_lengths: Int[np.ndarray, "pairs"],
+    order: Int[np.ndarray, "seen"],
     *,
     batch_tokens: int,
     seed: int,
@@ -193,12 +194,14 @@ def plan_epoch(
         Tokens of each source sentence.
     target_lengths : Int[np.ndarray, "pairs"]
         Tokens of each target sentence.
+    order : Int[np.ndarray, "seen"]
+        The pairs that the pass is to see, shuffled, as `PairStore.epoch_order` draws them.
     batch_tokens : int
         Tokens of a batch, source plus target.
     seed : int
         The run's seed.
     epoch : int
-        The pass. Seed and pass alone decide the order, so it can be made again to resume.
+        The pass. Order, seed and pass alone decide the plan, so it can be made again to resume.
 
     Yields
     ------
@@ -207,16 +210,50 @@ def plan_epoch(
 
     Notes
     -----
-    Pairs are shuffled and dealt into pools of a million; within a pool, similar lengths come
+    The shuffled pairs are dealt into pools of a million; within a pool, similar lengths come
     together and the finished batches are shuffled.
     """
-    random = np.random.default_rng([seed, epoch])
-    order = random.permutation(len(source_lengths))
+    random = np.random.default_rng([seed, epoch, 1])  # not the numbers that drew the order
     num_pools = max(1, round(len(order) / POOL_PAIRS))
     for pool in np.array_split(order, num_pools):
         batches = group_by_length(source_lengths[pool], target_lengths[pool], batch_tokens)
         for index in random.permutation(len(batches)):
             yield pool[batches[index]]
+
+
+def split_rows(
+    rows: Int[np.ndarray, "rows"], tokens: Int[np.ndarray, "rows"], num_parts: int
+) -> list[Int[np.ndarray, "part"]]:
+    """Divide the pairs of one update into shares of about equally many tokens.
+
+    Parameters
+    ----------
+    rows : Int[np.ndarray, "rows"]
+        The pairs.
+    tokens : Int[np.ndarray, "rows"]
+        Tokens of each, source plus target.
+    num_parts : int
+        How many shares to make.
+
+    Returns
+    -------
+    list[Int[np.ndarray, "part"]]
+        All pairs in their order, so that similar lengths stay together. Every share has at least
+        one pair if there are enough; else the first shares have one each and the rest none.
+
+    Notes
+    -----
+    No share has more tokens than an equal one and the longest pair together.
+    """
+    num_filled = min(num_parts, len(rows))
+    places = np.arange(1, num_filled)
+    middles = np.cumsum(tokens, dtype=np.int64) - tokens / 2
+    wanted = np.searchsorted(middles, places * (int(tokens.sum()) / max(1, num_filled)))
+    # Each share begins at least a pair after the one before, and leaves one for each that follows.
+    starts = np.maximum.accumulate(np.maximum(wanted, 1) - places) + places
+    starts = np.minimum(starts, len(rows) - num_filled + places)
+    empty = [rows[:0]] * (num_parts - num_filled)
+    return [*np.split(rows, starts), *empty]
 
 
 def group_by_length(

@@ -2,19 +2,21 @@
 
 import gzip
 import hashlib
+import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from dragoman.data.options import CorpusOptions
 from dragoman.errors import DataError
 from dragoman.text.normalise import normalise
 
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
+RAW_LINES = 8192
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,11 @@ class CorpusFiles:
     def all(self) -> tuple[Path, ...]:
         """Every file."""
         return (*self.source, *self.target, *self.tsv)
+
+    @property
+    def groups(self) -> tuple[tuple[Path, ...], ...]:
+        """The corpora: each source file with its target file, then each file of both."""
+        return (*zip(self.source, self.target, strict=True), *((path,) for path in self.tsv))
 
     def content_hash(self) -> str:
         """Hash what the files hold, in order.
@@ -84,6 +91,18 @@ class Report:
         if count:
             self.dropped[reason] = self.dropped.get(reason, 0) + count
 
+    def add(self, other: "Report") -> None:
+        """Note what became of more pairs.
+
+        Parameters
+        ----------
+        other : Report
+            Of those pairs.
+        """
+        self.read += other.read
+        for reason, count in other.dropped.items():
+            self.drop(reason, count)
+
     @property
     def kept(self) -> int:
         """Pairs that remain."""
@@ -103,6 +122,52 @@ class Report:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class RawBlock:
+    """Some lines of a corpus, as they stand in its files.
+
+    Parameters
+    ----------
+    paths : tuple[Path, ...]
+        The source file and the target file, or one file of both.
+    columns : tuple[bytes, ...]
+        The lines of each, with their ends; equally many of each.
+    first_line : int
+        The number of the first, counted from 1.
+    group : int
+        Which of `CorpusFiles.groups` they are of.
+    """
+
+    paths: tuple[Path, ...]
+    columns: tuple[bytes, ...]
+    first_line: int
+    group: int
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Decode the lines.
+
+        Yields
+        ------
+        tuple[str, str]
+            Source and target.
+        """
+        columns = [
+            _decode_lines(raw, path, self.first_line)
+            for path, raw in zip(self.paths, self.columns, strict=True)
+        ]
+        if len(columns) == 2:
+            yield from zip(*columns, strict=True)
+            return
+        for number, line in enumerate(columns[0], start=self.first_line):
+            parts = line.split("\t")
+            if len(parts) != 2:
+                raise DataError(
+                    f"{self.paths[0]}, line {number}: {len(parts)} columns where there must be 2 "
+                    "(source, tab, target)"
+                )
+            yield parts[0], parts[1]
+
+
 def read_lines(path: Path) -> Iterator[str]:
     """Read the lines of a plain, .gz or .xz file.
 
@@ -116,21 +181,41 @@ def read_lines(path: Path) -> Iterator[str]:
     str
         One line, without its end.
     """
-    number = 0
-    try:
-        with _opened(path) as file:
-            for number, raw in enumerate(file, start=1):
-                line = raw.decode("utf-8").rstrip("\r\n")
-                yield line.removeprefix("\ufeff") if number == 1 else line
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}, line {number}: not UTF-8 (byte {error.object[error.start]:#04x} at "
-            f"column {error.start + 1}); convert the file, for example with iconv"
-        ) from None
-    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
-        raise DataError(
-            f"{path}: damaged after line {number} ({error}); get the file again"
-        ) from None
+    for number, raw in enumerate(_raw_lines(path), start=1):
+        yield _decode_lines(raw, path, number)[0]
+
+
+def read_blocks(files: CorpusFiles) -> Iterator[RawBlock]:
+    """Read a corpus in blocks of lines, checking that its files have equally many.
+
+    Parameters
+    ----------
+    files : CorpusFiles
+        Where it is.
+
+    Yields
+    ------
+    RawBlock
+        The next lines.
+    """
+    for group, paths in enumerate(files.groups):
+        readers = [_raw_lines(path) for path in paths]
+        first_line = 1
+        while True:
+            blocks = [list(islice(reader, RAW_LINES)) for reader in readers]
+            counts = [len(block) for block in blocks]
+            if len(set(counts)) > 1:
+                rests = [sum(1 for _ in reader) for reader in readers]
+                ends = [first_line - 1 + sum(each) for each in zip(counts, rests, strict=True)]
+                raise DataError(
+                    f"unequal line counts: {paths[0]} has {ends[0]:,} lines, {paths[1]} has "
+                    f"{ends[1]:,}; line n of one must translate line n of the other"
+                )
+            if not counts[0]:
+                break
+            columns = tuple(b"".join(block) for block in blocks)
+            yield RawBlock(paths=paths, columns=columns, first_line=first_line, group=group)
+            first_line += counts[0]
 
 
 def read_pairs(files: CorpusFiles) -> Iterator[tuple[str, str]]:
@@ -146,32 +231,23 @@ def read_pairs(files: CorpusFiles) -> Iterator[tuple[str, str]]:
     tuple[str, str]
         Source and target, as they stand in the files.
     """
-    for source_path, target_path in zip(files.source, files.target, strict=True):
-        yield from _zip_lines(source_path, target_path)
-    for path in files.tsv:
-        for number, line in enumerate(read_lines(path), start=1):
-            columns = line.split("\t")
-            if len(columns) != 2:
-                raise DataError(
-                    f"{path}, line {number}: {len(columns)} columns where there must be 2 "
-                    "(source, tab, target)"
-                )
-            yield columns[0], columns[1]
+    for block in read_blocks(files):
+        yield from block.pairs()
 
 
 def clean_pairs(
-    files: CorpusFiles, options: CorpusOptions, report: Report
+    pairs: Iterable[tuple[str, str]], max_length_ratio: float | None, report: Report
 ) -> Iterator[tuple[str, str]]:
-    """Read pairs, normalise them and drop those that one look shows to be useless.
+    """Normalise pairs and drop those that one look shows to be useless.
 
     Parameters
     ----------
-    files : CorpusFiles
-        Where they are.
-    options : CorpusOptions
-        What is dropped.
+    pairs : Iterable[tuple[str, str]]
+        Source and target.
+    max_length_ratio : float | None
+        How many times as long as the other a side may be; None: however long.
     report : Report
-        Takes note of it.
+        Takes note of what is dropped.
 
     Yields
     ------
@@ -181,15 +257,16 @@ def clean_pairs(
     Notes
     -----
     What takes a look at the whole corpus (repetitions) or at the subwords (length) happens later,
-    in `dragoman.data.store`.
+    in `dragoman.data.clean_text` and `dragoman.data.store`.
     """
-    ratio = options.max_length_ratio
-    for raw_source, raw_target in read_pairs(files):
+    for raw_source, raw_target in pairs:
         report.read += 1
         source, target = normalise(raw_source), normalise(raw_target)
         if not source or not target:
             report.drop("with an empty side")
-        elif ratio is not None and _are_uneven(len(source), len(target), ratio):
+        elif max_length_ratio is not None and _are_uneven(
+            len(source), len(target), max_length_ratio
+        ):
             report.drop("of too different lengths")
         else:
             yield source, target
@@ -228,27 +305,35 @@ def _are_uneven(one: int, other: int, ratio: float) -> bool:
     return max(one, other) > ratio * min(one, other) + 10
 
 
-def _zip_lines(source_path: Path, target_path: Path) -> Iterator[tuple[str, str]]:
-    """Read two files side by side; if one ends first, say how many lines each has."""
-    source_lines, target_lines = read_lines(source_path), read_lines(target_path)
-    both = 0
-    for source in source_lines:
-        target = next(target_lines, None)
-        if target is None:
-            counts = (both + 1 + sum(1 for _ in source_lines), both)
-            raise _unequal(source_path, target_path, *counts)
-        both += 1
-        yield source, target
-    rest = sum(1 for _ in target_lines)
-    if rest:
-        raise _unequal(source_path, target_path, both, both + rest)
+def _raw_lines(path: Path) -> Iterator[bytes]:
+    """Read the lines of a file, unpacked but not decoded, with their ends."""
+    number = 0
+    try:
+        with _opened(path) as file:
+            for raw in file:
+                yield raw
+                number += 1
+    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
+        raise DataError(
+            f"{path}: damaged after line {number} ({error}); get the file again"
+        ) from None
 
 
-def _unequal(source_path: Path, target_path: Path, sources: int, targets: int) -> DataError:
-    return DataError(
-        f"unequal line counts: {source_path} has {sources:,} lines, {target_path} has "
-        f"{targets:,}; line n of one must translate line n of the other"
-    )
+def _decode_lines(raw: bytes, path: Path, first_line: int) -> list[str]:
+    """Decode lines, the last with an end or without."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        number = first_line + raw.count(b"\n", 0, error.start)
+        column = error.start - raw.rfind(b"\n", 0, error.start)
+        raise DataError(
+            f"{path}, line {number}: not UTF-8 (byte {raw[error.start]:#04x} at column {column}); "
+            "convert the file, for example with iconv"
+        ) from None
+    if first_line == 1:
+        text = text.removeprefix("\ufeff")
+    lines = text.removesuffix("\n").split("\n")
+    return [line.rstrip("\r") for line in lines]
 
 
 @contextmanager
@@ -258,7 +343,8 @@ def _opened(path: Path, *, compressed: bool = True) -> Iterator[IO[bytes]]:
     if path.is_dir():
         raise DataError(f"{path}: is a folder; name the files in it")
     try:
-        file = opener(path, "rb") if opener else path.open("rb")
+        # Buffered again, since the packed files hand out lines one Python call each.
+        file = io.BufferedReader(opener(path, "rb"), 1 << 20) if opener else path.open("rb")
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check the path") from None
     with file:

@@ -1,5 +1,6 @@
 """What a user may say about the corpus."""
 
+import math
 from dataclasses import dataclass
 
 from dragoman.options import option, require
@@ -17,9 +18,18 @@ class CorpusOptions:
     valid_pairs: int = option(
         1000, "pairs to set aside for validation if no validation files are given"
     )
+    mix: tuple[float, ...] | None = option(
+        None, "how often a pass sees the pairs of each corpus, one number a file: 1 3 0.5"
+    )
 
     def __post_init__(self) -> None:
         require(self.max_length >= 1, "max_length", self.max_length, "must be at least 1")
         ratio = self.max_length_ratio
         require(ratio is None or ratio > 1, "max_length_ratio", ratio, "must be over 1, or off")
         require(self.valid_pairs >= 1, "valid_pairs", self.valid_pairs, "must be at least 1")
+        mix = self.mix
+        if mix is not None:
+            said = " ".join(f"{weight:g}" for weight in mix) or "empty"
+            good = all(math.isfinite(weight) and weight >= 0 for weight in mix)
+            require(good, "mix", said, "no weight may be negative or infinite")
+            require(any(mix), "mix", said, "one weight at least must be over 0")

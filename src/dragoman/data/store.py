@@ -3,12 +3,14 @@
 A store folder holds, for each of ``train`` and ``valid`` and for each side, four files: the text
 and its line ends, the ids and their ends; and for each of the two an index of the clean pairs and
 of those short enough to use. Everything is written in a stream; what grows with the corpus is some
-tens of bytes a pair, for the hashes that find repetitions and the order of an epoch. ``text.json``
-and ``ids.json`` are written last and say what the files were made from; when that has not changed,
-the files are used again.
+tens of bytes a pair, for the hashes that find repetitions and the order of an epoch. Pairs stay in
+the order of the files they come from, so that a few numbers say which are of which corpus.
+``text.json`` and ``ids.json`` are written last and say what the files were made from; when that has
+not changed, the files are used again.
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +20,13 @@ from jaxtyping import Int
 from dragoman.data.batches import Flat
 from dragoman.data.clean_text import CleanText
 from dragoman.data.corpus import Report
+from dragoman.data.encoding import encode_blocks
 from dragoman.data.mapped import SIDES, gather, mapped, read_facts, slice_of, write_facts
-from dragoman.errors import DataError, FolderError
+from dragoman.data.order import count_seen, draw_order
+from dragoman.errors import DataError, FolderError, OptionError
 from dragoman.text.vocabulary import TextVocabulary, Vocabularies
 
-ENCODE_LINES = 20_000
+CHUNK_PAIRS = 1 << 18
 
 
 class PairStore:
@@ -34,20 +38,31 @@ class PairStore:
         The store's folder.
     name : str
         ``train`` or ``valid``.
+    group_ends : Sequence[int]
+        Where each corpus ends among the clean pairs; nothing if all are one.
+    mix : Sequence[float] | None
+        How often a pass sees the pairs of each corpus; None: all of them once.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        *,
+        group_ends: Sequence[int] = (),
+        mix: Sequence[float] | None = None,
+    ) -> None:
         self._texts = [mapped(folder / f"{name}.{side}.text", np.uint8) for side in SIDES]
         self._text_ends = [mapped(folder / f"{name}.{side}.text-ends") for side in SIDES]
         self._ids = [mapped(folder / f"{name}.{side}.ids", np.uint32) for side in SIDES]
         self._id_ends = [mapped(folder / f"{name}.{side}.ids-ends") for side in SIDES]
         self.index = mapped(folder / f"{name}.index")
         self.source_lengths, self.target_lengths = (
-            (ends[self.index] - np.where(self.index > 0, ends[self.index - 1], 0)).astype(np.int32)
-            if len(self.index)
-            else np.zeros(0, np.int32)
-            for ends in self._id_ends
+            _lengths(ends, self.index) for ends in self._id_ends
         )
+        ends = np.searchsorted(self.index, group_ends or [np.iinfo(np.int64).max])
+        self.group_ends = tuple(ends.tolist())
+        self.mix = mix
 
     def __len__(self) -> int:
         return len(self.index)
@@ -56,6 +71,23 @@ class PairStore:
     def num_tokens(self) -> int:
         """Tokens of both sides, end symbols included."""
         return int(self.source_lengths.sum()) + int(self.target_lengths.sum())
+
+    def epoch_order(self, seed: int, epoch: int) -> Int[np.ndarray, "rows"]:
+        """Draw the order in which a pass goes through the pairs.
+
+        Parameters
+        ----------
+        seed : int
+            The run's seed.
+        epoch : int
+            The pass.
+
+        Returns
+        -------
+        Int[np.ndarray, "rows"]
+            Every pair once, or as often as the mix says; the same for the same seed and pass.
+        """
+        return draw_order(self.group_ends, self.mix, seed=seed, epoch=epoch)
 
     def ids(self, pairs: Int[np.ndarray, "rows"]) -> tuple[Flat, Flat]:
         """Return the token ids of some pairs, each sentence ended by the end symbol.
@@ -124,13 +156,15 @@ class Store:
     key: str
 
 
-def open_store(folder: Path) -> Store:
+def open_store(folder: Path, mix: Sequence[float] | None = None) -> Store:
     """Open a store that was prepared before.
 
     Parameters
     ----------
     folder : Path
         Its folder.
+    mix : Sequence[float] | None
+        How often a pass sees the pairs of each corpus; None: all of them once.
 
     Returns
     -------
@@ -142,7 +176,8 @@ def open_store(folder: Path) -> Store:
         raise FolderError(f"{folder}: the prepared corpus is missing or incomplete")
     report = Report(**text["report"])
     report.drop(ids["reason"], ids["too_long"])
-    train, valid = PairStore(folder, "train"), PairStore(folder, "valid")
+    train = PairStore(folder, "train", group_ends=text.get("group_ends", ()), mix=mix)
+    valid = PairStore(folder, "valid")
     return Store(train=train, valid=valid, report=report, key=ids["key"])
 
 
@@ -151,7 +186,8 @@ def store_ids(
     vocabularies: Vocabularies,
     max_length: int,
     *,
-    num_threads: int = 2,
+    mix: Sequence[float] | None = None,
+    num_workers: int | None = None,
     may_replace: bool = True,
 ) -> Store:
     """Encode a store's text into token ids, or find that it was done before.
@@ -164,8 +200,10 @@ def store_ids(
         The subwords of both sides.
     max_length : int
         Pairs with more subwords on a side are dropped.
-    num_threads : int
-        Threads that encode.
+    mix : Sequence[float] | None
+        How often a pass sees the pairs of each corpus; None: all of them once.
+    num_workers : int | None
+        Processes that encode a large corpus; None: as many as there are cores.
     may_replace : bool
         Whether ids of other subwords there may go.
 
@@ -187,44 +225,68 @@ def store_ids(
         known = {"key": key, "too_long": 0, "reason": reason}
         for name in ("train", "valid"):
             for side, subwords in zip(SIDES, vocabularies, strict=True):
-                _write_ids(folder, name, side, subwords, num_threads)
+                _write_ids(folder, name, side, subwords, num_workers)
             too_long = _drop_long(folder, name, max_length)
             known["too_long"] += too_long if name == "train" else 0
         write_facts(folder / "ids.json", known)
-    store = open_store(folder)
+    store = open_store(folder, mix)
     if not len(store.train) or not len(store.valid):
         found = store.report.in_words()
         raise DataError(f"no pair is short enough to use: {found}; raise --max-length")
+    if mix is not None and not _num_seen(store.train, mix):
+        counts = np.diff(store.train.group_ends, prepend=0).tolist()
+        raise OptionError(
+            f"mix is {' '.join(f'{weight:g}' for weight in mix)}: of corpora of {counts} pairs, a "
+            "pass would see none; raise the weights"
+        )
     return store
 
 
+def _num_seen(pairs: PairStore, mix: Sequence[float]) -> int:
+    counts = np.diff(pairs.group_ends, prepend=0).tolist()
+    return sum(count_seen(count, weight) for count, weight in zip(counts, mix, strict=True))
+
+
+def _lengths(
+    ends: Int[np.ndarray, "lines"], index: Int[np.ndarray, "pairs"]
+) -> Int[np.ndarray, "pairs"]:
+    """Count the tokens of the lines in use, four bytes for each, a chunk at a time."""
+    lengths = np.empty(len(index), dtype=np.int32)
+    for first in range(0, len(index), CHUNK_PAIRS):
+        lines = index[first : first + CHUNK_PAIRS]
+        starts = np.where(lines > 0, ends[lines - 1], 0)
+        lengths[first : first + CHUNK_PAIRS] = ends[lines] - starts
+    return lengths
+
+
 def _write_ids(
-    folder: Path, name: str, side: str, subwords: TextVocabulary, num_threads: int
+    folder: Path, name: str, side: str, subwords: TextVocabulary, num_workers: int | None
 ) -> None:
     """Encode one side's text, a block of lines at a time."""
     text = mapped(folder / f"{name}.{side}.text", np.uint8)
-    ends = mapped(folder / f"{name}.{side}.text-ends")
+    text_ends = mapped(folder / f"{name}.{side}.text-ends")
     total = 0
     ids_path, ends_path = folder / f"{name}.{side}.ids", folder / f"{name}.{side}.ids-ends"
     for path in (ids_path, ends_path):
         path.unlink(missing_ok=True)  # another run may still map the old ones
     with ids_path.open("wb") as ids_file, ends_path.open("wb") as ends_file:
-        for first in range(0, len(ends), ENCODE_LINES):
-            lines = range(first, min(first + ENCODE_LINES, len(ends)))
-            sentences = [slice_of(text, ends, line).tobytes().decode() for line in lines]
-            for ids in subwords.encode(sentences, num_threads=num_threads):
-                total += len(ids) + 1
-                ids_file.write(np.array([*ids, subwords.eos_id], dtype=np.uint32).tobytes())
-                ends_file.write(total.to_bytes(8, "little"))
+        for ids, lengths in encode_blocks(text, text_ends, subwords, num_workers=num_workers):
+            ids_file.write(ids.tobytes())
+            ends_file.write((total + np.cumsum(lengths)).tobytes())
+            total += len(ids)
 
 
 def _drop_long(folder: Path, name: str, max_length: int) -> int:
     """Take pairs with a long side out of the index; return how many."""
-    index = np.fromfile(folder / f"{name}.clean-index", dtype=np.int64)
+    index = mapped(folder / f"{name}.clean-index")
     fits = np.ones(len(index), dtype=bool)
     for side in SIDES:
-        ends = mapped(folder / f"{name}.{side}.ids-ends")
-        fits &= np.diff(ends, prepend=0)[index] <= max_length + 1
-    (folder / f"{name}.index").unlink(missing_ok=True)
-    index[fits].tofile(folder / f"{name}.index")
+        lengths = _lengths(mapped(folder / f"{name}.{side}.ids-ends"), index)
+        fits &= lengths <= max_length + 1
+    path = folder / f"{name}.index"
+    path.unlink(missing_ok=True)
+    with path.open("wb") as file:
+        for first in range(0, len(index), CHUNK_PAIRS):
+            chunk = slice(first, first + CHUNK_PAIRS)
+            file.write(index[chunk][fits[chunk]].tobytes())
     return int((~fits).sum())

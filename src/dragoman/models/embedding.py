@@ -8,6 +8,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dragoman.kernels.dropout import Dropout
+from dragoman.kernels.word_vectors import word_vectors
+
 
 @runtime_checkable
 class Positions(Protocol):
@@ -52,7 +55,7 @@ class Embedding(nn.Module):
         self.positions = positions
         self.pad_id = pad_id
         self.scale = scale
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self,
@@ -81,6 +84,29 @@ class Embedding(nn.Module):
             words = words + self.positions(first_position, tokens.size(1), lengths)
         return self.dropout(words)
 
+    def packed(
+        self, tokens: Int[Tensor, "tokens"], places: Int[Tensor, "tokens"], longest: int
+    ) -> Float[Tensor, "tokens model_dim"]:
+        """Embed the tokens of packed sentences.
+
+        Parameters
+        ----------
+        tokens : Int[Tensor, "tokens"]
+            Their ids.
+        places : Int[Tensor, "tokens"]
+            Where each stands in its sentence.
+        longest : int
+            Tokens that a sentence has at most.
+
+        Returns
+        -------
+        Float[Tensor, "tokens model_dim"]
+            The sums of word and position, in the precision in which products are computed.
+        """
+        positions = None if self.positions is None else self.positions(0, longest, None)
+        dropout = self.dropout.p if self.training else 0.0
+        return word_vectors(self.words, tokens, positions, places, self.scale, dropout, self.pad_id)
+
 
 class OutputLayer(nn.Module):
     """From hidden states to a score for every subword.
@@ -106,11 +132,6 @@ class OutputLayer(nn.Module):
         impossible = torch.zeros(len(words))
         impossible[pad_id] = -math.inf
         self.register_buffer("impossible", impossible, persistent=False)
-
-    @property
-    def mean_word(self) -> Float[Tensor, "model_dim"]:
-        """The mean vector of the subwords that can be predicted: all but the padding."""
-        return (self.words.sum(0) - self.words[self.pad_id]) / (len(self.words) - 1)
 
     def forward(self, hidden: Float[Tensor, "... model_dim"]) -> Float[Tensor, "... vocabulary"]:
         """Score every subword.

@@ -3,6 +3,8 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from dragoman.kernels.linear import linear
+
 
 class FeedForward(nn.Module):
     r"""Transform each position by itself: widen, rectify, narrow.
@@ -37,4 +39,5 @@ class FeedForward(nn.Module):
         Float[Tensor, "... model_dim"]
             The positions, transformed.
         """
-        return self.outer(self.inner(states).relu())
+        inner = linear(states, self.inner.weight, self.inner.bias, rectified=True)
+        return linear(inner, self.outer.weight, self.outer.bias)

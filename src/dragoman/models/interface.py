@@ -1,11 +1,11 @@
 """The seam between models and everything else: what every family of models offers."""
 
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from dragoman.data.batches import Batch, Sequences
+from dragoman.data.batches import Sequences
 from dragoman.models.embedding import OutputLayer
 
 State = TypeVar("State", bound="DecoderState")
@@ -23,7 +23,7 @@ class Vocabulary(NamedTuple):
 class Output(NamedTuple):
     """What teacher forcing gives: a hidden state for each target position."""
 
-    hidden: Float[Tensor, "batch length model_dim"]
+    hidden: Float[Tensor, "*positions model_dim"]
     auxiliary_loss: Tensor | None
 
 
@@ -56,10 +56,14 @@ class TranslationModel(Protocol):
     only `step` understands.
     """
 
-    output: OutputLayer
+    if TYPE_CHECKING:  # at run time Python ≥ 3.12 would look for it where no module keeps modules
+        output: OutputLayer
 
-    def forward(self, batch: Batch) -> Output:
-        """Predict every target word from the source and the true words before it."""
+    def forward(self, batch: Any) -> Output:  # noqa: ANN401
+        """Predict every target word of a `Batch` from the source and the true words before it.
+
+        Some families take a `PackedBatch` too.
+        """
         ...
 
     def encode(self, source: Sequences) -> Any:  # noqa: ANN401

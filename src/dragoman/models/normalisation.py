@@ -1,7 +1,7 @@
 """Normalisation, and the residual connection it goes with: the “Add & Norm” of figure 1."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -9,6 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.errors import DataError
+from dragoman.kernels.add_and_norm import add_and_norm
+from dragoman.kernels.dropout import Dropout
 
 
 def layer_norm(
@@ -258,6 +260,33 @@ def make_norm(
             return BatchNorm(model_dim, per_step_positions=max_positions)
 
 
+class Forked(NamedTuple):
+    """The residual stream where it divides: what goes into a sub-layer, and what goes around it.
+
+    Both are the same numbers; that they are two tensors lets the gradients of the two be added
+    where they are read.
+    """
+
+    into: Float[Tensor, "tokens model_dim"]
+    around: Float[Tensor, "tokens model_dim"]
+
+
+def fork(states: Float[Tensor, "tokens model_dim"]) -> Forked:
+    """Divide a residual stream that is not divided yet.
+
+    Parameters
+    ----------
+    states : Float[Tensor, "tokens model_dim"]
+        The stream.
+
+    Returns
+    -------
+    Forked
+        The same tensor twice.
+    """
+    return Forked(states, states)
+
+
 class AddAndNorm(nn.Module):
     r"""Wrap a sub-layer in a residual connection and a normalisation.
 
@@ -283,7 +312,7 @@ class AddAndNorm(nn.Module):
     ) -> None:
         super().__init__()
         self.norm = norm
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.position = position
 
     def forward(
@@ -312,3 +341,27 @@ class AddAndNorm(nn.Module):
         if self.position == "pre":
             return states + self.dropout(sublayer(self.norm(states, first_position)))
         return self.norm(states + self.dropout(sublayer(states)), first_position)
+
+    def packed(self, states: Forked, sublayer: Callable[[Tensor], Tensor]) -> Forked:
+        """Apply the sub-layer to packed sentences.
+
+        Parameters
+        ----------
+        states : Forked
+            The residual stream.
+        sublayer : Callable[[Tensor], Tensor]
+            What is added to it.
+
+        Returns
+        -------
+        Forked
+            The residual stream after it.
+        """
+        norm = self.norm
+        if self.position == "pre" or not isinstance(norm, LayerNorm | RMSNorm):
+            return fork(self(states.into, sublayer))
+        bias = norm.bias if isinstance(norm, LayerNorm) else None
+        dropout = self.dropout.p if self.training else 0.0
+        update = sublayer(states.into)
+        both = add_and_norm(states.around, update, norm.weight, bias, norm.epsilon, dropout)
+        return Forked(*both)

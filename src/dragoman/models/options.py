@@ -103,6 +103,20 @@ class TransformerOptions:
         return self.value_dim or self.model_dim // self.num_heads
 
     @property
+    def reads_packed(self) -> bool:
+        """Whether the model can be trained on packed sentences.
+
+        What looks beyond one word and its sentence cannot: batch normalisation, experts that share
+        a batch's words among them, positions that ask for the sentence's length or act on scores.
+        """
+        return (
+            (self.encoder_attention, self.decoder_attention) == ("full", "full")
+            and self.positions in ("sinusoidal", "learned", "index", "none", "rotary")
+            and self.norm in ("layer", "rms")
+            and self.num_experts is None
+        )
+
+    @property
     def max_length(self) -> int | None:
         """The longest sequence the model can read or write; None: any."""
         has_end = self.positions == "learned" or self.norm == "batch-per-step"

@@ -127,13 +127,14 @@ class SinusoidalPositions(nn.Module):
             One vector a position.
         """
         del lengths
-        if first + count > len(self.table):
+        table = self.table  # which another thread may change meanwhile
+        if first + count > len(table):
             rows = 2 * (first + count)
             # A table that grew while nobody trained must serve training too.
             with torch.inference_mode(mode=False):
-                table = sinusoidal_positions(0, rows, self.model_dim, self.table.device)
-                self.table = table.to(self.table.dtype)
-        return self.table[first : first + count]
+                grown = sinusoidal_positions(0, rows, self.model_dim, table.device)
+                self.table = table = grown.to(table.dtype)
+        return table[first : first + count]
 
 
 class LearnedPositions(nn.Module):

@@ -9,7 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, Sequences
-from dragoman.models.attention.mask import Mask
+from dragoman.data.packing import PackedBatch
+from dragoman.models.attention.mask import Mask, look_across, look_anywhere, look_back
 from dragoman.models.attention.multihead_attention import KeysAndValues
 from dragoman.models.attention.self_attention import Cache
 from dragoman.models.embedding import (
@@ -21,6 +22,7 @@ from dragoman.models.embedding import (
 )
 from dragoman.models.experts import Routing
 from dragoman.models.interface import Output, Vocabulary
+from dragoman.models.normalisation import fork
 from dragoman.models.options import TransformerOptions
 from dragoman.models.positions import (
     IndexPositions,
@@ -144,19 +146,21 @@ class Transformer(nn.Module):
         """Set every weight that does not set itself: see `initialise_transformer`."""
         initialise_transformer(self)
 
-    def forward(self, batch: Batch) -> Output:
+    def forward(self, batch: Batch | PackedBatch) -> Output:
         """Predict every target word from the source and the true words before it.
 
         Parameters
         ----------
-        batch : Batch
-            Sentence pairs.
+        batch : Batch | PackedBatch
+            Sentence pairs; packed only if the model reads that.
 
         Returns
         -------
         Output
             A hidden state for each target position; the output layer turns it into scores.
         """
+        if isinstance(batch, PackedBatch):
+            return Output(self._read_packed(batch), None)
         losses: list[Tensor] = []
         routing = Routing(batch.source.is_token, losses) if self._has_experts else None
         memory = self.encode(batch.source, routing)
@@ -171,6 +175,21 @@ class Transformer(nn.Module):
         if self.decoder_norm is not None:
             states = self.decoder_norm(states)
         return Output(states, torch.stack(losses).sum() if losses else None)
+
+    def _read_packed(self, batch: PackedBatch) -> Float[Tensor, "tokens model_dim"]:
+        """Read packed sentences: the same layers, told otherwise where sentences end."""
+        source, target = batch.source, batch.target
+        states = fork(self.source_embedding.packed(source.ids, source.places, source.longest))
+        mask = look_anywhere(source)
+        for encoder_layer in self.encoder:
+            states = encoder_layer.packed(states, mask)
+        memory = states.into if self.encoder_norm is None else self.encoder_norm(states.into)
+        words = target.shifted(self.pad_id)
+        states = fork(self.target_embedding.packed(words, target.places, target.longest))
+        mask, source_mask = look_back(target), look_across(target, source)
+        for layer in self.decoder:
+            states = layer.packed(states, memory, mask, source_mask)
+        return states.into if self.decoder_norm is None else self.decoder_norm(states.into)
 
     def encode(self, source: Sequences, routing: Routing | None = None) -> Memory:
         """Read the source sentences.

@@ -4,14 +4,14 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.models.attention.fastformer import Fastformer
-from dragoman.models.attention.mask import Mask
+from dragoman.models.attention.mask import Mask, PackedMask
 from dragoman.models.attention.multihead_attention import KeysAndValues, MultiheadAttention
 from dragoman.models.attention.restricted_attention import RestrictedAttention
 from dragoman.models.attention.score_bias import AlibiBias, RelativeBias, RotaryPositions
 from dragoman.models.attention.self_attention import Cache, SelfAttention
 from dragoman.models.experts import Experts, Routing
 from dragoman.models.feed_forward import FeedForward
-from dragoman.models.normalisation import AddAndNorm, make_norm
+from dragoman.models.normalisation import AddAndNorm, Forked, make_norm
 from dragoman.models.options import TransformerOptions
 
 RELATIVE_DISTANCE = 16
@@ -57,6 +57,25 @@ class EncoderLayer(nn.Module):
         """
         states = self.self_attention_norm(states, lambda x: self.self_attention.attend(x, lengths))
         return self.feed_forward_norm(states, lambda x: _feed(self.feed_forward, x, routing))
+
+    def packed(self, states: Forked, mask: PackedMask) -> Forked:
+        """Apply the layer to packed sentences.
+
+        Parameters
+        ----------
+        states : Forked
+            The source positions.
+        mask : PackedMask
+            Where the sentences begin and end.
+
+        Returns
+        -------
+        Forked
+            The source positions, each informed by the others of its sentence.
+        """
+        attention = _packable(self.self_attention)
+        states = self.self_attention_norm.packed(states, lambda x: attention.packed(x, None, mask))
+        return self.feed_forward_norm.packed(states, self.feed_forward)
 
 
 class DecoderLayer(nn.Module):
@@ -108,6 +127,38 @@ class DecoderLayer(nn.Module):
         )
         return self.feed_forward_norm(states, lambda x: _feed(self.feed_forward, x, routing))
 
+    def packed(
+        self,
+        states: Forked,
+        memory: Float[Tensor, "keys model_dim"],
+        mask: PackedMask,
+        source_mask: PackedMask,
+    ) -> Forked:
+        """Apply the layer to packed sentences.
+
+        Parameters
+        ----------
+        states : Forked
+            The target positions.
+        memory : Float[Tensor, "keys model_dim"]
+            The source positions.
+        mask : PackedMask
+            Which target positions each may see.
+        source_mask : PackedMask
+            Which source positions each may see.
+
+        Returns
+        -------
+        Forked
+            The target positions, each informed by those before it and by the source.
+        """
+        own, other = _packable(self.self_attention), self.cross_attention
+        states = self.self_attention_norm.packed(states, lambda x: own.packed(x, None, mask))
+        states = self.cross_attention_norm.packed(
+            states, lambda x: other.packed(x, memory, source_mask)
+        )
+        return self.feed_forward_norm.packed(states, self.feed_forward)
+
     def step(
         self,
         states: Float[Tensor, "rows 1 model_dim"],
@@ -154,6 +205,12 @@ class DecoderLayer(nn.Module):
         states = self.self_attention_norm(states, attend_to_past, length)
         states = self.cross_attention_norm(states, attend_to_source, length)
         return self.feed_forward_norm(states, self.feed_forward, length), past
+
+
+def _packable(attention: SelfAttention) -> MultiheadAttention:
+    """Promise that a self-attention reads packed sentences, as the model's options say."""
+    assert isinstance(attention, MultiheadAttention)
+    return attention
 
 
 def make_final_norm(options: TransformerOptions) -> nn.Module | None:

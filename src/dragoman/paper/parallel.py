@@ -129,7 +129,7 @@ def time_step(step: "TrainingStep", batch: "Batch", repeats: int) -> float:
     """
     import torch
 
-    from dragoman.training.loop import precision_context
+    from dragoman.training.gradients import precision_context
     from dragoman.training.options import TrainingOptions
 
     device = batch.source.ids.device

@@ -39,6 +39,11 @@ def normalise(text: str) -> str:
     characters stay. Removal comes before composition, since a soft hyphen may stand between a
     letter and its accent. A typical line costs about a microsecond.
     """
+    # Every white space but the plain one is unprintable, so most lines need no splitting.
+    if text.isprintable():
+        if "  " in text or text[:1] == " " or text[-1:] == " ":
+            text = " ".join(text.split())
+        return unicodedata.normalize("NFC", text)
     text = " ".join(text.split())
     if not text.isprintable():
         unwanted = {ord(character): None for character in set(text) if _is_removed(character)}

@@ -1,8 +1,8 @@
 """Subwords: train a SentencePiece model on raw text, and turn text into ids and back."""
 
+import functools
 import io
 import math
-import random
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,6 +13,7 @@ import sentencepiece
 from dragoman.errors import DataError, FolderError, OptionError
 from dragoman.text.normalise import normalise, sentencepiece_rules
 from dragoman.text.options import SMALLEST_VOCABULARY
+from dragoman.text.specification import is_cut_at_spaces
 
 # SentencePiece writes a space as U+2581 and, while training, an unknown character as U+2585.
 _SPACE_MARK = "\u2581"
@@ -65,9 +66,7 @@ def choose_vocabulary_size(num_pairs: int) -> int:
     return _round_to_64(size_before)
 
 
-def train_subwords(
-    sentences: Iterable[str], *, vocabulary_size: int, max_sentences: int = 2_000_000
-) -> bytes:
+def train_subwords(sentences: Iterable[str], *, vocabulary_size: int) -> bytes:
     """Train byte-pair encoding with byte fallback on raw sentences.
 
     Parameters
@@ -76,8 +75,6 @@ def train_subwords(
         Raw text, of both languages for a joint model; read once, as a stream.
     vocabulary_size : int
         Number of subwords wanted. A corpus with too few different words gives fewer.
-    max_sentences : int
-        Train on a random sample of this many sentences if there are more.
 
     Returns
     -------
@@ -98,23 +95,27 @@ def train_subwords(
     learnt from few examples where “1987” is not. A character gets an entry if it is seen often
     enough to be learnt (ten times, fewer in a corpus below 200,000 characters) and if the
     characters together take no more than half of the free entries; the others are written as
-    bytes. Long lines are cut into lines of at most 1,000 characters, at spaces where there are
-    any. Up to `max_sentences` sentences are held in memory. U+2581 and U+2585 are reserved by
-    SentencePiece and count as spaces in training.
+    bytes. Words are counted before SentencePiece sees them, and it learns the same from their
+    counts as from the sentences: what is held in memory is the different words, cut where they
+    are longer than 1,000 characters. U+2581 and U+2585 are reserved by SentencePiece and count as
+    spaces in training.
     """
     if vocabulary_size < SMALLEST_VOCABULARY:
         raise OptionError(
             f"vocabulary_size: {vocabulary_size} is too small, as 256 entries are bytes; "
             f"give at least {SMALLEST_VOCABULARY}"
         )
-    sample = _sample(filter(None, map(normalise, sentences)), max_sentences)
-    rare = _find_rare_characters(sample, vocabulary_size)
+    counts: Counter[str] = Counter()
+    for sentence in sentences:
+        counts.update(normalise(sentence).split(" "))
+    rare = _find_rare_characters(counts, vocabulary_size)
     model = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder:
         rules_path = Path(folder) / "rules.tsv"
         rules_path.write_text(sentencepiece_rules(), encoding="utf-8")
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_prepare_for_training(sample, rare),
+            sentence_iterator=_prepare_for_training(counts, rare),
+            input_format="tsv",
             model_writer=model,
             model_type="bpe",
             vocab_size=vocabulary_size,
@@ -238,6 +239,19 @@ class Subwords:
     def __len__(self) -> int:
         return self._processor.get_piece_size()
 
+    @functools.cached_property
+    def splits_at_spaces(self) -> bool:
+        """Whether each word between spaces has the same ids by itself as in a sentence.
+
+        So it is in the models of `train_subwords` and `learn_characters`; of foreign ones it is
+        not assumed.
+        """
+        special = (self.eos_id, self.unk_id, self.pad_id, self._processor.bos_id())
+        if special != (0, 1, 2, -1) or not self._byte_ids or not is_cut_at_spaces(self._model):
+            return False
+        pieces = map(self._processor.id_to_piece, range(len(self)))
+        return not any(_SPACE_MARK in piece[1:] for piece in pieces)
+
     def encode(self, texts: Sequence[str], num_threads: int = 1) -> list[list[int]]:
         """Turn texts into ids.
 
@@ -337,26 +351,12 @@ def _round_to_64(size: float) -> int:
     return 64 * round(size / 64)
 
 
-def _sample(sentences: Iterator[str], max_sentences: int) -> list[str]:
-    """Keep all, or a random sample in which every sentence has the same chance (Algorithm R)."""
-    # Not every n-th sentence: that would keep one language where two alternate.
-    generator = random.Random(0)
-    sample: list[str] = []
-    for sentence_index, sentence in enumerate(sentences):
-        if sentence_index < max_sentences:
-            sample.append(sentence)
-        else:
-            place_index = generator.randrange(sentence_index + 1)
-            if place_index < max_sentences:
-                sample[place_index] = sentence
-    return sample
-
-
-def _find_rare_characters(sample: list[str], vocabulary_size: int) -> frozenset[str]:
+def _find_rare_characters(word_counts: Counter[str], vocabulary_size: int) -> frozenset[str]:
     counts: Counter[str] = Counter()
-    for sentence in sample:
-        counts.update(sentence)
-    for character in (" ", *_RESERVED_IN_TRAINING):
+    for word, count in word_counts.items():
+        for character in word:
+            counts[character] += count
+    for character in _RESERVED_IN_TRAINING:
         counts.pop(character, None)
     if not counts:
         raise DataError(
@@ -369,18 +369,13 @@ def _find_rare_characters(sample: list[str], vocabulary_size: int) -> frozenset[
     return frozenset(rare.union(most_frequent[room:], _RESERVED_IN_TRAINING))
 
 
-def _prepare_for_training(sample: list[str], rare: frozenset[str]) -> Iterator[str]:
-    """Give lines that SentencePiece takes whole, with a space for each rare character."""
+def _prepare_for_training(word_counts: Counter[str], rare: frozenset[str]) -> Iterator[str]:
+    """Give words that SentencePiece takes whole, with a space for each rare character, counted."""
     without_rare = dict.fromkeys(map(ord, rare), " ")
-    for sentence in sample:
-        text = sentence if rare.isdisjoint(sentence) else sentence.translate(without_rare)
-        start = 0
-        while len(text) - start > _LONGEST_TRAINING_LINE:
-            end = text.rfind(" ", start + 1, start + _LONGEST_TRAINING_LINE)
-            end = end if end > 0 else start + _LONGEST_TRAINING_LINE
-            yield text[start:end]
-            start = end
-        yield text[start:]
+    for word, count in word_counts.items():
+        text = word if rare.isdisjoint(word) else word.translate(without_rare)
+        for start in range(0, len(text), _LONGEST_TRAINING_LINE):
+            yield f"{text[start : start + _LONGEST_TRAINING_LINE]}\t{count}"
 
 
 def _forget_rules_path(model: bytes) -> bytes:

@@ -37,6 +37,11 @@ class TextVocabulary(Protocol):
         """Fills short sentences of a batch."""
         ...
 
+    @property
+    def splits_at_spaces(self) -> bool:
+        """Whether a word between spaces has the same ids by itself as in a sentence."""
+        ...
+
     def __len__(self) -> int:
         """Count the entries, special symbols included."""
         ...

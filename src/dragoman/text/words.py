@@ -109,6 +109,8 @@ class Words:
         A word that is not in the vocabulary.
     pad_id : int
         Fills short sentences of a batch.
+    splits_at_spaces : bool
+        Each word between spaces has the same ids by itself as in a sentence.
 
     Notes
     -----
@@ -120,6 +122,7 @@ class Words:
     eos_id = 0
     unk_id = 1
     pad_id = 2
+    splits_at_spaces = True
 
     def __init__(self, tokens: Sequence[str], *, place: str = "vocabulary") -> None:
         self._tokens = tuple(tokens)

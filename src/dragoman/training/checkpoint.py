@@ -9,13 +9,18 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from dragoman.errors import FolderError
 from dragoman.files import write_file, written_beside
 from dragoman.folder import put_weights, read_weights, weights_of, write_weights
+from dragoman.training.distributed import Workers
 from dragoman.training.optimiser import MovingAverage, optimiser_tensors, restore_optimiser
+from dragoman.training.sharding import divide_like, gather_whole
+
+LONE = Workers()
 
 
 @dataclass(kw_only=True)
@@ -46,6 +51,8 @@ class Progress:
         Validations since.
     lowest_loss : float | None
         Lowest mean training loss between two lines of the log.
+    num_shares : int
+        Shares, over all workers, into which lack of memory made updates be divided; 0: it did not.
     """
 
     step: int = 0
@@ -59,6 +66,7 @@ class Progress:
     best_step: int = 0
     num_worse: int = 0
     lowest_loss: float | None = None
+    num_shares: int = 0
 
     def is_better(self, value: float, loss: float) -> bool:
         """Say whether a validation beats the best so far.
@@ -100,7 +108,13 @@ class Trained:
 
 
 def save_checkpoint(
-    folder: Path, trained: Trained, progress: Progress, *, validate_every: int, keep: int
+    folder: Path,
+    trained: Trained,
+    progress: Progress,
+    *,
+    validate_every: int,
+    keep: int,
+    workers: Workers = LONE,
 ) -> Path:
     """Write a checkpoint, then remove the oldest.
 
@@ -116,20 +130,28 @@ def save_checkpoint(
         Updates between validations.
     keep : int
         How many checkpoints of validations to keep, besides this one.
+    workers : Workers
+        All of them take part; the first one writes.
 
     Returns
     -------
     Path
         The checkpoint's folder.
     """
-    path = folder / f"step-{progress.step:08d}"
+    path = checkpoint_path(folder, progress.step)
+    memory = optimiser_tensors(trained.model, trained.optimiser)
+    files = {
+        "model": gather_whole(weights_of(trained.model), workers),
+        "optimiser": gather_whole(memory, workers) | _random_states(workers),
+    }
+    if trained.average is not None:
+        files["average"] = gather_whole(trained.average.weights, workers)
+    if not workers.is_first:
+        return path
     with written_beside(path) as beside:
         beside.mkdir(parents=True)
-        write_weights(beside / "model.safetensors", weights_of(trained.model))
-        memory = optimiser_tensors(trained.model, trained.optimiser)
-        write_weights(beside / "optimiser.safetensors", memory | _random_states())
-        if trained.average is not None:
-            write_weights(beside / "average.safetensors", trained.average.weights)
+        for name, tensors in files.items():
+            write_weights(beside / f"{name}.safetensors", tensors)
         write_file(beside / "progress.json", json.dumps(asdict(progress), indent=1))
     kept = {path, *averaged_checkpoints(folder, validate_every, keep)}
     for old in list_checkpoints(folder):
@@ -160,6 +182,24 @@ def averaged_checkpoints(folder: Path, validate_every: int, count: int) -> list[
     return [path for path, step in steps.items() if step and step % validate_every == 0][-count:]
 
 
+def checkpoint_path(folder: Path, step: int) -> Path:
+    """Say where the checkpoint of a step is.
+
+    Parameters
+    ----------
+    folder : Path
+        Of all checkpoints of the run.
+    step : int
+        Updates done.
+
+    Returns
+    -------
+    Path
+        Its folder.
+    """
+    return folder / f"step-{step:08d}"
+
+
 def step_of(path: Path) -> int:
     """Read the step off a checkpoint's name.
 
@@ -176,8 +216,10 @@ def step_of(path: Path) -> int:
     return int(path.name.removeprefix("step-"))
 
 
-def restore_checkpoint(path: Path, trained: Trained) -> Progress:
-    """Put a checkpoint's contents back.
+def restore_checkpoint(
+    path: Path, trained: Trained, *, workers: Workers = LONE, seed: int = 0
+) -> Progress:
+    """Put a checkpoint's contents back, however many workers wrote it.
 
     Parameters
     ----------
@@ -185,6 +227,11 @@ def restore_checkpoint(path: Path, trained: Trained) -> Progress:
         Its folder.
     trained : Trained
         Where to put them.
+    workers : Workers
+        Each reads for itself.
+    seed : int
+        The run's seed. It decides, with step and rank, the random numbers of a worker that was
+        not there when the checkpoint was written.
 
     Returns
     -------
@@ -192,15 +239,21 @@ def restore_checkpoint(path: Path, trained: Trained) -> Progress:
         Where the run stood.
     """
     weights_path = path / "model.safetensors"
-    put_weights(trained.model, read_weights(weights_path), weights_path)
+    own = weights_of(trained.model)
+    weights = {
+        name: divide_like(each, own[name]) if name in own else each
+        for name, each in read_weights(weights_path).items()
+    }
+    put_weights(trained.model, weights, weights_path)
     memory = read_weights(path / "optimiser.safetensors")
     states = {name: memory.pop(name) for name in list(memory) if name.startswith("random/")}
     try:
         restore_optimiser(trained.model, trained.optimiser, memory)
-        _restore_random_states(states)
+        _restore_random_states(states, [seed, step_of(path), workers.rank])
         if trained.average is not None:
             for name, value in read_weights(path / "average.safetensors").items():
-                trained.average.weights[name].copy_(value)
+                like = trained.average.weights[name]
+                like.copy_(divide_like(value, like))
         plain = json.loads((path / "progress.json").read_text(encoding="utf-8"))
         return Progress(**plain)
     except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
@@ -237,19 +290,32 @@ def sweep_checkpoints(folder: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _random_states() -> dict[str, Tensor]:
-    """Read what the random number generators stand at."""
-    states = {"random/cpu": torch.get_rng_state()}
+def _random_states(workers: Workers) -> dict[str, Tensor]:
+    """Read what the random number generators of all workers stand at."""
+    states = {"cpu": torch.get_rng_state()}
     if torch.cuda.is_available():
-        states["random/cuda"] = torch.cuda.get_rng_state()
+        states["cuda"] = torch.cuda.get_rng_state()
     if torch.backends.mps.is_available():
-        states["random/mps"] = torch.mps.get_rng_state()
-    return states
+        states["mps"] = torch.mps.get_rng_state()
+    return {
+        f"random/{_of_worker(rank)}{kind}": each
+        for kind, state in states.items()
+        for rank, each in enumerate(workers.gather(state))
+    }
 
 
-def _restore_random_states(states: dict[str, Tensor]) -> None:
-    torch.set_rng_state(states["random/cpu"])
-    if "random/cuda" in states and torch.cuda.is_available():
-        torch.cuda.set_rng_state(states["random/cuda"])
-    if "random/mps" in states and torch.backends.mps.is_available():
-        torch.mps.set_rng_state(states["random/mps"])
+def _restore_random_states(states: dict[str, Tensor], seeds: list[int]) -> None:
+    """Let random numbers go on where they were, or begin anew if this worker has none there."""
+    prefix = f"random/{_of_worker(seeds[-1])}"
+    if f"{prefix}cpu" not in states:
+        torch.manual_seed(int(np.random.SeedSequence(seeds).generate_state(1, np.uint64)[0]))
+        return
+    torch.set_rng_state(states[f"{prefix}cpu"])
+    if f"{prefix}cuda" in states and torch.cuda.is_available():
+        torch.cuda.set_rng_state(states[f"{prefix}cuda"])
+    if f"{prefix}mps" in states and torch.backends.mps.is_available():
+        torch.mps.set_rng_state(states[f"{prefix}mps"])
+
+
+def _of_worker(rank: int) -> str:
+    return f"{rank}/" if rank else ""

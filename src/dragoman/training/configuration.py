@@ -16,7 +16,10 @@ from dragoman.training.options import TrainingOptions
 
 # What may differ when a run is resumed without making it another run.
 RESUMABLE = frozenset(
-    ("max_steps", "max_epochs", "max_minutes", "patience", "save_minutes", "log_every", "device")
+    (
+        *("max_steps", "max_epochs", "max_minutes", "patience", "save_minutes", "log_every"),
+        *("device", "accumulate", "parallel"),
+    )
 )
 DEFAULT_FAMILY = TransformerOptions().family
 DEFAULT_UNITS = TextOptions().units
@@ -68,6 +71,7 @@ def resolve_options(
     tuple[str, RunOptions]
         The name of the preset that was taken, and the options.
     """
+    file, flags = understand_auto(file), understand_auto(flags)
     said = merge(file, flags)
     family = said.get("model", {}).get("family", DEFAULT_FAMILY)
     from_plain(ModelOptions, {"family": family}, place="options")  # refuses an unknown one
@@ -108,6 +112,27 @@ def resolve_corpus(file: Mapping[str, Any], flags: Mapping[str, Any]) -> CorpusO
     return from_plain(CorpusOptions, said, place="options")
 
 
+def understand_auto(said: Mapping[str, Any]) -> Plain:
+    """Say in options what “batch_tokens = auto” means.
+
+    Parameters
+    ----------
+    said : Mapping[str, Any]
+        One layer: what a file or the command line says.
+
+    Returns
+    -------
+    dict[str, Any]
+        The layer, in which the batch is left to those below and the number of its parts is off:
+        to be found when training starts.
+    """
+    training = said.get("training", {})
+    if not isinstance(training, Mapping) or training.get("batch_tokens") != AUTO:
+        return dict(said)
+    rest = {name: value for name, value in training.items() if name != "batch_tokens"}
+    return {**said, "training": {"accumulate": OFF} | rest}
+
+
 def resumed_options(saved: Plain, flags: Mapping[str, Any]) -> RunOptions:
     """Take the options of an earlier run, with new limits perhaps.
 
@@ -123,6 +148,7 @@ def resumed_options(saved: Plain, flags: Mapping[str, Any]) -> RunOptions:
     RunOptions
         The options to go on with.
     """
+    flags = understand_auto(flags)
     before = to_plain(from_plain(RunOptions, saved, place="the resumed run's config.toml"))
     for section, said in flags.items():
         for name, old, new in list_changes(before[section], said):

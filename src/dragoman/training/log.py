@@ -80,7 +80,7 @@ class Log:
         Parameters
         ----------
         kind : str
-            ``start``, ``update``, ``validation``, ``divergence``, ``stop`` or ``end``.
+            ``start``, ``update``, ``validation``, ``divergence``, ``memory``, ``stop`` or ``end``.
         **facts : Any
             What there is to say of it: strings, numbers, lists.
         """
@@ -121,6 +121,36 @@ class Log:
             ):
                 table.add_row(Text(name, style="dim"), Text(text, overflow="fold"))
         return Group(table)
+
+
+class SilentLog:
+    """The log of a worker that is not the first: nobody is told anything."""
+
+    def __enter__(self) -> "SilentLog":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def event(self, kind: str, **facts: Any) -> None:  # noqa: ANN401
+        """Keep an event to itself.
+
+        Parameters
+        ----------
+        kind : str
+            As in `Log.event`.
+        **facts : Any
+            As in `Log.event`.
+        """
+
+    def say(self, text: str) -> None:
+        """Keep a line to itself.
+
+        Parameters
+        ----------
+        text : str
+            The line.
+        """
 
 
 def format_time(seconds: float) -> str:

@@ -1,33 +1,36 @@
 """The training loop, from top to bottom."""
 
 import math
-import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from dragoman.data.batches import Batch, make_batch, plan_epoch
 from dragoman.data.prefetch import prefetched
-from dragoman.data.store import PairStore
 from dragoman.errors import TrainingError
 from dragoman.training.checkpoint import (
     Progress,
     Trained,
+    checkpoint_path,
     list_checkpoints,
     restore_checkpoint,
     save_checkpoint,
+    step_of,
 )
-from dragoman.training.log import Log
-from dragoman.training.loss import TrainingStep
+from dragoman.training.distributed import Workers
+from dragoman.training.gradients import Gradients
+from dragoman.training.limits import INTERRUPTED, decide, seconds_left, stop_requests
+from dragoman.training.log import Log, SilentLog
 from dragoman.training.options import TrainingOptions
-from dragoman.training.reward import RewardStep
+from dragoman.training.parts import compute_gradient, find_num_parts
 from dragoman.training.schedule import learning_rate
+from dragoman.training.sharding import local_share, whole_model
+from dragoman.training.updates import Update, UpdatePlanner
 from dragoman.training.validation import Validation, Validator
 
 MAX_FALLBACKS = 3
@@ -42,14 +45,16 @@ class Loop:
 
     Parameters
     ----------
-    step : TrainingStep | RewardStep
-        Model and loss.
+    gradients : Gradients
+        Computes the loss of a batch and its gradient.
     trained : Trained
         What training changes.
-    pairs : PairStore
-        The training corpus.
-    validator : Validator
-        Says how good the model is.
+    planner : UpdatePlanner
+        Makes updates of the training corpus.
+    validator : Validator | None
+        Says how good the model is; only the first worker has one.
+    whole : nn.Module | None
+        The model that is validated: the trained one, or a copy of it if that is divided.
     options : TrainingOptions
         How to train.
     peak_learning_rate : float
@@ -58,19 +63,42 @@ class Loop:
         Folder of the run's checkpoints.
     device : torch.device
         Where to train.
-    pad_id : int
-        The padding.
+    workers : Workers
+        Who trains.
     """
 
-    step: TrainingStep | RewardStep
+    gradients: Gradients
     trained: Trained
-    pairs: PairStore
-    validator: Validator
+    planner: UpdatePlanner
+    validator: Validator | None
+    whole: nn.Module | None
     options: TrainingOptions
     peak_learning_rate: float
     checkpoints: Path
     device: torch.device
-    pad_id: int
+    workers: Workers
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether each worker has only a share of the model."""
+        return self.whole is not self.trained.model
+
+    def num_parts(self, progress: Progress) -> int:
+        """Say in how many parts each worker computes its share of an update.
+
+        Parameters
+        ----------
+        progress : Progress
+            For what the memory has asked for so far.
+
+        Returns
+        -------
+        int
+            At least as many as the options say.
+        """
+        return max(
+            self.options.accumulate or 1, -(-progress.num_shares // self.workers.num_workers)
+        )
 
 
 @dataclass
@@ -82,13 +110,14 @@ class Window:
     num_tokens: int = 0
     num_places: int = 0
     started: float = 0.0
+    waited: float = 0.0
 
 
 class _DivergedError(Exception):
     """The loss is no number, or far over what it was."""
 
 
-def train(loop: Loop, progress: Progress, log: Log, on_best: BestWriter) -> str:
+def train(loop: Loop, progress: Progress, log: Log | SilentLog, on_best: BestWriter) -> str:
     """Train until a limit is reached or somebody asks to stop.
 
     Parameters
@@ -97,7 +126,7 @@ def train(loop: Loop, progress: Progress, log: Log, on_best: BestWriter) -> str:
         What to work with.
     progress : Progress
         Where the run stands; kept up to date.
-    log : Log
+    log : Log | SilentLog
         Where to tell what happens.
     on_best : Callable[[Progress, Validation], None]
         Called when a validation is the best so far, with the model as it was validated.
@@ -107,12 +136,14 @@ def train(loop: Loop, progress: Progress, log: Log, on_best: BestWriter) -> str:
     str
         Why it stopped: the reached limit, or “interrupted”.
     """
-    limit = _limit_reached(loop.options, progress)
+    limit = decide(loop.options, progress, loop.workers).limit
     if limit:
         if progress.best_value is None:
             _validate(loop, progress, log, on_best)
         return limit
-    with _stop_requests() as stop:
+    with stop_requests() as stop:
+        if loop.options.accumulate is None:
+            _fit_memory(loop, progress, log)
         while True:
             try:
                 return _train_until_diverged(loop, progress, log, on_best, stop)
@@ -121,30 +152,34 @@ def train(loop: Loop, progress: Progress, log: Log, on_best: BestWriter) -> str:
 
 
 def _train_until_diverged(
-    loop: Loop, progress: Progress, log: Log, on_best: BestWriter, stop: list[str]
+    loop: Loop, progress: Progress, log: Log | SilentLog, on_best: BestWriter, stop: list[str]
 ) -> str:
     """Update, log, validate and save by turns; return why it stopped."""
-    options = loop.options
+    options, workers = loop.options, loop.workers
     clock = saved = time.monotonic()
     window = _new_window(loop)
     loop.trained.model.train()
     while True:
-        for batches in prefetched(_updates(loop, progress)):
+        for update in prefetched(_updates(loop, progress)):
+            window.waited += time.monotonic() - clock
             progress.step += 1
             progress.epoch_updates += 1
-            _update(loop, batches, progress, window)
+            num_parts = _update(loop, update, progress, window)
             now = time.monotonic()
             progress.seconds += now - clock
             clock = now
-            limit = stop[0] if stop else _limit_reached(options, progress)
+            limit, is_save_due, num_parts = decide(
+                options, progress, workers, stop, seconds_unsaved=now - saved, num_parts=num_parts
+            )
+            _note_memory(loop, progress, log, num_parts)
             is_validation = progress.step % options.validate_every == 0
             if progress.step % options.log_every == 0 or is_validation or limit:
                 _report(loop, progress, window, log)
                 window = _new_window(loop)
-            if is_validation or (limit and not stop):
+            if is_validation or (limit and limit != INTERRUPTED):
                 _validate(loop, progress, log, on_best)
-                limit = limit or _limit_reached(options, progress)
-            if is_validation or limit or now - saved > 60 * options.save_minutes:
+                limit = limit or decide(loop.options, progress, loop.workers).limit
+            if is_validation or limit or is_save_due:
                 _save(loop, progress)
                 saved = time.monotonic()
             if limit:
@@ -153,7 +188,7 @@ def _train_until_diverged(
             clock = time.monotonic()
         progress.epoch += 1
         progress.epoch_updates = 0
-        limit = _limit_reached(options, progress)
+        limit = decide(loop.options, progress, loop.workers).limit
         if limit:
             if progress.step % options.validate_every:
                 _report(loop, progress, window, log)
@@ -162,33 +197,30 @@ def _train_until_diverged(
             return limit
 
 
-def _updates(loop: Loop, progress: Progress) -> Iterator[list[Batch]]:
-    """Yield the rest of the present pass over the corpus: for each update its batches."""
-    options = loop.options
-    plan = plan_epoch(
-        loop.pairs.source_lengths,
-        loop.pairs.target_lengths,
-        batch_tokens=max(1, options.batch_tokens // options.accumulate),
-        seed=options.seed,
-        epoch=progress.epoch,
-    )
-    rest = islice(plan, progress.epoch_updates * options.accumulate, None)
-    while parts := list(islice(rest, options.accumulate)):
-        yield [make_batch(*loop.pairs.ids(rows), loop.pad_id) for rows in parts]
+def _updates(loop: Loop, progress: Progress) -> Iterator[Update]:
+    """Yield the rest of the present pass over the corpus."""
+    for rows in islice(loop.planner.plan(progress.epoch), progress.epoch_updates, None):
+        yield loop.planner.make_update(rows, loop.num_parts(progress))
 
 
-def _update(loop: Loop, batches: list[Batch], progress: Progress, window: Window) -> None:
-    """Change the weights once."""
+def _update(loop: Loop, update: Update, progress: Progress, window: Window) -> int:
+    """Change the weights once; return in how many parts that was done."""
     options, trained = loop.options, loop.trained
-    num_target_tokens = sum(batch.num_target_tokens for batch in batches)
-    for batch in batches:
-        with precision_context(options, loop.device):
-            loss = loop.step(batch.to(loop.device))
-        (loss / num_target_tokens).backward()
-        window.loss += loss.detach()
-        window.num_tokens += batch.num_tokens
-        window.num_places += batch.num_places
-    window.num_target_tokens += num_target_tokens
+    num_parts = loop.num_parts(progress)
+    if update.num_parts != num_parts:  # prepared before the memory ran out
+        update = loop.planner.make_update(update.rows, num_parts)
+    try:
+        loss, update = compute_gradient(
+            update, loop.gradients, loop.planner, trained, may_split=not loop.is_sharded
+        )
+    except TrainingError as error:
+        raise TrainingError(f"step {progress.step}: {error}") from None
+    if not loop.is_sharded:
+        loop.workers.sum_gradients(trained.model.parameters())
+    window.loss += loss
+    window.num_target_tokens += update.num_target_tokens
+    window.num_tokens += sum(batch.num_tokens for batch in update.batches)
+    window.num_places += sum(batch.num_places for batch in update.batches)
     if options.clip_norm is not None:
         torch.nn.utils.clip_grad_norm_(trained.model.parameters(), options.clip_norm)
     rate = _rate(loop, progress)
@@ -198,6 +230,7 @@ def _update(loop: Loop, batches: list[Batch], progress: Progress, window: Window
     trained.optimiser.zero_grad(set_to_none=True)
     if trained.average is not None:
         trained.average.update(progress.step)
+    return update.num_parts
 
 
 def _rate(loop: Loop, progress: Progress) -> float:
@@ -207,22 +240,51 @@ def _rate(loop: Loop, progress: Progress) -> float:
     return rate * progress.rate_scale
 
 
-def _report(loop: Loop, progress: Progress, window: Window, log: Log) -> None:
+def _fit_memory(loop: Loop, progress: Progress, log: Log | SilentLog) -> None:
+    """Find in how many parts updates must be computed."""
+    num_parts = find_num_parts(
+        loop.gradients,
+        loop.planner,
+        loop.trained,
+        num_parts=loop.num_parts(progress),
+        epoch=progress.epoch,
+    )
+    (num_parts,) = loop.workers.agree(num_parts)
+    _note_memory(loop, progress, log, num_parts)
+
+
+def _note_memory(loop: Loop, progress: Progress, log: Log | SilentLog, num_parts: int) -> None:
+    """Remember, and tell, if updates take more parts than before."""
+    if num_parts <= loop.num_parts(progress):
+        return
+    progress.num_shares = num_parts * loop.workers.num_workers
+    log.event("memory", step=progress.step, parts=num_parts)
+    log.say(
+        f"step {progress.step:,}: out of memory; each process now computes its share of an update "
+        f"in {num_parts} parts"
+    )
+
+
+def _report(loop: Loop, progress: Progress, window: Window, log: Log | SilentLog) -> None:
     """Tell how training goes, and notice if it goes wrong."""
     if not window.num_target_tokens:
         return
-    loss = window.loss.item() / window.num_target_tokens
+    total, num_tokens, num_places = loop.workers.add_up(
+        window.loss.item(), window.num_tokens, window.num_places
+    )
+    loss = total / window.num_target_tokens
     seconds = max(time.monotonic() - window.started, 1e-9)
     log.event(
         "update",
         step=progress.step,
         epoch=progress.epoch,
         loss=loss,
-        tokens_per_second=window.num_tokens / seconds,
+        tokens_per_second=num_tokens / seconds,
         learning_rate=_rate(loop, progress),
-        padding_share=1 - window.num_tokens / window.num_places,
+        padding_share=1 - num_tokens / num_places,
+        waiting_share=window.waited / seconds,
         seconds=progress.seconds,
-        seconds_left=_seconds_left(loop.options, progress),
+        seconds_left=seconds_left(loop.options, progress),
     )
     lowest = progress.lowest_loss
     if not math.isfinite(loss):
@@ -233,54 +295,70 @@ def _report(loop: Loop, progress: Progress, window: Window, log: Log) -> None:
 
 
 def _check_finite(loop: Loop) -> None:
-    """Refuse to save weights that are no numbers."""
-    norms = torch._foreach_norm(list(loop.trained.model.parameters()))
-    if not torch.isfinite(torch.stack(norms).sum()):
+    """Refuse to keep weights that are no numbers."""
+    norms = torch._foreach_norm([local_share(each) for each in loop.trained.model.parameters()])
+    is_bad = not torch.isfinite(torch.stack(norms).sum())
+    if any(loop.workers.agree(is_bad)):
         raise _DivergedError("a weight is no finite number")
 
 
-def _validate(loop: Loop, progress: Progress, log: Log, on_best: BestWriter) -> None:
+def _validate(loop: Loop, progress: Progress, log: Log | SilentLog, on_best: BestWriter) -> None:
     """Say how good the model is, and keep it if it is the best so far."""
     _check_finite(loop)
-    average = loop.trained.average
-    with average.in_place() if average is not None else nullcontext():
-        found = loop.validator.validate(progress.step // loop.options.validate_every)
-        value = found.value(loop.options.best_by)
-        is_best = progress.is_better(value, found.loss)
-        if is_best:
-            progress.best_value, progress.best_loss = value, found.loss
-            progress.best_step, progress.num_worse = progress.step, 0
-            on_best(progress, found)
-        else:
-            progress.num_worse += 1
+    model, average = loop.trained.model, loop.trained.average
+    loop.workers.average_statistics(model)
+    with (
+        average.in_place() if average is not None else nullcontext(),
+        whole_model(model, loop.whole, loop.workers, loop.device),
+    ):
+        loop.workers.first_alone(lambda: _judge(loop, progress, log, on_best))
+
+
+def _judge(loop: Loop, progress: Progress, log: Log | SilentLog, on_best: BestWriter) -> None:
+    """Validate on the first worker."""
+    assert loop.validator is not None
+    found = loop.validator.validate(progress.step // loop.options.validate_every)
+    value = found.value(loop.options.best_by)
+    is_best = progress.is_better(value, found.loss)
+    if is_best:
+        progress.best_value, progress.best_loss = value, found.loss
+        progress.best_step, progress.num_worse = progress.step, 0
+        on_best(progress, found)
+    else:
+        progress.num_worse += 1
     log.event("validation", step=progress.step, is_best=is_best, **asdict(found))
 
 
 def _save(loop: Loop, progress: Progress) -> None:
     """Write a checkpoint, unless the weights are no numbers."""
     _check_finite(loop)
+    loop.workers.average_statistics(loop.trained.model)
     save_checkpoint(
         loop.checkpoints,
         loop.trained,
         progress,
         validate_every=loop.options.validate_every,
         keep=loop.options.average_checkpoints,
+        workers=loop.workers,
     )
 
 
-def _fall_back(loop: Loop, progress: Progress, log: Log, why: str) -> None:
+def _fall_back(loop: Loop, progress: Progress, log: Log | SilentLog, why: str) -> None:
     """Go back to the last good checkpoint with half the learning rate, or give up."""
     num_fallbacks, rate_scale = progress.num_fallbacks + 1, progress.rate_scale / 2
-    last = list_checkpoints(loop.checkpoints)[-1]
+    is_first = loop.workers.is_first
+    last = step_of(list_checkpoints(loop.checkpoints)[-1]) if is_first else 0
+    path = checkpoint_path(loop.checkpoints, *loop.workers.agree(last))
     if num_fallbacks > MAX_FALLBACKS:
         raise TrainingError(
             f"step {progress.step}: {why}, {num_fallbacks} times; giving up. The last good "
-            f"checkpoint is {last}. Try a lower --peak-learning-rate, more --warmup-steps, or "
+            f"checkpoint is {path}. Try a lower --peak-learning-rate, more --warmup-steps, or "
             "--clip-norm 1"
         )
-    diverged_step = progress.step
-    restored = restore_checkpoint(last, loop.trained)
+    diverged_step, num_shares = progress.step, progress.num_shares
+    restored = restore_checkpoint(path, loop.trained, workers=loop.workers, seed=loop.options.seed)
     restored.num_fallbacks, restored.rate_scale = num_fallbacks, rate_scale
+    restored.num_shares = num_shares
     for name, value in asdict(restored).items():
         setattr(progress, name, value)
     log.event("divergence", step=diverged_step, why=why, back_to=progress.step)
@@ -290,75 +368,5 @@ def _fall_back(loop: Loop, progress: Progress, log: Log, why: str) -> None:
     )
 
 
-def _limit_reached(options: TrainingOptions, progress: Progress) -> str:
-    """Say which limit is reached, if one is."""
-    if options.max_steps is not None and progress.step >= options.max_steps:
-        return f"{options.max_steps:,} updates done"
-    if options.max_epochs is not None and progress.epoch >= options.max_epochs:
-        return f"{options.max_epochs} passes over the corpus done"
-    if options.max_minutes is not None and progress.seconds >= 60 * options.max_minutes:
-        return f"{options.max_minutes:g} minutes passed"
-    if options.patience is not None and progress.num_worse >= options.patience:
-        return f"no better validation since step {progress.best_step:,}"
-    return ""
-
-
-def _seconds_left(options: TrainingOptions, progress: Progress) -> float | None:
-    """Estimate the time until the nearest limit that can be foreseen."""
-    shares = []
-    if options.max_steps is not None:
-        shares.append(progress.step / options.max_steps)
-    if options.max_minutes is not None:
-        shares.append(progress.seconds / (60 * options.max_minutes))
-    if options.max_epochs is not None and progress.epoch:
-        shares.append(progress.epoch / options.max_epochs)
-    done = max(shares, default=0.0)
-    return progress.seconds * (1 - done) / done if done else None
-
-
-def precision_context(options: TrainingOptions, device: torch.device) -> AbstractContextManager:
-    """Make the context in which products are computed in the wanted precision.
-
-    Parameters
-    ----------
-    options : TrainingOptions
-        For the precision.
-    device : torch.device
-        Where.
-
-    Returns
-    -------
-    AbstractContextManager
-        Autocast to bfloat16, or nothing.
-    """
-    is_half = options.precision == "bfloat16"
-    if options.precision == "auto":
-        is_half = device.type == "cuda"
-    return torch.autocast(device.type, torch.bfloat16) if is_half else nullcontext()
-
-
 def _new_window(loop: Loop) -> Window:
     return Window(torch.zeros((), device=loop.device), started=time.monotonic())
-
-
-@contextmanager
-def _stop_requests() -> Iterator[list[str]]:
-    """Note Ctrl-C and SIGTERM instead of dying; a second Ctrl-C dies."""
-    requests: list[str] = []
-
-    def note(number: int, _frame: object) -> None:
-        requests.append("interrupted")
-        if number == signal.SIGINT:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before = {}
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            before[number] = signal.signal(number, note)
-    except ValueError:  # not in the main thread: the caller has the signals
-        pass
-    try:
-        yield requests
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -56,7 +56,7 @@ def estimate_memory(
         translation drawn to train for reward counts like another reference.
     """
     copies = 4 + (options.ema_decay is not None)
-    rows = max(1, options.batch_tokens // options.accumulate // (2 * TYPICAL_LENGTH))
+    rows = max(1, options.batch_tokens // (options.accumulate or 1) // (2 * TYPICAL_LENGTH))
     saved: dict[int, int] = {}
 
     def note(tensor: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.training.options import TrainingOptions
+from dragoman.training.sharding import divide_like
 
 BETAS = (0.9, 0.98)
 EPSILON = 1e-9
@@ -84,9 +85,12 @@ def restore_optimiser(
     parameters = dict(model.named_parameters())
     for key, value in tensors.items():
         kind, name = key.split("/", 1)
-        on_host = kind == "step" and parameters[name].device.type != "cuda"
-        device = torch.device("cpu") if on_host else parameters[name].device
-        optimiser.state[parameters[name]][kind] = value.to(device)
+        parameter = parameters[name]
+        if kind == "step":
+            device = parameter.device if parameter.device.type == "cuda" else torch.device("cpu")
+            optimiser.state[parameter][kind] = value.to(device)
+        else:
+            optimiser.state[parameter][kind] = divide_like(value, parameter)
 
 
 class MovingAverage:

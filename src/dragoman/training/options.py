@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dragoman.options import option, require
+from dragoman.presets import AUTO
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -11,9 +12,17 @@ class TrainingOptions:
     """How the model is trained; the defaults are the paper's base recipe."""
 
     batch_tokens: int = option(
-        50_000, "subwords per update, source plus target, padding not counted"
+        50_000,
+        "subwords per update, source plus target, padding not counted, whoever computes it; auto: "
+        "the recipe's, and --accumulate off",
+        words=(AUTO,),
     )
-    accumulate: int = option(1, "parts into which an update's batch is split to save memory")
+    accumulate: int | None = option(
+        1, "parts in which a process computes its share of an update; off: as few as fit its memory"
+    )
+    parallel: Literal["replicate", "shard"] = option(
+        "replicate", "whether each of several processes has the whole model or a share of it"
+    )
     warmup_steps: int = option(4000, "updates during which the learning rate rises")
     peak_learning_rate: float | None = option(
         None, "learning rate at the end of warm-up; off: the paper's 1/√(model_dim·warmup_steps)"
@@ -39,18 +48,21 @@ class TrainingOptions:
     precision: Literal["auto", "float32", "bfloat16"] = option(
         "auto", "arithmetic of the matrix products; auto: bfloat16 on a GPU, else float32"
     )
+    kernels: Literal["auto", "off"] = option(
+        "auto", "packed batches and our own kernels on a CUDA device; off: PyTorch's operations"
+    )
     device: Literal["auto", "cpu", "cuda", "mps"] = option("auto", "where to train")
     seed: int = option(1, "seed of every random choice")
     log_every: int = option(50, "updates between lines of the log")
     tensorboard: bool = option(False, "write TensorBoard events too (needs dragoman[tensorboard])")
 
     def __post_init__(self) -> None:
-        positive = ("batch_tokens", "accumulate", "warmup_steps", "validate_every", "log_every")
+        positive = ("batch_tokens", "warmup_steps", "validate_every", "log_every")
         for name in (*positive, "valid_beam_size", "average_checkpoints"):
             require(
                 getattr(self, name) >= 1, f"training.{name}", getattr(self, name), "must be ≥ 1"
             )
-        optional = ("max_steps", "max_epochs", "max_minutes", "patience")
+        optional = ("accumulate", "max_steps", "max_epochs", "max_minutes", "patience")
         for name in (*optional, "peak_learning_rate", "clip_norm"):
             value = getattr(self, name)
             good = value is None or value > 0

@@ -38,9 +38,12 @@ from dragoman.training.configuration import (
     resolve_corpus,
     resolve_options,
 )
-from dragoman.training.loop import precision_context
+from dragoman.training.gradients import precision_context
 from dragoman.training.loss import TrainingStep
 from dragoman.training.memory import estimate_memory
+
+SUBWORD_PAIRS = 1_000_000
+"""Subwords are learnt from a sample of this many pairs if there are more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,7 +241,8 @@ def _learn_vocabularies(text: CleanText, options: TextOptions, size: int | None)
         return Subwords.from_bytes(train_subwords(lines, vocabulary_size=size))
 
     sides = [("source", "target")] if options.joint else [("source",), ("target",)]
-    learnt = [learn(text.lines(side)) for side in sides]
+    max_pairs = SUBWORD_PAIRS if options.units == "subwords" else None
+    learnt = [learn(text.lines(side, max_pairs)) for side in sides]
     return Vocabularies(learnt[0], learnt[-1])
 
 

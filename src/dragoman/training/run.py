@@ -1,12 +1,14 @@
 """A run from its files to its model folder: prepare, train, finish."""
 
+import copy
 import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 
 from dragoman.data.clean_text import store_text
 from dragoman.data.store import Store, open_store, store_ids
@@ -30,12 +32,15 @@ from dragoman.models.build import build_model, count_parameters
 from dragoman.options import Plain, read_toml, to_plain, write_toml
 from dragoman.training.average import average_weights
 from dragoman.training.checkpoint import (
+    LONE,
     Progress,
     Trained,
     averaged_checkpoints,
+    checkpoint_path,
     list_checkpoints,
     restore_checkpoint,
     save_checkpoint,
+    step_of,
     sweep_checkpoints,
 )
 from dragoman.training.configuration import (
@@ -43,8 +48,11 @@ from dragoman.training.configuration import (
     resolve_corpus,
     resumed_options,
 )
-from dragoman.training.log import Log, check_tensorboard, format_time
-from dragoman.training.loop import Loop, precision_context, train
+from dragoman.training.distributed import Workers, check_device
+from dragoman.training.gradients import Gradients, can_pack, precision_context
+from dragoman.training.limits import INTERRUPTED
+from dragoman.training.log import Log, SilentLog, check_tensorboard, format_time
+from dragoman.training.loop import Loop, train
 from dragoman.training.optimiser import MovingAverage, build_optimiser
 from dragoman.training.options import TrainingOptions
 from dragoman.training.preparation import (
@@ -56,13 +64,15 @@ from dragoman.training.preparation import (
 )
 from dragoman.training.reward import make_step
 from dragoman.training.schedule import paper_peak
+from dragoman.training.sharding import shard_step
+from dragoman.training.updates import UpdatePlanner
 from dragoman.training.validation import Validation, Validator
 
 RUN_FILE = "run.json"
 CHECKPOINTS = "checkpoints"
 
 
-def start_run(request: RunRequest, say: Callable[[str], None]) -> None:
+def start_run(request: RunRequest, say: Callable[[str], None], workers: Workers = LONE) -> None:
     """Prepare a new run and train it.
 
     Parameters
@@ -71,7 +81,51 @@ def start_run(request: RunRequest, say: Callable[[str], None]) -> None:
         What to do.
     say : Callable[[str], None]
         Tells a person one line.
+    workers : Workers
+        Who trains; the first one prepares. If they were restarted in the middle of this very run,
+        they go on with it.
     """
+    is_ours = workers.is_first and workers.is_restarted and _was_launched_by(request.out, workers)
+    (is_known,) = workers.agree(is_ours)
+    if not is_known:
+        workers.first_alone(lambda: _prepare(request, say, workers))
+    _go_on(request.out, {}, say if is_known else _say_nothing, workers)
+
+
+def resume_run(
+    out: Path, flags: Plain, say: Callable[[str], None], workers: Workers = LONE
+) -> None:
+    """Go on with a run as if it had never stopped.
+
+    Parameters
+    ----------
+    out : Path
+        The run's folder.
+    flags : dict[str, Any]
+        New limits, perhaps.
+    say : Callable[[str], None]
+        Tells a person one line.
+    workers : Workers
+        Who trains; they may be more or fewer than before.
+    """
+    _go_on(out, flags, say, workers)
+
+
+class InterruptedRunError(Exception):
+    """A run that somebody stopped; everything is saved."""
+
+
+class _Run(NamedTuple):
+    """A run as it is on the disk."""
+
+    options: RunOptions
+    folder: ModelFolder
+    store: Store
+    checkpoints: list[Path]
+
+
+def _prepare(request: RunRequest, say: Callable[[str], None], workers: Workers) -> None:
+    """Prepare the corpus, and write everything that a run needs to begin."""
     out = request.out
     if (out / RUN_FILE).exists():
         raise FolderError(
@@ -82,7 +136,7 @@ def start_run(request: RunRequest, say: Callable[[str], None]) -> None:
     start = read_folder(request.start_from) if request.start_from else None
     corpus_options = resolve_corpus(request.config, request.flags)
     _, early = resolve_request(request, start, 0)
-    choose_device(early.training.device)
+    check_device(workers, choose_device(early.training.device))
     if early.training.tensorboard:
         check_tensorboard()
     store_folder = request.store or out / "store"
@@ -95,43 +149,56 @@ def start_run(request: RunRequest, say: Callable[[str], None]) -> None:
         say(f"validation: {text.valid_report.in_words()}")
     preset, options = resolve_request(request, start, text.num_pairs)
     vocabularies = start.vocabularies if start else learn_subwords(text, options, say)
-    store = store_ids(text, vocabularies, options.corpus.max_length, may_replace=is_own)
-    folder = describe_model(request, options, vocabularies, store, start)
-    facts = {"store": str(store_folder.resolve()), "store_key": store.key, "preset": preset}
+    store = store_ids(
+        text,
+        vocabularies,
+        options.corpus.max_length,
+        mix=options.corpus.mix,
+        may_replace=is_own,
+    )
     say(f"preset {preset}; {store.report.in_words()}; {len(store.valid):,} validation pairs")
-    torch.manual_seed(options.training.seed)
-    vocabulary = vocabulary_of(vocabularies)
+    _write_beginning(describe_model(request, options, vocabularies, store, start), options, start)
+    facts = {"store": str(store_folder.resolve()), "store_key": store.key, "preset": preset}
+    write_file(out / RUN_FILE, json.dumps(facts | {"launch": workers.launch}, indent=1))
+
+
+def _write_beginning(folder: ModelFolder, options: RunOptions, start: ModelFolder | None) -> None:
+    """Write the model's description and the checkpoint before the first update."""
+    settings, vocabulary = options.training, vocabulary_of(folder.vocabularies)
+    torch.manual_seed(settings.seed)
     model = build_model(options.model, vocabulary)
     check_search(model, options.search, vocabulary)
     if start:
         start_weights = start.path / WEIGHTS_FILE
         put_weights(model, read_weights(start_weights), start_weights)
-    write_description(out, folder, count_parameters(model))
-    trained = _on_device(model, options.training)
-    settings = options.training
+    write_description(folder.path, folder, count_parameters(model))
     save_checkpoint(
-        out / CHECKPOINTS,
-        trained,
+        folder.path / CHECKPOINTS,
+        _trained(model, settings),
         Progress(),
         validate_every=settings.validate_every,
         keep=settings.average_checkpoints,
     )
-    write_file(out / RUN_FILE, json.dumps(facts, indent=1))
-    _train(folder, options, store, trained, Progress())
 
 
-def resume_run(out: Path, flags: Plain, say: Callable[[str], None]) -> None:
-    """Go on with a run as if it had never stopped.
+def _was_launched_by(out: Path, workers: Workers) -> bool:
+    """Whether a run is the one that these workers were started for before they were restarted."""
+    try:
+        return json.loads((out / RUN_FILE).read_text(encoding="utf-8"))["launch"] == workers.launch
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
-    Parameters
-    ----------
-    out : Path
-        The run's folder.
-    flags : dict[str, Any]
-        New limits, perhaps.
-    say : Callable[[str], None]
-        Tells a person one line.
-    """
+
+def _say_nothing(_text: str) -> None:
+    return
+
+
+def _open_run(out: Path, flags: Plain, workers: Workers) -> _Run:
+    """Read a run from the disk."""
+    if not (out / RUN_FILE).exists() and not workers.is_first:
+        raise FolderError(
+            f"{out}: process {workers.rank} sees no run here; name a folder that all machines share"
+        )
     if not (out / RUN_FILE).exists():
         raise FolderError(f"{out}: holds no run to resume; leave --resume out to start one")
     try:
@@ -144,7 +211,7 @@ def resume_run(out: Path, flags: Plain, say: Callable[[str], None]) -> None:
     options = resumed_options(read_toml(out / CONFIG_FILE), flags)
     folder = read_folder(out, needs_weights=False)
     try:
-        store = open_store(store_folder)
+        store = open_store(store_folder, options.corpus.mix)
         is_same = store.key == run["store_key"]
     except (FolderError, OSError, ValueError, KeyError):
         is_same = False
@@ -153,89 +220,131 @@ def resume_run(out: Path, flags: Plain, say: Callable[[str], None]) -> None:
             f"{store_folder}: the prepared corpus of the run is missing, damaged or no longer the "
             f"same; start anew with --from {out} and another --out"
         )
-    model = build_model(options.model, vocabulary_of(folder.vocabularies))
     folder = replace(folder, config=to_plain(options))
-    write_file(out / CONFIG_FILE, write_toml(folder.config))
-    sweep_checkpoints(out / CHECKPOINTS)
+    if workers.is_first:
+        write_file(out / CONFIG_FILE, write_toml(folder.config))
+        sweep_checkpoints(out / CHECKPOINTS)
     checkpoints = list_checkpoints(out / CHECKPOINTS)
     if not checkpoints:
         raise FolderError(f"{out}: has no checkpoint to go on from; start anew with another --out")
-    trained = _on_device(model, options.training)
+    return _Run(options, folder, store, checkpoints)
+
+
+def _go_on(out: Path, flags: Plain, say: Callable[[str], None], workers: Workers) -> None:
+    """Train from the last checkpoint."""
+    run = workers.first_then_all(lambda: _open_run(out, flags, workers))
+    settings = run.options.training
+    device = choose_device(settings.device)
+    check_device(workers, device)
+    vocabulary = vocabulary_of(run.folder.vocabularies)
+    model = build_model(run.options.model, vocabulary)
+    step = make_step(model, settings, vocabulary, run.options.model.max_length)
+    whole: nn.Module | None = model
+    if settings.parallel == "shard" and not workers.is_alone:
+        whole = copy.deepcopy(model) if workers.is_first else None
+        shard_step(step, workers, device)
+    else:
+        step.to(device)
+    trained = _trained(model, settings)
+    # All read what the first one saw last: a shared disk may show it to the others a little later.
+    (last,) = workers.agree(step_of(run.checkpoints[-1]) if workers.is_first else 0)
+    path = checkpoint_path(out / CHECKPOINTS, last)
     try:
-        progress = restore_checkpoint(checkpoints[-1], trained)
+        progress = workers.first_then_all(
+            lambda: restore_checkpoint(path, trained, workers=workers, seed=settings.seed)
+        )
     except FolderError as error:
-        before = f" to go on from {checkpoints[-2].name}" if len(checkpoints) > 1 else ""
-        raise FolderError(f"{error}; or remove {checkpoints[-1]}{before}") from None
-    say(f"going on from step {progress.step:,}")
-    _train(folder, options, store, trained, progress)
+        before = f" to go on from {run.checkpoints[-2].name}" if len(run.checkpoints) > 1 else ""
+        raise FolderError(f"{error}; or remove {path}{before}") from None
+    if workers.is_first:
+        say(f"going on from step {progress.step:,}")
+    gradients = Gradients(step, settings, device, captures=whole is model)
+    _train(run, gradients, trained, whole, progress, workers)
 
 
-class InterruptedRunError(Exception):
-    """A run that somebody stopped; everything is saved."""
-
-
-def _on_device(model: torch.nn.Module, settings: TrainingOptions) -> Trained:
-    """Put a model where it is trained, with its optimiser."""
-    model.to(choose_device(settings.device))
+def _trained(model: nn.Module, settings: TrainingOptions) -> Trained:
+    """Give a model, where it is, an optimiser."""
     average = MovingAverage(model, settings.ema_decay) if settings.ema_decay else None
     return Trained(model=model, optimiser=build_optimiser(model, settings), average=average)
 
 
 def _train(
-    folder: ModelFolder,
-    options: RunOptions,
-    store: Store,
+    run: _Run,
+    gradients: Gradients,
     trained: Trained,
+    whole: nn.Module | None,
     progress: Progress,
+    workers: Workers,
 ) -> None:
     """Train a prepared model to the end, and leave the best weights in its folder."""
-    settings, model = options.training, trained.model
+    settings, folder, model = run.options.training, run.folder, trained.model
     device = choose_device(settings.device)
-    vocabulary = vocabulary_of(folder.vocabularies)
-    writer = _BestWriter(folder, model)
-    validator = Validator(
-        Translator(folder, model, device),  # type: ignore[arg-type]
-        store.valid,
-        beam_size=settings.valid_beam_size,
-        precision=precision_context(settings, device),
-    )
-    peak = settings.peak_learning_rate or paper_peak(options.model.model_dim, settings.warmup_steps)
+    pad_id = folder.vocabularies.pad_id
+    width = run.options.model.model_dim
     loop = Loop(
-        step=make_step(model, settings, vocabulary, options.model.max_length),  # type: ignore[arg-type]
+        gradients=gradients,
         trained=trained,
-        pairs=store.train,
-        validator=validator,
+        planner=UpdatePlanner(
+            run.store.train,
+            settings,
+            workers=workers,
+            pad_id=pad_id,
+            keeps_pace=whole is not model,
+            packs=whole is model and can_pack(run.options.model, settings, device),
+        ),
+        validator=_validator(run, whole, device) if workers.is_first else None,
+        whole=whole,
         options=settings,
-        peak_learning_rate=peak,
+        peak_learning_rate=settings.peak_learning_rate or paper_peak(width, settings.warmup_steps),
         checkpoints=folder.path / CHECKPOINTS,
         device=device,
-        pad_id=vocabulary.pad_id,
+        workers=workers,
     )
-    log = Log(folder.path, resumed_step=progress.step, tensorboard=settings.tensorboard)
-    with log:
+    writer = _BestWriter(folder, whole or model)
+    with _open_log(run, progress, workers) as log:
         log.event(
             "start",
             step=progress.step,
             parameters=count_parameters(model),
-            pairs=len(store.train),
-            tokens=store.train.num_tokens,
+            pairs=len(run.store.train),
+            tokens=run.store.train.num_tokens,
             device=device.type,
+            workers=workers.num_workers,
         )
         why = train(loop, progress, log, writer.write)
-        if why == "interrupted":
+        if why == INTERRUPTED:
             log.event("stop", step=progress.step, why=why)
             log.say(f"stopped at step {progress.step:,}; nothing is lost")
             log.say(f"go on with: dragoman train --resume --out {folder.path}")
             raise InterruptedRunError
-        _finish(loop, progress, log, writer)
+        workers.first_alone(lambda: _finish(loop, progress, log, writer))
         log.event("end", step=progress.step, why=why, seconds=progress.seconds)
         log.say(f"done: {why} in {format_time(progress.seconds)}; the model is in {folder.path}")
+
+
+def _open_log(run: _Run, progress: Progress, workers: Workers) -> Log | SilentLog:
+    """Open the run's log on the first worker."""
+    if not workers.is_first:
+        return SilentLog()
+    tensorboard = run.options.training.tensorboard
+    return Log(run.folder.path, resumed_step=progress.step, tensorboard=tensorboard)
+
+
+def _validator(run: _Run, model: nn.Module | None, device: torch.device) -> Validator:
+    """Make the validator of a model."""
+    settings = run.options.training
+    return Validator(
+        Translator(run.folder, model, device),  # type: ignore[arg-type]
+        run.store.valid,
+        beam_size=settings.valid_beam_size,
+        precision=precision_context(settings, device),
+    )
 
 
 class _BestWriter:
     """Keeps the best weights so far in the model folder."""
 
-    def __init__(self, folder: ModelFolder, model: torch.nn.Module) -> None:
+    def __init__(self, folder: ModelFolder, model: nn.Module) -> None:
         self._folder = folder
         self._model = model
 
@@ -256,7 +365,7 @@ class _BestWriter:
         write_description(self._folder.path, self._folder, count_parameters(self._model))
 
 
-def _finish(loop: Loop, progress: Progress, log: Log, writer: _BestWriter) -> None:
+def _finish(loop: Loop, progress: Progress, log: Log | SilentLog, writer: _BestWriter) -> None:
     """Try the average of the last checkpoints, and keep it if it is better than the best."""
     settings = loop.options
     regular = averaged_checkpoints(
@@ -264,7 +373,9 @@ def _finish(loop: Loop, progress: Progress, log: Log, writer: _BestWriter) -> No
     )
     paths = [each / WEIGHTS_FILE for each in regular]
     if len(paths) > 1:
-        put_weights(loop.trained.model, average_weights(paths), paths[-1])
+        assert loop.whole is not None
+        assert loop.validator is not None
+        put_weights(loop.whole.to(loop.device), average_weights(paths), paths[-1])
         found = loop.validator.validate()
         value = found.value(settings.best_by)
         is_best = progress.is_better(value, found.loss)

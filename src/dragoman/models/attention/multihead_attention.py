@@ -2,14 +2,18 @@
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from dragoman.models.attention.mask import Mask
+from dragoman.kernels.linear import linear
+from dragoman.kernels.packed_attention import Heads, packed_attention
+from dragoman.models.attention.mask import Mask, PackedMask
 from dragoman.models.attention.observer import Observer
 from dragoman.models.attention.scaled_dot_product_attention import (
     attention_weights,
     fused_attention,
+    score_scale,
 )
 
 
@@ -61,6 +65,15 @@ class Rotation(Protocol):
         self, vectors: Float[Tensor, "batch heads length key_dim"], first: int
     ) -> Float[Tensor, "batch heads length key_dim"]:
         """Turn them; the first stands at the given position."""
+        ...
+
+    def packed(
+        self,
+        columns: Float[Tensor, "tokens columns"],
+        mask: PackedMask,
+        num_vectors: int,
+    ) -> Float[Tensor, "tokens columns"]:
+        """Turn so many vectors at the beginning of each row."""
         ...
 
 
@@ -202,6 +215,46 @@ class MultiheadAttention(nn.Module):
         mask = Mask(key_lengths=lengths, causal=self.causal)
         return self(states, self.keys_and_values(states), mask)
 
+    def packed(
+        self,
+        states: Float[Tensor, "queries model_dim"],
+        memory: Float[Tensor, "keys model_dim"] | None,
+        mask: PackedMask,
+    ) -> Float[Tensor, "queries model_dim"]:
+        """Let packed sentences attend, to themselves or to others.
+
+        Parameters
+        ----------
+        states : Float[Tensor, "queries model_dim"]
+            The positions that look.
+        memory : Float[Tensor, "keys model_dim"] | None
+            What they look at; None: themselves.
+        mask : PackedMask
+            Who may look where.
+
+        Returns
+        -------
+        Float[Tensor, "queries model_dim"]
+            What each position found.
+
+        Notes
+        -----
+        Projections of the same states are one product. Positions that act on scores cannot be
+        packed; rotation can, as it knows from the mask where each position stands.
+        """
+        key_dim = self.key.out_features // self.num_heads
+        heads = Heads(self.num_heads, key_dim, self.value.out_features // self.num_heads)
+        if memory is None:
+            states = _project(states, self.query, self.key, self.value)
+            if self.rotation is not None:
+                states = self.rotation.packed(states, mask, 2 * self.num_heads)
+        else:
+            states = _project(states, self.query)
+            memory = _project(memory, self.key, self.value)
+        scale = score_scale(key_dim, self.scaled)
+        found = packed_attention(states, memory, heads, mask.visible, mask.seen_by, scale)
+        return _project(found, self.output)
+
     def start(self, num_rows: int, capacity: int, like: Float[Tensor, "..."]) -> KeysAndValues:
         """Make room for the keys and values of words to come.
 
@@ -251,3 +304,10 @@ class MultiheadAttention(nn.Module):
     def _heads(self, joined: Tensor) -> Tensor:
         """Split the last dimension into heads and move them before the positions."""
         return joined.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+
+def _project(states: Tensor, *projections: nn.Linear) -> Tensor:
+    """Apply several projections to the same states in one product, side by side."""
+    weights: list[Tensor] = [each.weight for each in projections]
+    biases: list[Tensor] = [each.bias for each in projections if each.bias is not None]
+    return linear(states, torch.cat(weights), torch.cat(biases) if biases else None)

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from dragoman.models.attention.mask import PackedMask
 from dragoman.models.attention.scaled_dot_product_attention import score_scale
 from dragoman.models.positions import SinusoidalPositions
 
@@ -47,11 +48,35 @@ class RotaryPositions(nn.Module):
         Float[Tensor, "batch heads length key_dim"]
             The same, turned. A key that is kept for later words is kept turned.
         """
-        sinusoids = self.sinusoids(first, vectors.size(-2), None)
-        sine, cosine = sinusoids.unflatten(-1, (-1, 2)).unbind(-1)
-        even, odd = vectors.unflatten(-1, (-1, 2)).unbind(-1)
-        turned = torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1)
-        return turned.flatten(-2).to(vectors.dtype)
+        return _turn(vectors, self.sinusoids(first, vectors.size(-2), None))
+
+    def packed(
+        self,
+        columns: Float[Tensor, "tokens columns"],
+        mask: PackedMask,
+        num_vectors: int,
+    ) -> Float[Tensor, "tokens columns"]:
+        """Turn the queries and keys of packed sentences.
+
+        Parameters
+        ----------
+        columns : Float[Tensor, "tokens columns"]
+            Queries, keys and values of each token side by side.
+        mask : PackedMask
+            Knows where each token stands.
+        num_vectors : int
+            How many vectors at the beginning of each row to turn.
+
+        Returns
+        -------
+        Float[Tensor, "tokens columns"]
+            The same, some of it turned.
+        """
+        key_dim = self.sinusoids.model_dim
+        vectors, rest = columns.tensor_split([num_vectors * key_dim], dim=1)
+        sinusoids = self.sinusoids(0, mask.longest, None)[mask.places.long()]
+        turned = _turn(vectors.unflatten(1, (num_vectors, key_dim)), sinusoids[:, None])
+        return torch.cat([turned.flatten(1), rest], dim=1)
 
 
 class AlibiBias(nn.Module):
@@ -151,6 +176,14 @@ class RelativeBias(nn.Module):
         rows = distances.clamp(-self.max_distance, self.max_distance) + self.max_distance
         products = torch.einsum("bhqd,rhd->bhqr", query * self.scale, self.weight)
         return products.gather(-1, rows.expand(*products.shape[:3], -1)).to(query.dtype)
+
+
+def _turn(vectors: Tensor, sinusoids: Tensor) -> Tensor:
+    """Turn each pair of entries by the angle whose sine and cosine are given."""
+    sine, cosine = sinusoids.unflatten(-1, (-1, 2)).unbind(-1)
+    even, odd = vectors.unflatten(-1, (-1, 2)).unbind(-1)
+    turned = torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1)
+    return turned.flatten(-2).to(vectors.dtype)
 
 
 def alibi_slopes(num_heads: int) -> list[float]:

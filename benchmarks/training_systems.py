@@ -1,0 +1,331 @@
+"""The systems whose training is timed: Dragoman's own, and its rivals.
+
+Each is a function that builds a model of the same size with random weights and says how to make one
+full update of the weights with a given batch: forward, backward, optimiser, gradients cleared.
+Batches are laid out, and copied to the device, before anything is timed.
+"""
+
+import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from dragoman.data.batches import Batch, Flat, make_batch
+from dragoman.data.packing import PackedBatch, choose_capacity, pack, plan_packed
+from dragoman.models.build import build_model
+from dragoman.models.interface import Vocabulary
+from dragoman.models.positions import sinusoidal_positions
+from dragoman.training.gradients import Gradients, can_pack
+from dragoman.training.optimiser import BETAS, EPSILON, build_optimiser
+from dragoman.training.options import TrainingOptions
+from dragoman.training.reward import make_step
+from training_work import END_ID, LONGEST, PAD_ID, SEED, SentenceSet, Size, select_sentences
+
+LEARNING_RATE = 1e-4
+SMOOTHING = 0.1
+
+
+class System(NamedTuple):
+    """A model in training: one full update a call, for all batches in turn, and their places."""
+
+    update: Callable[[int], None]
+    num_updates: int
+    num_places: int
+
+
+def ours(size: Size, sentences: list[SentenceSet], device: torch.device) -> System:
+    """Train with the objects that “dragoman train” uses.
+
+    Parameters
+    ----------
+    size : Size
+        The model.
+    sentences : list[SentenceSet]
+        The batches.
+    device : torch.device
+        Where.
+
+    Returns
+    -------
+    System
+        Ready to be updated.
+
+    Notes
+    -----
+    Where “dragoman train” packs, the same sentences are packed as it packs them: in a random order,
+    into batches of one capacity. Copying a batch to the device is part of the update here, as
+    there it is.
+    """
+    torch.manual_seed(SEED)
+    vocabulary = Vocabulary(size.vocabulary_size, size.vocabulary_size, PAD_ID, END_ID)
+    options = TrainingOptions(batch_tokens=size.batch_tokens, label_smoothing=SMOOTHING)
+    model = build_model(size.options, vocabulary).to(device).train()
+    step = make_step(model, options, vocabulary, size.options.max_length)
+    gradients = Gradients(step, options, device)
+    optimiser = build_optimiser(model, options)
+    for group in optimiser.param_groups:
+        group["lr"] = LEARNING_RATE
+    if can_pack(size.options, options, device):
+        batches = _pack(size, sentences)
+    else:
+        batches = [make_batch(*each, PAD_ID) for each in sentences]
+
+    def update(place: int) -> None:
+        gradients(batches[place], batches[place].num_target_tokens)
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+
+    return System(update, len(batches), sum(batch.num_places for batch in batches))
+
+
+def _pack(size: Size, sentences: list[SentenceSet]) -> list[PackedBatch]:
+    """Pack the sentences of all batches anew, into as many, with as little room as that takes."""
+    joined = SentenceSet(
+        *(
+            Flat(*map(np.concatenate, zip(*side, strict=True)))
+            for side in zip(*sentences, strict=True)
+        )
+    )
+    lengths = (joined.source.lengths, joined.target.lengths)
+    order = np.random.default_rng(SEED).permutation(len(lengths[0]))
+    for share in range(100, 200):
+        capacity = choose_capacity(*lengths, size.batch_tokens * share // 100)
+        plan = list(plan_packed(*lengths, order, capacity))
+        if len(plan) <= len(sentences):
+            break
+    chosen = ([select_sentences(side, rows) for side in joined] for rows in plan)
+    return [pack(source, target, PAD_ID, capacity).pinned() for source, target in chosen]
+
+
+def huggingface_eager(size: Size, sentences: list[SentenceSet], device: torch.device) -> System:
+    """Train Hugging Face's Marian as it comes.
+
+    Parameters
+    ----------
+    size : Size
+        The model.
+    sentences : list[SentenceSet]
+        The batches.
+    device : torch.device
+        Where.
+
+    Returns
+    -------
+    System
+        Ready to be updated.
+    """
+    return _rival(_huggingface(size), sentences, device)
+
+
+def huggingface_compiled(size: Size, sentences: list[SentenceSet], device: torch.device) -> System:
+    """Train Hugging Face's Marian, compiled together with its loss.
+
+    Parameters
+    ----------
+    size : Size
+        The model.
+    sentences : list[SentenceSet]
+        The batches.
+    device : torch.device
+        Where.
+
+    Returns
+    -------
+    System
+        Ready to be updated.
+    """
+    return _rival(_huggingface(size), sentences, device, compiled=True)
+
+
+def pytorch_eager(size: Size, sentences: list[SentenceSet], device: torch.device) -> System:
+    """Train PyTorch's own nn.Transformer.
+
+    Parameters
+    ----------
+    size : Size
+        The model.
+    sentences : list[SentenceSet]
+        The batches.
+    device : torch.device
+        Where.
+
+    Returns
+    -------
+    System
+        Ready to be updated.
+    """
+    return _rival(_PyTorch(size), sentences, device)
+
+
+def pytorch_compiled(size: Size, sentences: list[SentenceSet], device: torch.device) -> System:
+    """Train PyTorch's own nn.Transformer, compiled together with its loss.
+
+    Parameters
+    ----------
+    size : Size
+        The model.
+    sentences : list[SentenceSet]
+        The batches.
+    device : torch.device
+        Where.
+
+    Returns
+    -------
+    System
+        Ready to be updated.
+    """
+    return _rival(_PyTorch(size), sentences, device, compiled=True)
+
+
+RIVALS = {
+    "huggingface_eager": huggingface_eager,
+    "huggingface_compiled": huggingface_compiled,
+    "pytorch_eager": pytorch_eager,
+    "pytorch_compiled": pytorch_compiled,
+}
+
+
+def _rival(
+    model: nn.Module,
+    sentences: list[SentenceSet],
+    device: torch.device,
+    *,
+    compiled: bool = False,
+) -> System:
+    """Train a model that maps a padded batch to logits by the usual recipe."""
+    model.to(device).train()
+    optimiser = torch.optim.AdamW(
+        model.parameters(), lr=LEARNING_RATE, betas=BETAS, eps=EPSILON, weight_decay=0.0, fused=True
+    )
+    batches = [make_batch(*each, PAD_ID).to(device) for each in sentences]
+    inputs = [(batch.source.ids, batch.source.is_token, *_targets(batch)) for batch in batches]
+
+    def compute_loss(source: Tensor, is_token: Tensor, before: Tensor, labels: Tensor) -> Tensor:
+        logits = model(source, is_token, before)
+        return functional.cross_entropy(
+            logits.flatten(0, 1), labels.flatten(), label_smoothing=SMOOTHING
+        )
+
+    if compiled:
+        compute_loss = torch.compile(compute_loss, dynamic=True)
+
+    def update(place: int) -> None:
+        with _autocast(device):
+            loss = compute_loss(*inputs[place])
+        loss.backward()
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+
+    return System(update, len(batches), sum(batch.num_places for batch in batches))
+
+
+def _targets(batch: Batch) -> tuple[Tensor, Tensor]:
+    """Return what the decoder reads, and what it shall say, with padding that is not counted."""
+    target = batch.target
+    return target.shifted(PAD_ID), target.ids.masked_fill(~target.is_token, -100)
+
+
+def _autocast(device: torch.device) -> AbstractContextManager:
+    is_cuda = device.type == "cuda"
+    return torch.autocast("cuda", torch.bfloat16) if is_cuda else nullcontext()
+
+
+def _huggingface(size: Size) -> nn.Module:
+    """Build Marian with random weights."""
+    import transformers
+
+    torch.manual_seed(SEED)
+    shape = size.options
+    config = transformers.MarianConfig(
+        vocab_size=size.vocabulary_size,
+        d_model=shape.model_dim,
+        encoder_layers=shape.num_encoder_layers,
+        decoder_layers=shape.num_decoder_layers,
+        encoder_attention_heads=shape.num_heads,
+        decoder_attention_heads=shape.num_heads,
+        encoder_ffn_dim=shape.feed_forward_dim,
+        decoder_ffn_dim=shape.feed_forward_dim,
+        dropout=shape.dropout,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        activation_function="relu",
+        scale_embedding=True,
+        max_position_embeddings=512,
+        share_encoder_decoder_embeddings=True,
+        tie_word_embeddings=True,
+        use_cache=False,
+        pad_token_id=PAD_ID,
+        eos_token_id=END_ID,
+        decoder_start_token_id=PAD_ID,
+        forced_eos_token_id=None,
+    )
+    return _Marian(
+        transformers.AutoModelForSeq2SeqLM.from_config(config, attn_implementation="sdpa")
+    )
+
+
+class _Marian(nn.Module):
+    """Call Marian as every rival is called."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, source: Tensor, is_token: Tensor, before: Tensor) -> Tensor:
+        """Score every target place."""
+        return self.model(
+            input_ids=source, attention_mask=is_token, decoder_input_ids=before, use_cache=False
+        ).logits
+
+
+class _PyTorch(nn.Module):
+    """nn.Transformer with tied word vectors, sinusoids and the paper's dropout, no more of it."""
+
+    positions: Tensor
+
+    def __init__(self, size: Size) -> None:
+        super().__init__()
+        torch.manual_seed(SEED)
+        shape = size.options
+        self.words = nn.Parameter(torch.randn(size.vocabulary_size, shape.model_dim))
+        nn.init.normal_(self.words, std=shape.model_dim**-0.5)
+        self.register_buffer("positions", sinusoidal_positions(0, LONGEST, shape.model_dim))
+        self.dropout = nn.Dropout(shape.dropout)
+        self.transformer = nn.Transformer(
+            shape.model_dim,
+            shape.num_heads,
+            shape.num_encoder_layers,
+            shape.num_decoder_layers,
+            shape.feed_forward_dim,
+            shape.dropout,
+            batch_first=True,
+        )
+        for module in self.transformer.modules():
+            if isinstance(module, nn.MultiheadAttention):
+                module.dropout = 0.0
+            if isinstance(module, nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
+                module.dropout.p = 0.0
+
+    def forward(self, source: Tensor, is_token: Tensor, before: Tensor) -> Tensor:
+        """Score every target place."""
+        causal = nn.Transformer.generate_square_subsequent_mask(
+            before.size(1), device=before.device
+        )
+        hidden = self.transformer(
+            self._embed(source),
+            self._embed(before),
+            tgt_mask=causal,
+            src_key_padding_mask=~is_token,
+            memory_key_padding_mask=~is_token,
+            tgt_is_causal=True,
+        )
+        return functional.linear(hidden, self.words)
+
+    def _embed(self, ids: Tensor) -> Tensor:
+        words = functional.embedding(ids, self.words) * math.sqrt(self.words.size(1))
+        return self.dropout(words + self.positions[: ids.size(1)])

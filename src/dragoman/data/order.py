@@ -1,0 +1,66 @@
+"""The order in which a pass goes through the pairs, and how often it meets those of each corpus."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Int
+
+
+def draw_order(
+    group_ends: Sequence[int], weights: Sequence[float] | None, *, seed: int, epoch: int
+) -> Int[np.ndarray, "rows"]:
+    """Draw the order of one pass.
+
+    Parameters
+    ----------
+    group_ends : Sequence[int]
+        Where each corpus ends among the pairs; the last is their number.
+    weights : Sequence[float] | None
+        How often the pairs of each corpus are seen in a pass; None: all of them once.
+    seed : int
+        The run's seed.
+    epoch : int
+        The pass. Seed and pass alone decide the order, so it can be drawn again to resume.
+
+    Returns
+    -------
+    Int[np.ndarray, "rows"]
+        The pairs in their order, four bytes each.
+
+    Notes
+    -----
+    A weight of 2.5 is every pair twice and a fresh random half of them once more. Then all are
+    shuffled together: any order is as likely as any other.
+    """
+    random = np.random.default_rng([seed, epoch])
+    if weights is None:
+        group_ends, weights = group_ends[-1:], (1.0,)
+    parts = []
+    starts = (0, *group_ends[:-1])
+    for start, end, weight in zip(starts, group_ends, weights, strict=True):
+        pairs = np.arange(start, end, dtype=np.int32)
+        parts += [pairs] * int(weight)
+        num_more = count_seen(end - start, weight) - int(weight) * len(pairs)
+        if num_more:
+            parts.append(random.permutation(pairs)[:num_more])
+    order = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int32), *parts])
+    random.shuffle(order)
+    return order
+
+
+def count_seen(num_pairs: int, weight: float) -> int:
+    """Count the pairs of a corpus that a pass meets, repetitions included.
+
+    Parameters
+    ----------
+    num_pairs : int
+        Pairs of the corpus.
+    weight : float
+        How often each is to be seen.
+
+    Returns
+    -------
+    int
+        Their product, rounded.
+    """
+    return round(num_pairs * weight)

@@ -1,0 +1,266 @@
+"""Blocks of work shared between processes, with the results in the order of the blocks.
+
+A worker is a fresh Python that imports one module and speaks through its standard input and output
+in plain bytes. Nothing is forked, so the threads of other libraries do not matter; the caller's
+program is not run again; nothing is pickled.
+"""
+
+import importlib
+import os
+import queue
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from itertools import chain, islice
+from typing import IO
+
+from dragoman.errors import DataError, DragomanError
+
+Message = Sequence[bytes]
+Work = Callable[[Message], Message]
+
+INLINE_BLOCKS = 16
+MOST_WORKERS = 16
+_NUMBER = 8
+_DONE, _REFUSED = b"done", b"refused"
+
+
+def count_cores() -> int:
+    """Count the cores that this process may use.
+
+    Returns
+    -------
+    int
+        At least one.
+    """
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def map_blocks(
+    make_work: Callable[[Message], Work],
+    setting: Message,
+    blocks: Iterable[Message],
+    *,
+    num_workers: int | None = None,
+) -> Iterator[Message]:
+    """Do the same work on every block, in several processes if there are many blocks.
+
+    Parameters
+    ----------
+    make_work : Callable[[Message], Work]
+        A function of a module, called once in each process with the setting; what it returns is
+        called with each block.
+    setting : Message
+        What the work needs to know.
+    blocks : Iterable[Message]
+        The blocks; drawn as they are needed, some ahead of the results.
+    num_workers : int | None
+        Processes; one: all is done here. None: as many as there are cores, sixteen at most.
+
+    Yields
+    ------
+    Message
+        The result of each block, in the order of the blocks.
+
+    Notes
+    -----
+    The first blocks are done here, so that a small corpus never waits for processes to start.
+    What the work refuses with an error for people is raised here, at that block's turn. Whoever
+    stops listening, as by Ctrl-C, ends the workers; they do not hear Ctrl-C themselves.
+    """
+    if num_workers is None:  # a Python inside another program may not know how to start one
+        num_workers = min(MOST_WORKERS, count_cores()) if sys.executable else 1
+    rest = iter(blocks)
+    here = rest if num_workers <= 1 else islice(rest, INLINE_BLOCKS)
+    work = make_work(setting)
+    for block in here:
+        yield work(block)
+    del work
+    for block in rest:  # there is at least one more
+        yield from _map_in_processes(make_work, setting, chain([block], rest), num_workers)
+
+
+def serve(module: str, name: str) -> None:
+    """Be a worker: read a setting and blocks from standard input, write results.
+
+    Parameters
+    ----------
+    module : str
+        Where the work is.
+    name : str
+        The function there that makes it.
+    """
+    incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
+    make_work: Callable[[Message], Work] = getattr(importlib.import_module(module), name)
+    setting = receive(incoming)
+    if setting is None:
+        return
+    work = make_work(setting)
+    with suppress(BrokenPipeError):  # nobody listens any more
+        while (block := receive(incoming)) is not None:
+            try:
+                reply = [_DONE, *work(block)]
+            except DragomanError as error:
+                reply = [_REFUSED, str(error).encode()]
+            send(outgoing, reply)
+
+
+def send(stream: IO[bytes], message: Message) -> None:
+    """Write a message.
+
+    Parameters
+    ----------
+    stream : IO[bytes]
+        Where to.
+    message : Message
+        Any strings of bytes.
+    """
+    sizes = (len(message), *map(len, message))
+    stream.write(b"".join(size.to_bytes(_NUMBER, "little") for size in sizes))
+    for part in message:
+        stream.write(part)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> list[bytes] | None:
+    """Read a message.
+
+    Parameters
+    ----------
+    stream : IO[bytes]
+        Where from.
+
+    Returns
+    -------
+    list[bytes] | None
+        What `send` wrote; None if the stream ends before it is complete.
+    """
+
+    def read_number() -> int:
+        return int.from_bytes(_read(stream, _NUMBER), "little")
+
+    try:
+        sizes = [read_number() for _ in range(read_number())]
+        return [_read(stream, size) for size in sizes]
+    except EOFError:
+        return None
+
+
+def _read(stream: IO[bytes], size: int) -> bytes:
+    found = stream.read(size)
+    if len(found) < size:
+        raise EOFError
+    return found
+
+
+def _map_in_processes(
+    make_work: Callable[[Message], Work],
+    setting: Message,
+    blocks: Iterable[Message],
+    num_workers: int,
+) -> Iterator[Message]:
+    """Do the work in processes, each attended by a thread that writes to it and reads from it."""
+    waiting: deque[Future[Message]] = deque()
+    with (
+        ThreadPoolExecutor(num_workers) as threads,
+        # Ended first, so that no thread goes on waiting for a process.
+        _started(make_work, setting, num_workers) as idle,
+    ):
+
+        def call(block: Message) -> Message:
+            process = idle.get()
+            try:
+                return _call(process, block)
+            finally:
+                idle.put(process)
+
+        failure: DragomanError | None = None
+        rest = iter(blocks)
+        while True:
+            try:
+                block = next(rest)
+            except StopIteration:
+                break
+            except DragomanError as error:  # what was read before it has its turn first
+                failure = error
+                break
+            waiting.append(threads.submit(call, block))
+            if len(waiting) > 2 * num_workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+        if failure is not None:
+            raise failure
+
+
+@contextmanager
+def _started(
+    make_work: Callable[[Message], Work], setting: Message, num_workers: int
+) -> Iterator[queue.SimpleQueue[subprocess.Popen]]:
+    """Start the workers, and end them in any case."""
+    program = (
+        f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; "
+        f"serve({make_work.__module__!r}, {make_work.__name__!r})"
+    )
+    # One thread each: the processes are the parallelism.
+    surroundings = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    processes: list[subprocess.Popen] = []
+    idle: queue.SimpleQueue[subprocess.Popen] = queue.SimpleQueue()
+    try:
+        for _ in range(num_workers):
+            processes.append(_start([sys.executable, "-c", program], surroundings))
+        for process in processes:
+            with suppress(BrokenPipeError):  # noticed when the first block is sent
+                send(process.stdin, setting)  # type: ignore[arg-type]
+            idle.put(process)
+        yield idle
+    finally:
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                with suppress(OSError):
+                    stream.close()  # type: ignore[union-attr]
+
+
+def _start(words: list[str], surroundings: dict[str, str]) -> subprocess.Popen:
+    try:
+        return subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=surroundings,
+            start_new_session=True,  # Ctrl-C is for the parent alone
+        )
+    except OSError as error:
+        raise DataError(
+            f"a worker process could not be started ({error.strerror}); free some memory and try "
+            "again"
+        ) from None
+
+
+def _call(process: subprocess.Popen, block: Message) -> Message:
+    """Have one block done by one process."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    reply = None
+    with suppress(BrokenPipeError):
+        send(process.stdin, block)
+        reply = receive(process.stdout)
+    if reply is None:
+        status = process.wait()
+        raise DataError(
+            f"a worker process ended before its work (status {status}); free some memory and try "
+            "again"
+        )
+    kind, *result = reply
+    if kind == _REFUSED:
+        raise DataError(result[0].decode())
+    return result

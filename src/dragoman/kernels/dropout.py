@@ -1,0 +1,120 @@
+"""Dropout whose random numbers are cheap on a CPU."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+LEVELS = 1 << 16
+
+_generator: ContextVar[torch.Generator | None] = ContextVar("dropout's generator", default=None)
+
+
+class Dropout(nn.Module):
+    """Drop a share of all entries while training, and scale up those that stay.
+
+    Parameters
+    ----------
+    p : float
+        The share, in [0, 1).
+
+    Notes
+    -----
+    Takes the place of PyTorch's nn.Dropout: see `dropout`.
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, states: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """Drop, if the module is in training.
+
+        Parameters
+        ----------
+        states : Float[Tensor, "*shape"]
+            Any vectors.
+
+        Returns
+        -------
+        Float[Tensor, "*shape"]
+            Some entries zero, the others larger; in evaluation the very same tensor.
+        """
+        return dropout(states, self.p) if self.training else states
+
+    def extra_repr(self) -> str:
+        """Describe the module.
+
+        Returns
+        -------
+        str
+            Its share.
+        """
+        return f"p={self.p}"
+
+
+def dropout(states: Float[Tensor, "*shape"], share: float) -> Float[Tensor, "*shape"]:
+    r"""Drop a share of all entries.
+
+    Parameters
+    ----------
+    states : Float[Tensor, "*shape"]
+        Any vectors.
+    share : float
+        What is dropped, in [0, 1).
+
+    Returns
+    -------
+    Float[Tensor, "*shape"]
+        Each entry zero with probability p, and otherwise divided by 1 − p.
+
+    Notes
+    -----
+    On a CPU PyTorch's dropout spends its time on drawing one number an entry and on slow passes:
+    12 ns an entry where this takes about 2. Here one 64-bit number of the same generator decides
+    on four entries, 16 bits each, so p is rounded to a multiple of 1/65,536; entries that stay are
+    divided by one minus the rounded share, so that the mean is kept exactly. Elsewhere PyTorch's
+    own is used.
+    """
+    if share == 0:
+        return states
+    if states.device.type != "cpu":
+        return functional.dropout(states, share)
+    return states * _draw_mask(states, share)
+
+
+@contextmanager
+def own_random_numbers(seed: int) -> Iterator[None]:
+    """Let this thread's dropout on the CPU draw from a generator of its own.
+
+    Parameters
+    ----------
+    seed : int
+        Of the generator.
+
+    Yields
+    ------
+    None
+        Meanwhile what is dropped does not depend on what other threads draw.
+    """
+    token = _generator.set(torch.Generator().manual_seed(seed))
+    try:
+        yield
+    finally:
+        _generator.reset(token)
+
+
+def _draw_mask(states: Tensor, share: float) -> Tensor:
+    """Draw what the entries are multiplied by."""
+    num_dropped = min(round(share * LEVELS), LEVELS - 1)
+    mask = torch.empty(states.shape, dtype=states.dtype)
+    num_draws = -(-mask.numel() // 4)
+    draws = torch.empty(num_draws, dtype=torch.int64)
+    draws.random_(-(1 << 63), None, generator=_generator.get())
+    bits = draws.view(torch.int16)[: mask.numel()]
+    torch.ge(bits, num_dropped - LEVELS // 2, out=mask.view(-1))
+    return mask.mul_(LEVELS / (LEVELS - num_dropped))

@@ -1,0 +1,221 @@
+"""Triton, where it is installed, and the question whether a kernel of ours shall run."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Tensor
+
+try:
+    import triton
+    import triton.language as tl
+
+    jit: Callable[..., Any] = triton.jit
+    has_triton = True
+except ImportError:  # builds of PyTorch without CUDA come without it
+    tl: Any = None  # type: ignore[no-redef]
+    has_triton = False
+
+    def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+        """Leave a kernel as it is: without Triton nobody calls it."""
+        return function
+
+
+_switched_off = ContextVar("kernels are switched off", default=False)
+
+PROGRAMS_PER_PROCESSOR = 4
+SUM_ROWS, SUM_COLUMNS = 64, 16
+
+
+def uses_kernels(tensor: Tensor) -> bool:
+    """Say whether our kernels compute with a tensor, or PyTorch does.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        What is computed with.
+
+    Returns
+    -------
+    bool
+        True on a CUDA device with Triton, unless they are switched off.
+    """
+    return tensor.is_cuda and has_triton and not _switched_off.get()
+
+
+@contextmanager
+def plain_operations() -> Iterator[None]:
+    """Switch our kernels off while the context lasts.
+
+    Yields
+    ------
+    None
+        Meanwhile everything is computed by PyTorch's own operations.
+    """
+    token = _switched_off.set(True)
+    try:
+        yield
+    finally:
+        _switched_off.reset(token)
+
+
+def next_power(number: int, least: int = 16) -> int:
+    """Round up to a power of two, which Triton's blocks must be.
+
+    Parameters
+    ----------
+    number : int
+        What must fit.
+    least : int
+        The smallest block.
+
+    Returns
+    -------
+    int
+        The power.
+    """
+    return max(least, 1 << (number - 1).bit_length())
+
+
+def working_type(tensor: Tensor) -> torch.dtype:
+    """Say in which precision products are computed here.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        What comes in.
+
+    Returns
+    -------
+    torch.dtype
+        That of autocast where it is on, else the tensor's own.
+    """
+    device = tensor.device.type
+    if device != "meta" and torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return tensor.dtype
+
+
+def draw_seed(device: torch.device) -> Tensor:
+    """Draw the seed of one dropout from PyTorch's generator, on the device.
+
+    Parameters
+    ----------
+    device : torch.device
+        Where it is needed.
+
+    Returns
+    -------
+    Tensor
+        One number. It never travels to the host, so a captured graph draws a new one each time
+        it runs, and a resumed run draws the same ones again.
+    """
+    return torch.randint(1 << 62, (1,), device=device)
+
+
+def num_programs(num_blocks: int, device: torch.device) -> int:
+    """Say how many programs shall share blocks of work whose sums they keep.
+
+    Parameters
+    ----------
+    num_blocks : int
+        Blocks of work.
+    device : torch.device
+        Where they run.
+
+    Returns
+    -------
+    int
+        A few for each multiprocessor, at most one a block.
+    """
+    if device.type != "cuda":
+        return min(num_blocks, 4)
+    return min(
+        num_blocks,
+        PROGRAMS_PER_PROCESSOR * torch.cuda.get_device_properties(device).multi_processor_count,
+    )
+
+
+@jit
+def kept(seed, places, threshold):
+    """Decide for each place whether dropout keeps it.
+
+    Parameters
+    ----------
+    seed : Tensor
+        From `draw_seed`, loaded.
+    places : Tensor
+        The places, numbered.
+    threshold : int
+        From `dropout_threshold`.
+
+    Returns
+    -------
+    Tensor
+        True where it is kept.
+
+    Notes
+    -----
+    A hash of place and seed: far cheaper than a cryptographic generator, and what dropout needs of
+    chance.
+    """
+    value = places.to(tl.uint32) * 0x9E3779B1 + (seed & 0x7FFFFFFF).to(tl.uint32)
+    value = (value ^ (value >> 16)) * 0x7FEB352D
+    value = (value ^ (value >> 15)) + ((seed >> 31) & 0x7FFFFFFF).to(tl.uint32)
+    value = (value ^ (value >> 16)) * 0x846CA68B
+    return (value ^ (value >> 16)) >= threshold
+
+
+def sum_rows(partial: Tensor) -> Tensor:
+    """Add up what several programs have summed.
+
+    Parameters
+    ----------
+    partial : Tensor
+        One row a program, in float32.
+
+    Returns
+    -------
+    Tensor
+        The sum of the rows.
+    """
+    num_rows, num_columns = partial.shape
+    total = partial.new_empty(num_columns)
+    _sum_rows_kernel[(-(-num_columns // SUM_COLUMNS),)](
+        partial, total, num_rows, num_columns, ROWS=SUM_ROWS, COLUMNS=SUM_COLUMNS, num_warps=4
+    )
+    return total
+
+
+@jit
+def _sum_rows_kernel(
+    partial, total, num_rows, num_columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):
+    """Sum a few columns."""
+    columns = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    sums = tl.zeros([ROWS, COLUMNS], tl.float32)
+    for start in range(0, num_rows, ROWS):
+        rows = start + tl.arange(0, ROWS)
+        mask = (rows < num_rows)[:, None] & (columns < num_columns)[None, :]
+        sums += tl.load(
+            partial + rows[:, None] * num_columns + columns[None, :], mask=mask, other=0.0
+        )
+    tl.store(total + columns, tl.sum(sums, 0), mask=columns < num_columns)
+
+
+def dropout_threshold(share: float) -> int:
+    """Say what `kept` compares with to drop a share of all places.
+
+    Parameters
+    ----------
+    share : float
+        What is dropped, in [0, 1).
+
+    Returns
+    -------
+    int
+        In units of 2⁻³².
+    """
+    return round(share * (1 << 32))

@@ -1,0 +1,78 @@
+"""What a SentencePiece model says of its making, which its library does not tell."""
+
+from collections.abc import Iterator
+
+# Field numbers of SentencePiece's model files: of the file, of its trainer, of its normaliser.
+_TRAINER, _NORMALISER = 2, 3
+_MODEL_TYPE, _SPACE_AS_SUFFIX = 3, 24
+_RULES_NAME, _SPACE_SETTINGS = 1, (3, 4, 5)
+_BYTE_PAIRS_OR_CHARACTERS = (2, 4)
+
+
+def is_cut_at_spaces(model: bytes) -> bool:
+    """Tell whether a model was made with the settings of `train_subwords` that concern spaces.
+
+    Parameters
+    ----------
+    model : bytes
+        A SentencePiece model.
+
+    Returns
+    -------
+    bool
+        True if it merges bytes pairs or has single characters, with normalisation rules of a
+        user's own, and puts one space before each word. If no piece of it has a space inside,
+        words are then encoded independently of each other.
+
+    Notes
+    -----
+    Other kinds of model add the scores of a whole sentence up, so that rounding may decide between
+    two spellings of a word; built-in rules may change what stands at a space.
+    """
+    sections = dict(read_fields(model))  # of repeated fields, which are the pieces, the last
+    trainer, normaliser = (
+        dict(read_fields(section)) if isinstance(section, bytes) else {}
+        for section in (sections.get(_TRAINER), sections.get(_NORMALISER))
+    )
+    return (
+        trainer.get(_MODEL_TYPE) in _BYTE_PAIRS_OR_CHARACTERS
+        and not trainer.get(_SPACE_AS_SUFFIX)
+        and normaliser.get(_RULES_NAME) == b"user_defined"
+        and all(normaliser.get(setting, 1) for setting in _SPACE_SETTINGS)
+    )
+
+
+def read_fields(contents: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Read the fields of a protocol buffer.
+
+    Parameters
+    ----------
+    contents : bytes
+        The buffer, well-formed.
+
+    Yields
+    ------
+    tuple[int, int | bytes]
+        A field's number, and its value: a number, or the bytes of anything else.
+    """
+    place = 0
+
+    def read_number() -> int:
+        nonlocal place
+        number = shift = 0
+        while True:
+            byte = contents[place]
+            place += 1
+            number |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return number
+
+    while place < len(contents):
+        key = read_number()
+        if key & 7 == 0:
+            yield key >> 3, read_number()
+            continue
+        size = {1: 8, 5: 4}.get(key & 7) or read_number()
+        yield key >> 3, contents[place : place + size]
+        place += size

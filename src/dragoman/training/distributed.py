@@ -1,0 +1,378 @@
+"""Several processes that train one model together, as torchrun starts them.
+
+Every worker runs the same program on its share of each update. The first one alone prepares,
+validates and writes; what depends on clocks, signals or files it decides for all of them.
+"""
+
+import os
+import socket
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+import torch
+from jaxtyping import UInt8
+from torch import Tensor, distributed, nn
+
+from dragoman.errors import OptionError, TrainingError
+
+# The others wait while the first worker prepares a corpus or validates, which may take hours; a
+# worker that dies closes its connections, which the others notice at once.
+TIMEOUT = timedelta(days=1)
+BUCKET_NUMBERS = 1 << 26
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workers:
+    """The processes of a run, seen from one of them.
+
+    Parameters
+    ----------
+    rank : int
+        This process's number among all of them.
+    num_workers : int
+        How many there are. A lone worker's methods do nothing.
+    local_rank : int
+        This process's number on its machine, which is also that of its GPU.
+    launch : str
+        What started them: the same after torchrun has restarted them.
+    is_restarted : bool
+        Whether torchrun started them anew after one of them died.
+    """
+
+    rank: int = 0
+    num_workers: int = 1
+    local_rank: int = 0
+    launch: str = ""
+    is_restarted: bool = False
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the worker that writes, validates, speaks and decides."""
+        return self.rank == 0
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there are no others."""
+        return self.num_workers == 1
+
+    def agree(self, *values: int) -> tuple[int, ...]:
+        """Find the largest of what the workers say, so that all of them do the same.
+
+        Parameters
+        ----------
+        *values : int
+            What this one says; a worker that has no say in something says 0.
+
+        Returns
+        -------
+        tuple[int, ...]
+            The largest of each.
+        """
+        if self.is_alone:
+            return values
+        message = torch.tensor(values, dtype=torch.int64)
+        with _in_contact(self.rank):
+            distributed.all_reduce(message, distributed.ReduceOp.MAX)
+        return tuple(message.tolist())
+
+    def add_up(self, *values: float) -> tuple[float, ...]:
+        """Add up the figures of all workers.
+
+        Parameters
+        ----------
+        *values : float
+            This one's.
+
+        Returns
+        -------
+        tuple[float, ...]
+            The sum of each, the same on all workers.
+        """
+        if self.is_alone:
+            return values
+        message = torch.tensor(values, dtype=torch.float64)
+        with _in_contact(self.rank):
+            distributed.all_reduce(message)
+        return tuple(message.tolist())
+
+    def first_alone(self, work: Callable[[], Found]) -> Found | None:
+        """Let the first worker do something while the others wait.
+
+        Parameters
+        ----------
+        work : Callable[[], Found]
+            What to do. If it fails, the others leave without a word: the first one tells why.
+
+        Returns
+        -------
+        Found | None
+            What it returned; None on the others.
+        """
+        found, has_failed = None, self.is_first
+        try:
+            if self.is_first:
+                found = work()
+                has_failed = False
+        finally:
+            (somebody_failed,) = self.agree(has_failed)
+        if somebody_failed:
+            sys.exit(2)
+        return found
+
+    def first_then_all(self, work: Callable[[], Found]) -> Found:
+        """Let every worker do something, the others after the first one has succeeded.
+
+        Parameters
+        ----------
+        work : Callable[[], Found]
+            What to do.
+
+        Returns
+        -------
+        Found
+            What it returned here.
+        """
+        found = self.first_alone(work)
+        return work() if found is None else found
+
+    def gather(self, numbers: UInt8[Tensor, "count"]) -> list[UInt8[Tensor, "count"]]:
+        """Show what every worker has to all of them.
+
+        Parameters
+        ----------
+        numbers : UInt8[Tensor, "count"]
+            This one's, on the CPU; as many on each.
+
+        Returns
+        -------
+        list[UInt8[Tensor, "count"]]
+            In the order of the workers.
+        """
+        if self.is_alone:
+            return [numbers]
+        shown = [torch.empty_like(numbers) for _ in range(self.num_workers)]
+        with _in_contact(self.rank):
+            distributed.all_gather(shown, numbers)
+        return shown
+
+    @torch.no_grad()
+    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Replace every gradient by the sum of all workers' gradients.
+
+        Parameters
+        ----------
+        parameters : Iterable[nn.Parameter]
+            The weights, the same on all workers. A gradient that a worker has not got counts as
+            zero.
+
+        Notes
+        -----
+        Once an update, in a few large messages: the loss has been divided by the tokens of all
+        workers, so nothing is left to divide.
+        """
+        if self.is_alone:
+            return
+        for bucket in _buckets(parameters):
+            for each in bucket:
+                if each.grad is None:
+                    each.grad = torch.zeros_like(each)
+            gradients = [each.grad for each in bucket if each.grad is not None]
+            flat = torch.cat([each.reshape(-1) for each in gradients])
+            with _in_contact(self.rank):
+                distributed.all_reduce(flat)
+            parts = flat.split([each.numel() for each in gradients])
+            torch._foreach_copy_(
+                gradients, [part.view_as(each) for part, each in zip(parts, gradients, strict=True)]
+            )
+
+    @torch.no_grad()
+    def average_statistics(self, model: nn.Module) -> None:
+        """Replace the statistics that a model keeps beside its weights by those of all workers.
+
+        Parameters
+        ----------
+        model : nn.Module
+            The model, such as one with batch normalisation.
+        """
+        if self.is_alone:
+            return
+        kept = model.state_dict().keys()
+        for name, each in model.named_buffers():
+            if name in kept and each.is_floating_point():
+                distributed.all_reduce(each)
+                each.div_(self.num_workers)
+
+
+def find_workers(environment: Mapping[str, str]) -> Workers:
+    """Find out from torchrun's variables who this process is.
+
+    Parameters
+    ----------
+    environment : Mapping[str, str]
+        The process's variables.
+
+    Returns
+    -------
+    Workers
+        A lone one without torchrun.
+    """
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+    said = [environment.get(name) for name in names]
+    if None in said:
+        return Workers()
+    try:
+        rank, num_workers, local_rank = (int(each or "") for each in said)
+    except ValueError:
+        found = ", ".join(f"{name}={value}" for name, value in zip(names, said, strict=True))
+        raise OptionError(f"{found}: not numbers; start several processes with torchrun") from None
+    run_id = environment.get("TORCHELASTIC_RUN_ID", "none")
+    return Workers(
+        rank=rank,
+        num_workers=num_workers,
+        local_rank=local_rank,
+        # torchrun stays the parent of those it restarts, and has no name of its own by default.
+        launch=run_id if run_id != "none" else f"{socket.gethostname()} {os.getppid()}",
+        is_restarted=environment.get("TORCHELASTIC_RESTART_COUNT", "0") not in ("", "0"),
+    )
+
+
+@contextmanager
+def joined_workers() -> Iterator[Workers]:
+    """Join the other processes that torchrun started, if it did, while the context lasts.
+
+    Yields
+    ------
+    Workers
+        Whose messages travel by gloo from CPUs and by NCCL from GPUs.
+    """
+    workers = find_workers(os.environ)
+    if workers.is_alone:
+        yield workers
+        return
+    backend = "gloo"
+    if torch.cuda.is_available():
+        check_local_rank(workers, torch.cuda.device_count())
+        torch.cuda.set_device(workers.local_rank)
+        backend = "cpu:gloo,cuda:nccl"
+    meeting_point, _, _ = next(distributed.rendezvous("env://", timeout=TIMEOUT))
+    distributed.init_process_group(
+        backend,
+        store=find_fresh_part(meeting_point, workers),
+        rank=workers.rank,
+        world_size=workers.num_workers,
+        timeout=TIMEOUT,
+    )
+    yield workers
+    # Not after a failure: the others may be waiting for what will never come.
+    distributed.destroy_process_group()
+
+
+def find_fresh_part(store: distributed.Store, workers: Workers) -> distributed.Store:
+    """Find a part of torchrun's store in which no worker that has died left anything.
+
+    Parameters
+    ----------
+    store : distributed.Store
+        Where workers leave notes for one another. It outlives them when torchrun restarts them,
+        and an address that a dead one left there would mislead those who come after it.
+    workers : Workers
+        Who this process is.
+
+    Returns
+    -------
+    distributed.Store
+        The same for all workers that are alive, and new.
+
+    Notes
+    -----
+    Every worker leaves a word of its own that nobody used before. The first one answers each such
+    word with its own, until all the others have said that they read it: words of the dead are
+    answered in vain, and replaced by those of the living.
+    """
+    own = uuid.uuid4().hex
+    if not workers.is_first:
+        store.set(f"word/{workers.rank}", own)
+        name = store.get(f"answer/{own}").decode()
+        store.set(f"{name}/{workers.rank}", "read")
+        return distributed.PrefixStore(name, store)
+    answered = dict.fromkeys(range(1, workers.num_workers), "")
+    while answered:
+        for rank, known in list(answered.items()):
+            if store.check([f"{own}/{rank}"]):
+                del answered[rank]
+            elif store.check([f"word/{rank}"]):
+                word = store.get(f"word/{rank}").decode()
+                if word != known:
+                    store.set(f"answer/{word}", own)
+                    answered[rank] = word
+        time.sleep(0.01)
+    return distributed.PrefixStore(own, store)
+
+
+def check_local_rank(workers: Workers, num_devices: int) -> None:
+    """Complain if a machine has more processes than GPUs.
+
+    Parameters
+    ----------
+    workers : Workers
+        Who this process is.
+    num_devices : int
+        GPUs of this machine.
+    """
+    if workers.local_rank >= num_devices:
+        raise OptionError(
+            f"process {workers.local_rank + 1} on a machine with {num_devices} CUDA devices; give "
+            f"torchrun --nproc-per-node {num_devices}"
+        )
+
+
+def check_device(workers: Workers, device: torch.device) -> None:
+    """Complain about a device on which processes cannot work together.
+
+    Parameters
+    ----------
+    workers : Workers
+        Who works.
+    device : torch.device
+        Where.
+    """
+    if not workers.is_alone and device.type not in ("cpu", "cuda"):
+        raise OptionError(
+            f"device is “{device.type}”, on which one process trains alone; leave torchrun out, or "
+            "give --device cpu"
+        )
+
+
+@contextmanager
+def _in_contact(rank: int) -> Iterator[None]:
+    """Say in one line that another process is gone."""
+    try:
+        yield
+    except RuntimeError as error:
+        why = str(error).split("\n", maxsplit=1)[0]
+        raise TrainingError(
+            f"process {rank}: lost contact with the others ({why}); go on from the last checkpoint "
+            "with --resume, or let torchrun --max-restarts do it"
+        ) from error
+
+
+def _buckets(parameters: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
+    """Put weights of one type together, up to so many numbers."""
+    waiting: dict[torch.dtype, list[nn.Parameter]] = {}
+    for each in parameters:
+        if not each.requires_grad:
+            continue
+        bucket = waiting.setdefault(each.dtype, [])
+        if bucket and sum(one.numel() for one in bucket) + each.numel() > BUCKET_NUMBERS:
+            yield bucket
+            bucket = waiting[each.dtype] = []
+        bucket.append(each)
+    yield from waiting.values()

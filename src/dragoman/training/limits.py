@@ -1,0 +1,142 @@
+"""When training ends: limits that are reached, and requests to stop."""
+
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from dragoman.training.checkpoint import Progress
+from dragoman.training.distributed import Workers
+from dragoman.training.options import TrainingOptions
+
+INTERRUPTED = "interrupted"
+
+
+class Verdict(NamedTuple):
+    """What all workers do after an update."""
+
+    limit: str
+    is_save_due: bool
+    num_parts: int
+
+
+def decide(
+    options: TrainingOptions,
+    progress: Progress,
+    workers: Workers,
+    stop: Sequence[str] = (),
+    *,
+    seconds_unsaved: float = 0.0,
+    num_parts: int = 0,
+) -> Verdict:
+    """Agree with the other workers on how to go on, by one small message.
+
+    Parameters
+    ----------
+    options : TrainingOptions
+        The limits, and how often to save.
+    progress : Progress
+        Where the run stands.
+    workers : Workers
+        Who trains. The first one's clock and limits count.
+    stop : Sequence[str]
+        Requests to stop, which count from whomever they come.
+    seconds_unsaved : float
+        Time since the last checkpoint.
+    num_parts : int
+        In how many parts this worker had to compute its share: the most that one needs, all take.
+
+    Returns
+    -------
+    Verdict
+        The same on all workers, but for the words of a limit.
+    """
+    limit = limit_reached(options, progress) if workers.is_first else ""
+    is_late = workers.is_first and seconds_unsaved > 60 * options.save_minutes
+    is_stopped, is_over, is_save_due, num_parts = workers.agree(
+        bool(stop), bool(limit), is_late, num_parts
+    )
+    if is_over and not limit:
+        limit = "the first worker reached a limit"
+    return Verdict(INTERRUPTED if is_stopped else limit, bool(is_save_due), num_parts)
+
+
+def limit_reached(options: TrainingOptions, progress: Progress) -> str:
+    """Say which limit is reached.
+
+    Parameters
+    ----------
+    options : TrainingOptions
+        The limits.
+    progress : Progress
+        Where the run stands.
+
+    Returns
+    -------
+    str
+        The limit in words; empty if none is reached.
+    """
+    if options.max_steps is not None and progress.step >= options.max_steps:
+        return f"{options.max_steps:,} updates done"
+    if options.max_epochs is not None and progress.epoch >= options.max_epochs:
+        return f"{options.max_epochs} passes over the corpus done"
+    if options.max_minutes is not None and progress.seconds >= 60 * options.max_minutes:
+        return f"{options.max_minutes:g} minutes passed"
+    if options.patience is not None and progress.num_worse >= options.patience:
+        return f"no better validation since step {progress.best_step:,}"
+    return ""
+
+
+def seconds_left(options: TrainingOptions, progress: Progress) -> float | None:
+    """Estimate the time until the nearest limit that can be foreseen.
+
+    Parameters
+    ----------
+    options : TrainingOptions
+        The limits.
+    progress : Progress
+        Where the run stands.
+
+    Returns
+    -------
+    float | None
+        Seconds; None if nothing can be foreseen.
+    """
+    shares = []
+    if options.max_steps is not None:
+        shares.append(progress.step / options.max_steps)
+    if options.max_minutes is not None:
+        shares.append(progress.seconds / (60 * options.max_minutes))
+    if options.max_epochs is not None and progress.epoch:
+        shares.append(progress.epoch / options.max_epochs)
+    done = max(shares, default=0.0)
+    return progress.seconds * (1 - done) / done if done else None
+
+
+@contextmanager
+def stop_requests() -> Iterator[list[str]]:
+    """Note Ctrl-C and SIGTERM instead of dying; a second Ctrl-C dies.
+
+    Yields
+    ------
+    list[str]
+        Gets an entry when somebody asks to stop.
+    """
+    requests: list[str] = []
+
+    def note(number: int, _frame: object) -> None:
+        requests.append(INTERRUPTED)
+        if number == signal.SIGINT:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = {}
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before[number] = signal.signal(number, note)
+    except ValueError:  # not in the main thread: the caller has the signals
+        pass
+    try:
+        yield requests
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,49 @@
+"""Linear maps with their own way back equal PyTorch's."""
+
+import pytest
+import torch
+from torch.nn import functional
+
+from dragoman.kernels.linear import linear, sum_gradient, weight_gradient
+
+
+@pytest.mark.parametrize("kind", ["plain", "bias", "rectified"])
+def test_values_and_gradients_are_those_of_pytorch(kind, precision, close, device):
+    dtype, error = precision
+    states = torch.randn(3, 40, 24, device=device, dtype=dtype)
+    weight = torch.randn(200, 24, device=device)
+    bias = None if kind == "plain" else torch.randn(200, device=device)
+    tensors = [states, weight] + ([] if bias is None else [bias])
+    ours = [each.clone().requires_grad_() for each in tensors]
+    plain = [each.to(dtype).double().requires_grad_() for each in tensors]
+    nothing = [None] if bias is None else []
+    with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
+        found = linear(*ours, *nothing, rectified=kind == "rectified")
+    expected = functional.linear(*plain)
+    if kind == "rectified":
+        expected = expected.relu()
+    close(found, expected, error)
+    grad = torch.randn_like(found)
+    found.backward(grad)
+    expected.backward(grad.double())
+    for one, other in zip(ours, plain, strict=True):
+        assert one.grad.dtype == one.dtype
+        close(one.grad, other.grad, 4 * error)
+
+
+def test_a_gradient_passes_where_the_output_was_positive(device, close):
+    grad, out = torch.randn(130, 70, device=device), torch.randn(130, 70, device=device).relu()
+    passed, sums = sum_gradient(grad, out)
+    expected = grad * (out > 0)
+    assert torch.equal(passed, expected)
+    close(sums, expected.sum(0), 1e-6)
+
+
+def test_a_weight_gradient_is_added_to_what_is_there(device, precision, close):
+    dtype, error = precision
+    grad, states = (torch.randn(50, size, device=device, dtype=dtype) for size in (8, 12))
+    into = torch.randn(8, 12, device=device)
+    expected = into.double() + grad.double().t() @ states.double()
+    found = weight_gradient(grad, states, torch.float32, into=into)
+    assert found.data_ptr() == into.data_ptr()
+    close(found, expected, error)

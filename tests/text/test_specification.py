@@ -1,0 +1,73 @@
+"""The specification of a model: which ones encode each word by itself."""
+
+import io
+
+import pytest
+import sentencepiece
+
+from dragoman.text.characters import learn_characters
+from dragoman.text.specification import is_cut_at_spaces, read_fields
+from dragoman.text.subwords import Subwords, train_subwords
+
+CORPUS = ["the small dog sees a small house", "der kleine Hund sieht ein kleines Haus 1987"] * 20
+
+
+def train(tmp_path, **options):
+    """A model by SentencePiece itself, with the special symbols and rules of Dragoman's own."""
+    rules = tmp_path / "rules.tsv"
+    rules.write_text("41\t61\n")
+    model = io.BytesIO()
+    settings = {
+        "model_type": "bpe",
+        "vocab_size": 330,
+        "byte_fallback": True,
+        "eos_id": 0,
+        "unk_id": 1,
+        "pad_id": 2,
+        "bos_id": -1,
+        "normalization_rule_tsv": str(rules),
+        "hard_vocab_limit": False,
+        "minloglevel": 4,
+    } | options
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(CORPUS), model_writer=model, **settings
+    )
+    return model.getvalue()
+
+
+def test_own_models_encode_each_word_by_itself():
+    for model in (train_subwords(CORPUS, vocabulary_size=340), learn_characters(CORPUS)):
+        assert is_cut_at_spaces(model)
+        assert Subwords.from_bytes(model).splits_at_spaces
+
+
+def test_what_decides_is_found_in_the_model(tmp_path):
+    model = train(tmp_path)
+    assert Subwords.from_bytes(model).splits_at_spaces
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"model_type": "unigram"},
+        {"treat_whitespace_as_suffix": True},
+        {"add_dummy_prefix": False},
+        {"remove_extra_whitespaces": False},
+        {"normalization_rule_tsv": ""},
+        {"split_by_whitespace": False},
+        {"user_defined_symbols": "small▁dog"},
+        {"byte_fallback": False},
+        {"eos_id": 2, "pad_id": 0},
+    ],
+)
+def test_of_other_models_it_is_not_assumed(tmp_path, options):
+    assert not Subwords.from_bytes(train(tmp_path, **options)).splits_at_spaces
+
+
+def test_fields_are_those_of_the_library():
+    model = train_subwords(CORPUS, vocabulary_size=340)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    entries = [dict(read_fields(value)) for number, value in read_fields(model) if number == 1]
+    assert [entry[1].decode() for entry in entries] == [
+        processor.id_to_piece(piece_id) for piece_id in range(len(processor))
+    ]
