@@ -44,6 +44,7 @@ from training_work import (
 )
 
 OURS = "dragoman"
+VERSION = torch.__version__
 
 
 @dataclass(kw_only=True)
@@ -61,25 +62,22 @@ def main() -> None:
     device = torch.device(given.device)
     if given.threads:
         torch.set_num_threads(given.threads)
-    limit = measure_limit(device)
-    print(
-        f"matrix products: {limit / 1e12:.4g} TFLOP/s, {_threads(device)}torch {torch.__version__}"
-    )
-    figures = {f"{_prefix(device)}matmul_teraflops_per_second": limit / 1e12}
+    limits = [measure_limit(device)]
+    figures: dict[str, float] = {}
     notes: dict[str, object] = {"data": "random" if given.data is None else given.data.name}
     if device.type == "cpu":
         notes["threads"] = torch.get_num_threads()
     for name in given.sizes:
         size = SIZES[name]
         sentences = make_sentence_sets(size, given.data)
-        measured, skipped = _measure(size, sentences, device, given)
-        found, spread = _summarise(size, sentences, measured, limit, _prefix(device))
+        measured, remarks = _measure(size, sentences, device, given, limits)
+        print(f"\nproducts: {max(limits) / 1e12:.4g} TFLOP/s, {_threads(device)}torch {VERSION}")
+        found, spread = _summarise(size, sentences, measured, max(limits), _prefix(device))
         figures |= found
-        notes[name] = {"rounds": given.repeats, "tokens_per_second": spread} | (
-            {"skipped": skipped} if skipped else {}
-        )
+        notes[name] = {"rounds": given.repeats, "tokens_per_second": spread, **remarks}
         del measured
         _forget(device)
+    figures[f"{_prefix(device)}matmul_teraflops_per_second"] = max(limits) / 1e12
     first = f"{_prefix(device)}{given.sizes[0]}_padding_share"
     figures[f"{_prefix(device)}padding_share"] = figures[first]
     name = f"training_speed-{device.type}"
@@ -111,11 +109,15 @@ def _read_options() -> argparse.Namespace:
 
 
 def _measure(
-    size: Size, sentences: list[SentenceSet], device: torch.device, given: argparse.Namespace
-) -> tuple[dict[str, Measured], dict[str, str]]:
-    """Let all systems of one size take turns; return also which could not run, and why."""
+    size: Size,
+    sentences: list[SentenceSet],
+    device: torch.device,
+    given: argparse.Namespace,
+    limits: list[float],
+) -> tuple[dict[str, Measured], dict[str, object]]:
+    """Let all systems of one size take turns; add to the limits; return also what is to be said."""
     measured: dict[str, Measured] = {}
-    skipped: dict[str, str] = {}
+    remarks: dict[str, object] = {}
     for name, build in {OURS: ours, **{each: RIVALS[each] for each in given.rivals}}.items():
         started = time.perf_counter()
         before = _start_memory(device)
@@ -127,20 +129,28 @@ def _measure(
         except Exception as error:  # a rival that fails must not end the run
             if name == OURS:
                 raise
-            skipped[name] = f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200]}"
-            print(f"{size.name}: {name} is left out: {skipped[name]}")
+            why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            remarks[f"{name}_left_out"] = why
+            print(f"{size.name}: {name} is left out: {why}")
             _forget(device)
             continue
         measured[name] = Measured(system=system, peak_bytes=_peak_memory(device, before))
         print(f"{size.name}: {name} ready after {time.perf_counter() - started:.1f} s")
     num_graphs = _count_graphs()
+    idle_before, started = _idle_and_own_seconds(), time.perf_counter()
     for _ in range(given.repeats):
         for each in measured.values():
             each.seconds.append(_time_round(each.system, device))
+        limits.append(measure_limit(device))
+    idle_after, seconds = _idle_and_own_seconds(), time.perf_counter() - started
+    if device.type == "cpu" and idle_before is not None and idle_after is not None:
+        others = (os.cpu_count() or 1) - (idle_after - idle_before) / seconds
+        remarks["cores_taken_by_other_processes"] = round(max(others, 0.0), 2)
+        print(f"{size.name}: other processes took {max(others, 0.0):.2f} cores meanwhile")
     if _count_graphs() != num_graphs:
-        skipped["warning"] = "something was compiled while it was timed"
-        print(f"{size.name}: {skipped['warning']}")
-    return measured, skipped
+        remarks["warning"] = "something was compiled while it was timed"
+        print(f"{size.name}: {remarks['warning']}")
+    return measured, remarks
 
 
 def _time_round(system: System, device: torch.device) -> float:
@@ -151,6 +161,16 @@ def _time_round(system: System, device: torch.device) -> float:
         system.update(place)
     synchronise(device)
     return time.perf_counter() - started
+
+
+def _idle_and_own_seconds() -> float | None:
+    """Add up the seconds in which cores idled or worked for this process, if Linux tells."""
+    try:
+        words = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
+    except OSError:
+        return None
+    used = os.times()
+    return (int(words[4]) + int(words[5])) / os.sysconf("SC_CLK_TCK") + used.user + used.system
 
 
 def _summarise(

@@ -29,6 +29,7 @@ CHECKED_DATA = (
     "options",
     "mapped",
     "order",
+    "packed_mask",
     "packing",
     "prefetch",
     "store",

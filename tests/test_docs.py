@@ -1,9 +1,11 @@
 """Every command in the README and the docs runs, and every link leads somewhere.
 
 The commands run as they are written, on small files, with small models: the training commands get
-a few flags more.
+a few flags more, and torchrun starts two processes on the CPU however many it is asked for.
 """
 
+import gzip
+import json
 import os
 import re
 import shlex
@@ -15,12 +17,12 @@ from pathlib import Path
 import pytest
 
 import dragoman
-from dragoman.cli import main
+from dragoman.cli import build_parser, main
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
-RUN_PAGES = ("guide", "families", "experiments")
-QUICK = shlex.split("--batch-tokens 500 --valid-pairs 10")
+RUN_PAGES = ("guide", "families", "experiments", "scaling")
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 SMALL = shlex.split(
     "--num-encoder-layers 1 --num-decoder-layers 1 --model-dim 16 --feed-forward-dim 32 "
     "--num-heads 2"
@@ -46,8 +48,6 @@ def workplace(tmp_path_factory):
                         ("valid", "valid"), ("test", "test")):  # fmt: skip
         shutil.copy(data / f"{split}.fr", folder / f"{name}.de")
         shutil.copy(data / f"{split}.en", folder / f"{name}.en")
-    import gzip
-
     for language in ("de", "en"):
         plain = (folder / f"more.{language}").read_bytes()
         (folder / f"more.{language}.gz").write_bytes(gzip.compress(plain))
@@ -57,6 +57,34 @@ def workplace(tmp_path_factory):
     (folder / "pairs.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
     (folder / "text.de").write_text("Jane visite l’Afrique.\n\nGuten Morgen.\n")
     return folder
+
+
+def made_quick(words: list[str]) -> list[str]:
+    """Add flags with which a command takes little time."""
+    if words[0] in ("translate", "evaluate"):
+        return [*words, "--max-extra-tokens", "5"]
+    if words[0] != "train" or "--resume" in words:
+        return words
+    words = [*words, "--max-steps", "2", "--validate-every", "1", "--device", "cpu"]
+    for flag, value in (("--batch-tokens", "500"), ("--valid-pairs", "10")):
+        if flag not in words:
+            words += [flag, value]
+    is_other = "--family" in words or any(word.startswith("paper-") for word in words)
+    return words if "--from" in words or is_other else words + SMALL
+
+
+def run_together(words: list[str]) -> None:
+    """Run what torchrun is asked for with two processes on the CPU, unless on several machines."""
+    launch, own = words[: words.index("-m")], words[words.index("dragoman") + 1 :]
+    if "--nnodes" in launch:
+        return
+    launch[launch.index("--nproc-per-node") + 1] = "2"
+    subprocess.run(
+        [*TORCHRUN, *launch, "-m", "dragoman", *made_quick(own)],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
+        check=True,
+        timeout=300,
+    )
 
 
 def run(command: str, capsys, monkeypatch) -> None:
@@ -69,16 +97,11 @@ def run(command: str, capsys, monkeypatch) -> None:
     if "<" in words:
         given = words[words.index("<") + 1]
         words = words[: words.index("<")]
+    if words[0] == "torchrun":
+        run_together(words[1:])
+        return
     assert words[0] == "dragoman"
-    words = words[1:]
-    if words[0] == "train" and "--resume" not in words:
-        words += ["--max-steps", "2", "--validate-every", "1", "--device", "cpu"]
-        words += QUICK
-        is_other = "--family" in words or any(word.startswith("paper-") for word in words)
-        if "--from" not in words and not is_other:
-            words += SMALL
-    if words[0] in ("translate", "evaluate"):
-        words += ["--max-extra-tokens", "5"]
+    words = made_quick(words[1:])
     with Path(given or "/dev/null").open("rb") as source:
         monkeypatch.setattr("sys.stdin", type("Stdin", (), {"buffer": source})())
         main(words)
@@ -93,7 +116,7 @@ def run(command: str, capsys, monkeypatch) -> None:
 )
 def test_commands_run(page, workplace, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(workplace)
-    own = [each for each in commands(page) if each.startswith("dragoman")]
+    own = [each for each in commands(page) if each.startswith(("dragoman", "torchrun"))]
     assert len(own) >= 3
     for command in own:
         run(command, capsys, monkeypatch)
@@ -104,14 +127,40 @@ def test_commands_run(page, workplace, monkeypatch, capsys, tmp_path):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_other_commands_are_make_targets_or_pip(page):
+def test_other_commands_are_make_targets_or_pip_or_benchmarks(page):
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     for command in commands(page):
         words = shlex.split(command)
         if words[0] == "make":
             assert words[1] in targets
+        elif words[0] == "python":
+            source = (ROOT / words[1]).read_text(encoding="utf-8")
+            assert all(f'"{word}"' in source for word in words if word.startswith("--")), command
         else:
-            assert words[0] in ("dragoman", "pip")
+            assert words[0] in ("dragoman", "pip", "torchrun")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_torchrun_and_dragoman_know_every_flag(page):
+    from torch.distributed.run import get_args_parser
+
+    for command in commands(page):
+        words = shlex.split(command)
+        if words[0] == "torchrun":
+            launch = get_args_parser().parse_args(words[1:])
+            assert (launch.module, launch.training_script) == (True, "dragoman")
+            assert hasattr(build_parser().parse(launch.training_script_args), "run")
+
+
+def test_figures_are_those_of_the_result_that_is_named():
+    text = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
+    (name,) = set(re.findall(r"results/([\w-]+\.json)", text))
+    figures = json.loads((ROOT / "benchmarks" / "results" / name).read_text())["figures"]
+    rows = re.findall(r"\| `(\w+)` \| ([\d.,]+) \|", text)
+    assert len(rows) > 10
+    for key, shown in rows:
+        value = figures[key]
+        assert shown == (f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"), key
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

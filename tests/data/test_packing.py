@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.data.batches import Flat
-from dragoman.data.packing import Capacity, choose_capacity, pack, plan_packed
+from dragoman.data.packing import (
+    TILE,
+    Capacity,
+    arrange,
+    choose_capacity,
+    num_groups,
+    pack,
+    plan_packed,
+)
 
 PAD = 2
 pairs_of_lengths = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1)
@@ -27,25 +35,61 @@ def test_every_word_is_there_and_knows_its_sentence_and_its_translation(lengths)
     assert batch.num_tokens == len(source.ids) + len(target.ids)
     assert batch.num_target_tokens == len(target.ids)
     assert batch.num_places == len(batch.source.ids) + len(batch.target.ids)
-    for side, words, other in ((batch.source, source, target), (batch.target, target, source)):
-        start, other_start = 0, 0
-        for length, other_length in zip(words.lengths, other.lengths, strict=True):
-            here = slice(start, start + length)
-            assert side.ids[here].tolist() == words.ids[here].tolist()
-            assert side.places[here].tolist() == list(range(length))
-            assert set(side.own.first[here].tolist()) == {start}
-            assert set(side.own.end[here].tolist()) == {start + length}
-            assert set(side.other.first[here].tolist()) == {other_start}
-            assert set(side.other.end[here].tolist()) == {other_start + other_length}
-            start, other_start = start + length, other_start + other_length
-        assert (side.ids[start:] == PAD).all()
-        assert torch.equal(side.own.first[start:], side.own.end[start:])
-        for spans in (*side.own, *side.other):
-            assert (spans.diff() >= 0).all(), "the kernels rely on it"
+    found = []
+    for side, other, words in (
+        (batch.source, batch.target, source),
+        (batch.target, batch.source, target),
+    ):
+        num_tokens = len(words.ids)
+        for place in range(num_tokens):
+            assert side.places[place] == place - side.own.first[place]
+            assert side.own.first[place] <= place < side.own.end[place]
+        spans = zip(*(each[:num_tokens].tolist() for each in (*side.own, *side.other)), strict=True)
+        found.append(
+            {
+                (*side.ids[first:end].tolist(), None, *other.ids[begin:stop].tolist())
+                for first, end, begin, stop in spans
+            }
+        )
+        assert (side.ids[num_tokens:] == PAD).all()
+        assert torch.equal(side.own.first[num_tokens:], side.own.end[num_tokens:])
+        for each in (*side.own, *side.other, side.groups):
+            assert (each.diff() >= 0).all(), "the kernels rely on it"
+    sources, targets = (
+        np.split(each.ids, np.cumsum(each.lengths)[:-1]) for each in (source, target)
+    )
+    pairs = list(zip(sources, targets, strict=True))
+    assert found[0] == {(*s.tolist(), None, *t.tolist()) for s, t in pairs}
+    assert found[1] == {(*t.tolist(), None, *s.tolist()) for s, t in pairs}
+
+
+@given(st.lists(st.tuples(st.integers(1, 150), st.integers(1, 150)), min_size=1))
+def test_groups_hold_whole_short_sentences_and_there_are_few(lengths):
+    source, target = (np.array(side) for side in zip(*lengths, strict=True))
+    order, ends = arrange(source, target)
+    assert sorted(order) == list(range(len(lengths)))
+    groups = np.split(np.array(order), ends)
+    for rows in groups[:-1]:
+        assert 0 < source[rows].sum() <= TILE
+        assert 0 < target[rows].sum() <= TILE
+    assert (np.maximum(source, target)[groups[-1]] > TILE).all()
+    assert len(ends) <= num_groups(int(source.sum() + target.sum()))
+
+
+def test_groups_are_told_by_their_bounds():
+    lengths = [60, 4, 100, 30, 40]
+    batch = pack(flat(lengths), flat(lengths, 1000), PAD, Capacity(256, 256, 100))
+    # 60 and 4 fill a group, 40 and 30 make one each, and 100 stands behind them.
+    for side in (batch.source, batch.target):
+        assert side.groups[:4].tolist() == [0, 64, 104, 134]
+        assert (side.groups[4:] == 134).all()
+        assert side.own.first[134] == 134
+        assert side.own.end[134] == 234
 
 
 def test_the_words_before_each_word():
     batch = pack(flat([2, 3]), flat([3, 1], 50), PAD, Capacity(128, 128, 3))
+    assert batch.target.ids[:4].tolist() == [50, 51, 52, 53]
     assert batch.target.shifted(7)[:4].tolist() == [7, 50, 51, 7]
     assert (batch.target.shifted(7)[4:] == 7).all()
 
@@ -63,10 +107,10 @@ def test_a_plan_is_the_order_cut_where_a_side_is_full(lengths, room, seed):
     capacity = Capacity(room, 2 * room, 60)
     plan = list(plan_packed(source, target, order, capacity))
     assert np.concatenate(plan).tolist() == order.tolist()
-    for rows in plan:
+    for rows in plan[:-1]:
         assert source[rows].sum() <= capacity.source
         assert target[rows].sum() <= capacity.target
-    for rows, after in pairwise(plan[:-1]):
+    for rows, after in pairwise(plan[:-2]):
         more = np.append(rows, after[0])
         assert source[more].sum() > capacity.source or target[more].sum() > capacity.target
 

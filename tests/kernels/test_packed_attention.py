@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from dragoman.data.batches import Flat
+from dragoman.data.packed_mask import look_across, look_anywhere, look_back
 from dragoman.data.packing import Capacity, pack
 from dragoman.kernels.packed_attention import Heads, packed_attention, plain_packed_attention
-from dragoman.models.attention.mask import look_across, look_anywhere, look_back
 
 # Longer than a block, shorter, of one word; in between and at the end of a block.
 SOURCE_LENGTHS, TARGET_LENGTHS = [3, 70, 1, 20, 33], [5, 40, 2, 90, 8]
@@ -56,7 +56,7 @@ def test_values_and_gradients_are_those_of_the_plain_equation(
     mask, tensors = leaves(batch, kind, heads, dtype)
     ours = [each.clone().requires_grad_() for each in tensors]
     plain = [each.double().requires_grad_() for each in tensors]
-    found = packed_attention(*_both(ours), heads, mask.visible, mask.seen_by, 0.3)
+    found = packed_attention(*_both(ours), heads, mask, 0.3)
     expected = plain_packed_attention(*_both(plain), heads, mask.visible, 0.3)
     close(found, expected, error)
     grad = torch.randn_like(found)
@@ -70,14 +70,14 @@ def test_values_and_gradients_are_those_of_the_plain_equation(
 def test_padding_finds_nothing_and_changes_nothing(batch, kind, device):
     heads = Heads(2, 16, 16)
     mask, tensors = leaves(batch, kind, heads, torch.float32)
-    found = packed_attention(*_both(tensors), heads, mask.visible, mask.seen_by, 1.0)
+    found = packed_attention(*_both(tensors), heads, mask, 1.0)
     is_blind = mask.visible.first >= mask.visible.end
     assert is_blind.any()
     assert not found[is_blind].any()
     for each in tensors:
         num_tokens = sum(SOURCE_LENGTHS if len(each) == 128 else TARGET_LENGTHS)
         each[num_tokens:] = 1e4
-    again = packed_attention(*_both(tensors), heads, mask.visible, mask.seen_by, 1.0)
+    again = packed_attention(*_both(tensors), heads, mask, 1.0)
     assert torch.equal(found[~is_blind], again[~is_blind])
 
 

@@ -15,9 +15,12 @@ from jaxtyping import Int
 from torch import Tensor
 
 from dragoman.data.batches import Flat
+from dragoman.data.mapped import gather
 
 ROUNDED_TO = 128
 NUM_COLUMNS = 6
+# Sentences up to this length on both sides are short, and grouped up to this length.
+TILE = 64
 
 
 class Spans(NamedTuple):
@@ -41,6 +44,8 @@ class PackedSequences:
         The sentence that each token belongs to.
     other : Spans
         Its translation, on the other side.
+    groups : Int[Tensor, "bounds"]
+        Where groups of short sentences begin, and the last one ends; the rest of them are empty.
     longest : int
         Tokens that a sentence has at most.
     """
@@ -49,6 +54,7 @@ class PackedSequences:
     places: Int[Tensor, "tokens"]
     own: Spans
     other: Spans
+    groups: Int[Tensor, "bounds"]
     longest: int
 
     def shifted(self, start_id: int) -> Int[Tensor, "tokens"]:
@@ -91,12 +97,22 @@ class PackedBatch:
     @property
     def source(self) -> PackedSequences:
         """The sentences to translate."""
-        return _side(self.numbers[: NUM_COLUMNS * self.capacity.source], self.capacity.longest)
+        return self._side(0, self.capacity.source, 0)
 
     @property
     def target(self) -> PackedSequences:
         """Their translations."""
-        return _side(self.numbers[NUM_COLUMNS * self.capacity.source :], self.capacity.longest)
+        return self._side(NUM_COLUMNS * self.capacity.source, self.capacity.target, 1)
+
+    def _side(self, start: int, size: int, row: int) -> PackedSequences:
+        """Find one side's part of the numbers."""
+        columns = self.numbers[start : start + NUM_COLUMNS * size].view(NUM_COLUMNS, size)
+        ids, places, first, end, other_first, other_end = columns
+        groups = self.numbers[NUM_COLUMNS * self.num_places :].view(2, -1)[row]
+        return PackedSequences(
+            ids, places, Spans(first, end), Spans(other_first, other_end), groups,
+            self.capacity.longest,
+        )  # fmt: skip
 
     @property
     def num_places(self) -> int:
@@ -256,8 +272,18 @@ def pack(source: Flat, target: Flat, pad_id: int, capacity: Capacity) -> PackedB
         capacity.target if needed[1] <= capacity.target else _rounded(needed[1]),
         max(capacity.longest, int(source.lengths.max()), int(target.lengths.max())),
     )
-    numbers = np.empty(NUM_COLUMNS * (room.source + room.target), dtype=np.int32)
-    parts = np.split(numbers, [NUM_COLUMNS * room.source])
+    order, group_ends = arrange(source.lengths, target.lengths)
+    source, target = (
+        gather(each.ids, np.cumsum(each.lengths), np.array(order)) for each in (source, target)
+    )
+    num_places, bounds = room.source + room.target, num_groups(room.source + room.target) + 1
+    numbers = np.empty(NUM_COLUMNS * num_places + 2 * bounds, dtype=np.int32)
+    parts = np.split(numbers, [NUM_COLUMNS * room.source, NUM_COLUMNS * num_places])
+    for bound, side in zip(parts[2].reshape(2, bounds), (source, target), strict=True):
+        ends = np.cumsum(side.lengths)[np.array(group_ends, dtype=np.int64) - 1]
+        bound[0] = 0
+        bound[1 : len(ends) + 1] = ends
+        bound[len(ends) + 1 :] = ends[-1] if len(ends) else 0
     for part, own, other in ((parts[0], source, target), (parts[1], target, source)):
         columns = part.reshape(NUM_COLUMNS, -1)
         num_tokens = len(own.ids)
@@ -280,10 +306,66 @@ def pack(source: Flat, target: Flat, pad_id: int, capacity: Capacity) -> PackedB
     return PackedBatch(torch.from_numpy(numbers), room, sum(needed), needed[1])
 
 
-def _side(numbers: Tensor, longest: int) -> PackedSequences:
-    """Take the tensor of one side apart."""
-    ids, places, first, end, other_first, other_end = numbers.view(NUM_COLUMNS, -1)
-    return PackedSequences(ids, places, Spans(first, end), Spans(other_first, other_end), longest)
+def arrange(
+    source_lengths: Int[np.ndarray, "pairs"], target_lengths: Int[np.ndarray, "pairs"]
+) -> tuple[list[int], list[int]]:
+    """Put short sentences together so that few groups of them have room for all.
+
+    Parameters
+    ----------
+    source_lengths : Int[np.ndarray, "pairs"]
+        Tokens of each source sentence.
+    target_lengths : Int[np.ndarray, "pairs"]
+        Tokens of each target sentence.
+
+    Returns
+    -------
+    tuple[list[int], list[int]]
+        The pairs in their new order, the long ones at the end; and after how many pairs each group
+        ends.
+
+    Notes
+    -----
+    A group takes the longest pair left, and of the shortest as many as still fit on both sides. So
+    all groups but one are more than half full on a side, which bounds their number: see
+    `num_groups`.
+    """
+    sizes = np.maximum(source_lengths, target_lengths)
+    order = np.argsort(-sizes, kind="stable").tolist()
+    num_long = int((sizes > TILE).sum())
+    sources, targets = source_lengths.tolist(), target_lengths.tolist()
+    arranged: list[int] = []
+    ends: list[int] = []
+    left, right = num_long, len(order) - 1
+    while left <= right:
+        pair, left = order[left], left + 1
+        source, target = sources[pair], targets[pair]
+        arranged.append(pair)
+        while left <= right:
+            pair = order[right]
+            source, target = source + sources[pair], target + targets[pair]
+            if source > TILE or target > TILE:
+                break
+            arranged.append(pair)
+            right -= 1
+        ends.append(len(arranged))
+    return arranged + order[:num_long], ends
+
+
+def num_groups(num_places: int) -> int:
+    """Say how many groups of short sentences there can be.
+
+    Parameters
+    ----------
+    num_places : int
+        Tokens of both sides at most.
+
+    Returns
+    -------
+    int
+        As many as can be more than half full on a side, and one.
+    """
+    return 2 * num_places // TILE + 1
 
 
 def _rounded(count: float) -> int:

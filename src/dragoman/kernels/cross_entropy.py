@@ -169,8 +169,10 @@ def to_gradient(
     true = logits.gather(1, targets.long()[:, None])[:, 0]
     torch.mul(true, smoothing - 1, out=losses).sub_(logits.sum(1), alpha=share)
     logits[:, pad_id] = float("-inf")
-    torch.add(losses, logits.logsumexp(1), out=losses)
+    largest = logits.amax(1)
     torch.softmax(logits, 1, out=logits)
+    # The largest share is never small, so it tells the sum without another pass of exponentials.
+    losses.add_(largest).sub_(logits.amax(1).to(losses.dtype).log_())
     logits.sub_(share)
     logits[torch.arange(num_positions), targets] -= 1 - smoothing
     logits[:, pad_id] = 0

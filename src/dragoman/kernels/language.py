@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -15,11 +16,22 @@ try:
     jit: Callable[..., Any] = triton.jit
     has_triton = True
 except ImportError:  # builds of PyTorch without CUDA come without it
-    tl: Any = None  # type: ignore[no-redef]
+    tl: Any = SimpleNamespace(constexpr=int)  # type: ignore[no-redef]  # for signatures
     has_triton = False
 
     def jit(function: Callable[..., Any]) -> Callable[..., Any]:
-        """Leave a kernel as it is: without Triton nobody calls it."""
+        """Leave a kernel as it is: without Triton nobody calls it.
+
+        Parameters
+        ----------
+        function : Callable[..., Any]
+            The kernel.
+
+        Returns
+        -------
+        Callable[..., Any]
+            The same.
+        """
         return function
 
 
@@ -139,7 +151,7 @@ def num_programs(num_blocks: int, device: torch.device) -> int:
 
 
 @jit
-def kept(seed, places, threshold):
+def kept(seed, places, threshold) -> Tensor:
     """Decide for each place whether dropout keeps it.
 
     Parameters

@@ -9,8 +9,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, Sequences
+from dragoman.data.packed_mask import look_across, look_anywhere, look_back
 from dragoman.data.packing import PackedBatch
-from dragoman.models.attention.mask import Mask, look_across, look_anywhere, look_back
+from dragoman.models.attention.mask import Mask
 from dragoman.models.attention.multihead_attention import KeysAndValues
 from dragoman.models.attention.self_attention import Cache
 from dragoman.models.embedding import (

@@ -3,8 +3,9 @@
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from dragoman.data.packed_mask import PackedMask
 from dragoman.models.attention.fastformer import Fastformer
-from dragoman.models.attention.mask import Mask, PackedMask
+from dragoman.models.attention.mask import Mask
 from dragoman.models.attention.multihead_attention import KeysAndValues, MultiheadAttention
 from dragoman.models.attention.restricted_attention import RestrictedAttention
 from dragoman.models.attention.score_bias import AlibiBias, RelativeBias, RotaryPositions

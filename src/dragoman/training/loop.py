@@ -156,12 +156,12 @@ def _train_until_diverged(
 ) -> str:
     """Update, log, validate and save by turns; return why it stopped."""
     options, workers = loop.options, loop.workers
-    clock = saved = time.monotonic()
+    clock = saved = ready = time.monotonic()
     window = _new_window(loop)
     loop.trained.model.train()
     while True:
         for update in prefetched(_updates(loop, progress)):
-            window.waited += time.monotonic() - clock
+            window.waited += time.monotonic() - ready
             progress.step += 1
             progress.epoch_updates += 1
             num_parts = _update(loop, update, progress, window)
@@ -176,6 +176,7 @@ def _train_until_diverged(
             if progress.step % options.log_every == 0 or is_validation or limit:
                 _report(loop, progress, window, log)
                 window = _new_window(loop)
+            paused = time.monotonic()
             if is_validation or (limit and limit != INTERRUPTED):
                 _validate(loop, progress, log, on_best)
                 limit = limit or decide(loop.options, progress, loop.workers).limit
@@ -184,8 +185,10 @@ def _train_until_diverged(
                 saved = time.monotonic()
             if limit:
                 return limit
-            window.started += time.monotonic() - clock
-            clock = time.monotonic()
+            pause = time.monotonic() - paused
+            window.started += pause
+            clock += pause
+            ready = time.monotonic()
         progress.epoch += 1
         progress.epoch_updates = 0
         limit = decide(loop.options, progress, loop.workers).limit

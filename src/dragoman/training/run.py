@@ -65,6 +65,7 @@ from dragoman.training.preparation import (
 from dragoman.training.reward import make_step
 from dragoman.training.schedule import paper_peak
 from dragoman.training.sharding import shard_step
+from dragoman.training.shares import count_shares
 from dragoman.training.updates import UpdatePlanner
 from dragoman.training.validation import Validation, Validator
 
@@ -258,7 +259,8 @@ def _go_on(out: Path, flags: Plain, say: Callable[[str], None], workers: Workers
         raise FolderError(f"{error}; or remove {path}{before}") from None
     if workers.is_first:
         say(f"going on from step {progress.step:,}")
-    gradients = Gradients(step, settings, device, captures=whole is model)
+    num_shares = count_shares(run.options.model, settings, device) if whole is model else 1
+    gradients = Gradients(step, settings, device, captures=whole is model, num_shares=num_shares)
     _train(run, gradients, trained, whole, progress, workers)
 
 

@@ -6,8 +6,6 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from dragoman.data.packing import PackedSequences, Spans
-
 
 @dataclass(frozen=True, kw_only=True)
 class Mask:
@@ -61,84 +59,3 @@ class Mask:
                 allowed = allowed & (keys < self.key_lengths[:, None, None, None])
             self._made[shape] = allowed
         return self._made[shape]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PackedMask:
-    """Which keys a query may attend to where sentences are packed.
-
-    Parameters
-    ----------
-    visible : Spans
-        For each query the keys it may look at.
-    seen_by : Spans
-        For each key the queries that may look at it: the same, read the other way.
-    places : Int[Tensor, "queries"]
-        Where each query stands in its sentence.
-    longest : int
-        Words that a sentence has at most.
-    """
-
-    visible: Spans
-    seen_by: Spans
-    places: Int[Tensor, "queries"]
-    longest: int
-
-
-def look_anywhere(sequences: PackedSequences) -> PackedMask:
-    """Let the words of each sentence see all of it.
-
-    Parameters
-    ----------
-    sequences : PackedSequences
-        The sentences.
-
-    Returns
-    -------
-    PackedMask
-        The same for queries and keys.
-    """
-    return _mask(sequences, sequences.own, sequences.own)
-
-
-def look_back(sequences: PackedSequences) -> PackedMask:
-    """Let each word see itself and those before it.
-
-    Parameters
-    ----------
-    sequences : PackedSequences
-        The sentences.
-
-    Returns
-    -------
-    PackedMask
-        Causal.
-    """
-    first, end = sequences.own
-    here = torch.arange(len(first), device=first.device, dtype=first.dtype)
-    visible = Spans(first, torch.minimum(here + 1, end))
-    return _mask(sequences, visible, Spans(here, end))
-
-
-def look_across(queries: PackedSequences, keys: PackedSequences) -> PackedMask:
-    """Let each word see the whole sentence that it translates.
-
-    Parameters
-    ----------
-    queries : PackedSequences
-        The translations.
-    keys : PackedSequences
-        What they translate.
-
-    Returns
-    -------
-    PackedMask
-        From one side to the other.
-    """
-    return _mask(queries, queries.other, keys.other)
-
-
-def _mask(queries: PackedSequences, visible: Spans, seen_by: Spans) -> PackedMask:
-    return PackedMask(
-        visible=visible, seen_by=seen_by, places=queries.places, longest=queries.longest
-    )

@@ -6,9 +6,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from dragoman.data.packed_mask import PackedMask
 from dragoman.kernels.linear import linear
 from dragoman.kernels.packed_attention import Heads, packed_attention
-from dragoman.models.attention.mask import Mask, PackedMask
+from dragoman.models.attention.mask import Mask
 from dragoman.models.attention.observer import Observer
 from dragoman.models.attention.scaled_dot_product_attention import (
     attention_weights,
@@ -252,7 +253,7 @@ class MultiheadAttention(nn.Module):
             states = _project(states, self.query)
             memory = _project(memory, self.key, self.value)
         scale = score_scale(key_dim, self.scaled)
-        found = packed_attention(states, memory, heads, mask.visible, mask.seen_by, scale)
+        found = packed_attention(states, memory, heads, mask, scale)
         return _project(found, self.output)
 
     def start(self, num_rows: int, capacity: int, like: Float[Tensor, "..."]) -> KeysAndValues:

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from dragoman.models.attention.mask import PackedMask
+from dragoman.data.packed_mask import PackedMask
 from dragoman.models.attention.scaled_dot_product_attention import score_scale
 from dragoman.models.positions import SinusoidalPositions
 
