@@ -74,7 +74,7 @@ SIZES = {
             ),
             vocabulary_size=8_000,
             batch_tokens=4_000,
-            num_batches=3,
+            num_batches=8,
         ),
         Size(
             name="test",

@@ -64,6 +64,20 @@ def test_large_scores_do_no_harm(way, device):
     assert found.isfinite()
 
 
+def test_the_padding_counts_for_nothing_even_where_all_words_are_far_below_it(way, device, close):
+    hidden, words, targets = example(device)
+    words[PAD] = 0
+    hidden[:, 0], words[torch.arange(90) != PAD, 0] = 10.0, -10.0  # scores of about −100 and 0
+    hidden.requires_grad_()
+    found = projected_cross_entropy(hidden, words, targets, PAD, 0.1)
+    exact = hidden.detach().double().requires_grad_()
+    expected = plain_cross_entropy(exact @ words.double().t(), targets, PAD, 0.1).sum()
+    close(found, expected, 1e-5)
+    found.backward()
+    expected.backward()
+    close(hidden.grad, exact.grad, 1e-4)
+
+
 def test_nobody_wants_a_gradient(way, device, close):
     hidden, words, targets = example(device)
     expected = plain_cross_entropy(hidden @ words.t(), targets, PAD, 0.1).sum()

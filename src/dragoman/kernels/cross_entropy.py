@@ -189,14 +189,16 @@ def _gradient_kernel(
     """One position: a pass to sum, and a pass to write, the second out of the cache.
 
     Every thread keeps the largest of the scores that it has seen, a few neighbours at a time, and
-    its sum relative to that. Whole blocks are taken without looking at what counts: the padding's
-    share is taken out of the sums afterwards, and the two words that are special are written last.
+    its sum relative to that. Whole blocks are taken without looking at what counts: the padding is
+    made impossible before (a power of two, so that taking it out of the plain sum is exact), and
+    the gradients of padding and target are written last.
     """
     position = tl.program_id(0)
     row = logits + position.to(tl.int64) * stride
     target = tl.load(targets + position)
     true = tl.load(row + target).to(tl.float32)
-    padding = tl.load(row + pad_id).to(tl.float32)
+    tl.store(row + pad_id, tl.full([], -8192.0, logits.dtype.element_ty))
+    tl.debug_barrier()
     places = tl.arange(0, BLOCK // VECTOR)[None, :] * VECTOR + tl.arange(0, VECTOR)[:, None]
     whole = num_words // BLOCK * BLOCK
     level = tl.full([BLOCK // VECTOR], -1e30, tl.float32)
@@ -218,10 +220,9 @@ def _gradient_kernel(
     total = total * tl.exp2(level - new_level) + sums
     highest = tl.max(new_level, 0)
     everything = tl.sum(total * tl.exp2(new_level - highest), 0)
-    everything -= tl.exp2(padding * 1.4426950408889634 - highest)
     log_sum = highest + tl.log2(everything)
     share = smoothing / (num_words - 1)
-    mean = share * (tl.sum(plain, 0) - padding)
+    mean = share * (tl.sum(plain, 0) + 8192.0)
     counts = tl.where(target != pad_id, 1.0, 0.0)
     loss = log_sum * 0.6931471805599453 - (1 - smoothing) * true - mean
     tl.store(losses + position, tl.where(target != pad_id, loss, 0.0))
