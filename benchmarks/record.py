@@ -32,6 +32,27 @@ def describe_machine() -> str:
     return f"{words}, torch {torch.__version__}"
 
 
+def find_commit() -> str:
+    """Find which commit is measured.
+
+    Returns
+    -------
+    str
+        Its short name, or “unknown”.
+
+    Notes
+    -----
+    On a machine to which only a copy of the tree was sent, the variable DRAGOMAN_COMMIT names the
+    commit.
+    """
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    return (
+        os.environ.get("DRAGOMAN_COMMIT")
+        or subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+        or "unknown"
+    )
+
+
 def write_result(
     name: str,
     figures: dict[str, float],
@@ -59,21 +80,11 @@ def write_result(
     -------
     Path
         The file, named by date and name.
-
-    Notes
-    -----
-    On a machine to which only a copy of the tree was sent, the variable DRAGOMAN_COMMIT names the
-    commit.
     """
-    asked = ["git", "rev-parse", "--short", "HEAD"]
-    commit = (
-        os.environ.get("DRAGOMAN_COMMIT")
-        or subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-    )
     result = {
         "name": name,
         "date": date.today().isoformat(),
-        "commit": commit or "unknown",
+        "commit": find_commit(),
         "machine": describe_machine(),
         "command": " ".join(["python", *_without_results(sys.argv)]),
         "seeds": seeds,

@@ -24,6 +24,7 @@ CHECKED_DATA = (
     "clean_text",
     "cleaning",
     "corpus",
+    "draws",
     "encoding",
     "lines",
     "options",
@@ -32,7 +33,10 @@ CHECKED_DATA = (
     "packed_mask",
     "packing",
     "prefetch",
+    "segmentation",
     "store",
+    "tables",
+    "word_ids",
 )
 # A whole number is good enough where a float is asked for.
 checker = types.ModuleType("dragoman_checker")

@@ -18,6 +18,7 @@ from dragoman.folder import vocabulary_of, write_model
 from dragoman.models.build import build_model
 from dragoman.models.recurrent.options import Seq2seqOptions
 from dragoman.options import to_plain
+from dragoman.training import finder
 
 SMALL = shlex.split(
     "--num-encoder-layers 1 --num-decoder-layers 1 --model-dim 16 --feed-forward-dim 32 "
@@ -328,6 +329,20 @@ def test_killed_run_leaves_a_loadable_checkpoint(texts, tmp_path, delay):
 def test_resume_refuses_what_it_would_not_heed(texts, model, capsys):
     line = fail(capsys, *train_words(texts, model, "--resume"))
     assert "--source means nothing with --resume; leave it out" in line
+
+
+def test_learning_rates_are_tested_and_nothing_is_trained(texts, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(finder, "NUM_UPDATES", 60)
+    out = tmp_path / "x"
+    words = train_words(texts, out, "--find-learning-rate")
+    line = fail(capsys, *words, "--dry-run")
+    assert "--find-learning-rate and --dry-run do different things; leave one out" in line
+    main(words)
+    assert "suggested: --peak-learning-rate 0." in capsys.readouterr().out
+    names = {path.name for path in out.iterdir()}
+    assert names == {"store", "learning-rate.json", "learning-rate.png"}
+    line = fail(capsys, "train", "--resume", "--find-learning-rate", "--out", out)
+    assert "--find-learning-rate means nothing with --resume; leave it out" in line
 
 
 def test_separate_vocabularies_are_never_tied(texts, tmp_path, capsys):

@@ -20,6 +20,7 @@ from dragoman.training.configuration import RunOptions
 
 if TYPE_CHECKING:
     from dragoman.training.distributed import Workers
+    from dragoman.training.preparation import RunRequest
 
 TEXT_FILES = "plain text, .gz or .xz, one sentence a line"
 
@@ -96,6 +97,10 @@ def _add_train(verbs: argparse._SubParsersAction) -> None:
         "--dry-run", action="store_true",
         help="print the configuration, the parameter count and the memory, and stop",
     )  # fmt: skip
+    parser.add_argument(
+        "--find-learning-rate", action="store_true",
+        help="try ever higher learning rates, suggest one, leave a plot in --out, and stop",
+    )  # fmt: skip
     add_flags(parser, RunOptions)
 
 
@@ -134,16 +139,28 @@ def _train(options: argparse.Namespace) -> None:
         start_from=options.start_from,
         store=options.store,
     )
-    if not options.dry_run:
+    if options.find_learning_rate:
+        _find_learning_rate(request, find_workers(os.environ), is_dry=options.dry_run)
+    elif not options.dry_run:
         _or_exit(lambda workers: start_run(request, _say, workers))
     elif find_workers(os.environ).is_first:
         describe_run(request, print)
 
 
+def _find_learning_rate(request: "RunRequest", workers: "Workers", *, is_dry: bool) -> None:
+    """Test learning rates and print what is found."""
+    from dragoman.training.finder import describe_test, find_learning_rate
+
+    if is_dry:
+        raise OptionError("--find-learning-rate and --dry-run do different things; leave one out")
+    print(describe_test(find_learning_rate(request, _say, workers), request.out))
+
+
 def _check_resume(options: argparse.Namespace) -> None:
     """Refuse what a resumed run would not heed."""
     unheeded = "source target tsv valid_source valid_target valid_tsv config start_from store"
-    for name in (*unheeded.split(), "source_language", "target_language", "dry_run"):
+    for name in (*unheeded.split(), "source_language", "target_language", "dry_run",
+                 "find_learning_rate"):  # fmt: skip
         if getattr(options, name):
             flag = {"start_from": "from"}.get(name, name).replace("_", "-")
             raise OptionError(f"--{flag} means nothing with --resume; leave it out")

@@ -1,5 +1,7 @@
 """Which treatments of a corpus can be meant."""
 
+import math
+
 import pytest
 
 from dragoman.data.options import CorpusOptions
@@ -16,6 +18,12 @@ from dragoman.errors import OptionError
         ({"mix": (1.0, float("nan"))}, "mix is 1 nan: no weight may be negative or infinite"),
         ({"mix": (0.0, 0.0)}, "mix is 0 0: one weight at least must be over 0"),
         ({"mix": ()}, "mix is empty: one weight at least must be over 0"),
+        ({"mix_temperature": 0.5}, "mix_temperature is 0.5: must be at least 1, or off"),
+        ({"mix_temperature": math.inf}, "mix_temperature is inf: must be at least 1, or off"),
+        (
+            {"mix_temperature": 5.0, "mix": (1.0, 2.0)},
+            "mix_temperature is 5.0: leave it or mix out",
+        ),
     ],
 )
 def test_complains(values, message):

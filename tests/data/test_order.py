@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.data.order import count_seen, draw_order
+from dragoman.data.order import count_seen, draw_order, temper
 
 counts = st.lists(st.integers(0, 40), min_size=1, max_size=5)
 weight = st.one_of(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]), st.floats(0, 4))
@@ -59,3 +59,37 @@ def test_corpora_are_shuffled_together():
     assert len(order) == 2000
     for part in np.split(order, 4):
         assert 0.15 < (part < 500).mean() < 0.35
+
+
+@given(st.lists(st.integers(0, 10**7), min_size=1, max_size=6), st.floats(1, 100))
+def test_tempered_corpora_have_the_shares_of_the_law(counts, temperature):
+    weights = temper(counts, temperature)
+    seen = [count * weight for count, weight in zip(counts, weights, strict=True)]
+    assert sum(seen) == pytest.approx(sum(counts))
+    for one, count in zip(seen, counts, strict=True):
+        for other, other_count in zip(seen, counts, strict=True):
+            if count and other_count:
+                assert one / other == pytest.approx((count / other_count) ** (1 / temperature))
+
+
+@pytest.mark.parametrize(("temperature", "shares"), [(1, [0.9, 0.1]), (2, [0.75, 0.25])])
+def test_a_tempered_pass_is_as_long_as_a_plain_one(temperature, shares):
+    ends = [900, 1000]
+    weights = temper([900, 100], temperature)
+    for epoch in range(3):
+        order = draw_order(ends, weights, seed=1, epoch=epoch)
+        assert len(order) == 1000
+        assert [(order < 900).mean(), (order >= 900).mean()] == pytest.approx(shares)
+        assert order.tolist() == draw_order(ends, weights, seed=1, epoch=epoch).tolist()
+    # Over many passes every pair of a corpus is seen equally often.
+    seen = Counter()
+    for epoch in range(200):
+        seen.update(draw_order(ends, weights, seed=1, epoch=epoch).tolist())
+    times = np.array([seen[pair] for pair in range(1000)]) / 200
+    assert np.abs(times - np.repeat(weights, [900, 100])).max() < 0.15
+
+
+def test_a_temperature_of_one_changes_nothing():
+    ends = [30, 70, 70]
+    plain = draw_order(ends, None, seed=1, epoch=2)
+    assert draw_order(ends, temper([30, 40, 0], 1), seed=1, epoch=2).tolist() == plain.tolist()

@@ -250,10 +250,11 @@ def two_corpora(tmp_path, sentence_pairs):
 
 @pytest.fixture
 def prepared(tmp_path, two_corpora, vocabularies):
-    def prepare(mix=None, max_length=256):
-        options = replace(OPTIONS, mix=mix)
+    def prepare(mix=None, max_length=256, temperature=None):
+        options = replace(OPTIONS, mix=mix, mix_temperature=temperature)
         text = store_text(tmp_path / "store", two_corpora, None, options)
-        return store_ids(text, vocabularies, max_length, mix=mix)
+        mixed = {"mix": mix, "mix_temperature": temperature}
+        return store_ids(text, vocabularies, max_length, **mixed)
 
     return prepare
 
@@ -285,6 +286,25 @@ def test_another_mix_prepares_nothing_again(prepared, tmp_path):
     assert times_of(tmp_path / "store") == before
     opened = open_store(tmp_path / "store", (0.0, 1.0)).train
     assert opened.epoch_order(1, 1).min() >= opened.group_ends[0] > 0
+
+
+def test_a_temperature_weighs_by_the_sizes_and_prepares_nothing_again(prepared, tmp_path):
+    plain = prepared().train
+    before = times_of(tmp_path / "store")
+    tempered = prepared(temperature=1000.0).train
+    assert times_of(tmp_path / "store") == before
+    order = tempered.epoch_order(1, 1)
+    assert abs(len(order) - len(plain)) <= 1
+    # So hot that both corpora have the same share.
+    assert abs((order < plain.group_ends[0]).mean() - 0.5) < 0.02
+    opened = open_store(tmp_path / "store", None, 1000.0).train
+    assert opened.epoch_order(1, 1).tolist() == order.tolist()
+
+
+def test_pairs_are_the_same_in_every_pass(prepared):
+    train = prepared().train
+    assert train.for_epoch(1, 3) is train.usual is train
+    assert train.longest == max(*train.source_lengths, *train.target_lengths)
 
 
 def test_a_mix_needs_a_weight_for_each_corpus(prepared):

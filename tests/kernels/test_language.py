@@ -1,7 +1,9 @@
-"""What kernels share, and life without Triton."""
+"""What kernels share, life without Triton, and compilation for a GPU that is not there."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -52,3 +54,96 @@ def test_a_seed_is_drawn_from_pytorch():
     assert first != second
     torch.manual_seed(1)
     assert language.draw_seed(cpu) == first
+
+
+# The interpreter accepts what the compiler refuses. Triton brings the assembler along, so the
+# compiler can be asked on any machine.
+COMPILE = '''
+import inspect, sys
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from dragoman.kernels import (
+    add_and_norm, attention_stretches, attention_tiles, consistent_cross_entropy, cross_entropy,
+    language, linear, word_vectors,
+)
+
+HALF = """query key value found grad query_grad key_grad value_grad states update normed states_grad
+    update_grad other logits second out passed"""
+FULL = "weight bias statistics log_sums deltas losses partial total words positions words_grad sums"
+WHOLE = "query_groups key_groups begin first end seen_first seen_end targets ids places"
+TYPES = {
+    **dict.fromkeys(HALF.split(), "*bf16"),
+    **dict.fromkeys(FULL.split(), "*fp32"),
+    **dict.fromkeys(WHOLE.split(), "*i32"),
+    **dict.fromkeys("seed order starts".split(), "*i64"),
+    **dict.fromkeys("scale epsilon smoothing keep_scale".split(), "fp32"),
+    "threshold": "i64",
+}
+HEADS = dict(
+    KEY_DIM=64, VALUE_DIM=64, KEY_BLOCK=64, VALUE_BLOCK=64, PRECISION="tf32", DROPS=True
+)
+NORM = dict(DIM=512, BLOCK=512, ROWS=4, IS_CENTRED=True, DROPS=True)
+
+
+def stretches(kernel, tuning):
+    sizes = dict(HEADS, BLOCK=tuning.block, INNER=tuning.inner)
+    return kernel, sizes, dict(num_warps=tuning.num_warps, num_stages=tuning.num_stages)
+
+
+tiles = dict(HEADS, TILE=attention_tiles.TILE)
+KERNELS = [
+    (attention_tiles._forward_kernel, tiles, dict(num_warps=attention_tiles.FORWARD_WARPS)),
+    (attention_tiles._backward_kernel, tiles, dict(num_warps=attention_tiles.BACKWARD_WARPS)),
+    stretches(attention_stretches._forward_kernel, attention_stretches.FORWARD),
+    stretches(attention_stretches._query_grad_kernel, attention_stretches.QUERY_GRAD),
+    stretches(attention_stretches._memory_grad_kernel, attention_stretches.MEMORY_GRAD),
+    (add_and_norm._forward_kernel, NORM, {}),
+    (add_and_norm._backward_kernel, dict(NORM, HAS_OTHER=True), {}),
+    (linear._sum_kernel, dict(ROWS=32, COLUMNS=128, IS_RECTIFIED=True), {}),
+    (cross_entropy._gradient_kernel, dict(BLOCK=4096, VECTOR=8), dict(num_warps=8)),
+    (consistent_cross_entropy._gradients_kernel, dict(BLOCK=4096), dict(num_warps=8)),
+    (word_vectors._forward_kernel, dict(DIM=512, BLOCK=512, DROPS=True, HAS_POSITIONS=True), {}),
+    (word_vectors._backward_kernel, dict(DIM=512, BLOCK=512, ROWS=16, DROPS=True), {}),
+    (language._sum_rows_kernel, dict(ROWS=64, COLUMNS=16), {}),
+]
+for kernel, constants, options in KERNELS:
+    types = {name: TYPES.get(name, "i32") for name in kernel.arg_names}
+    if kernel is word_vectors._forward_kernel:
+        types["sums"] = "*bf16"
+    if kernel is consistent_cross_entropy._gradients_kernel:
+        weights = "first_weight second_weight apart_weight back_weight"
+        types |= {"first": "*bf16", "targets": "*i64", **dict.fromkeys(weights.split(), "fp32")}
+    signature = {name: "constexpr" if name in constants else types[name] for name in types}
+    places = [place for place, name in enumerate(signature) if signature[name].startswith("*")]
+    source = ASTSource(
+        kernel, signature=signature, constexprs=constants,
+        attrs={(place,): [["tt.divisibility", 16]] for place in places},
+    )
+    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    assert made.asm["cubin"]
+    print(kernel.__module__.rsplit(".", 1)[1], kernel.__name__)
+'''
+
+
+def test_every_kernel_compiles():
+    if not language.has_triton:
+        pytest.skip("needs Triton")
+    settings = os.environ | {"TRITON_INTERPRET": "0"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", COMPILE],
+        env=settings, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    compiled = set(done.stdout.splitlines())
+    assert len(compiled) == len(done.stdout.splitlines())
+    assert compiled == set(_kernels())
+
+
+def _kernels():
+    """Find the kernels that are launched: those whose name says so."""
+    for path in sorted(Path(language.__file__).parent.glob("*.py")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line.startswith("def _") and "_kernel(" in line:
+                yield f"{path.stem} {line.split('(')[0].removeprefix('def ')}"

@@ -58,6 +58,21 @@ def test_a_width_given_is_taken():
         ),
         ({"dropout": 1.0}, "model.dropout is 1.0: must be in [0, 1)"),
         ({"dropout": -0.1}, "model.dropout is -0.1: must be in [0, 1)"),
+        ({"attention_dropout": 1.0}, "model.attention_dropout is 1.0: must be in [0, 1)"),
+        ({"activation_dropout": -0.1}, "model.activation_dropout is -0.1: must be in [0, 1)"),
+        (
+            {"attention_dropout": 0.1, "encoder_attention": "fastformer"},
+            "model.attention_dropout is 0.1, but Fastformer has no weights of words for words to "
+            "drop; take 0",
+        ),
+        *(
+            (
+                {"num_experts": 4} | changes,
+                "model.num_experts takes the place of feed-forward layers: it goes with "
+                "--feed-forward relu and --activation-dropout 0 only",
+            )
+            for changes in ({"feed_forward": "swiglu"}, {"activation_dropout": 0.1})
+        ),
     ],
 )
 def test_complains(values, message):

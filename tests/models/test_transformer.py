@@ -1,5 +1,7 @@
 """The Transformer against PyTorch's layers and stacks, and its steps against its whole."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from torch import nn
 
 from dragoman.data.batches import Sequences, flatten, make_batch, pad_sequences
 from dragoman.data.packing import Capacity, pack
+from dragoman.kernels.dropout import own_random_numbers
 from dragoman.models.attention.mask import Mask
 from dragoman.models.build import build_model
 from dragoman.models.interface import DecoderState, TranslationModel, Vocabulary
@@ -328,6 +331,8 @@ PACKABLE = {
     "learned": {"positions": "learned"},
     "index": {"positions": "index"},
     "no positions": {"positions": "none", "attention_bias": True},
+    "swiglu": {"feed_forward": "swiglu"},
+    "geglu": {"feed_forward": "geglu", "norm": "rms"},
     "other dims": {"key_dim": 8, "value_dim": 24, "tied_embeddings": "target"},
 }
 
@@ -399,3 +404,49 @@ def test_satisfies_the_seam(model):
     state = model.start(model.encode(pad_sequences(flatten(SOURCE), PAD)), 3)
     assert isinstance(state, DecoderState)
     assert model(make_pairs()).auxiliary_loss is None
+
+
+# Dropout within attention and feed-forward layers
+
+
+@pytest.mark.parametrize("name", ["attention_dropout", "activation_dropout"])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"encoder_attention": "restricted", "decoder_attention": "restricted"},
+     {"decoder_attention": "feedback"}],
+    ids=["full", "restricted", "feedback"],
+)  # fmt: skip
+def test_dropout_works_in_training_only_and_draws_from_the_threads_generator(name, changes):
+    options = TransformerOptions(
+        num_encoder_layers=1, num_decoder_layers=2, model_dim=DIM, feed_forward_dim=32,
+        num_heads=HEADS, dropout=0.0, **changes,
+    )  # fmt: skip
+    plain, dropped = (
+        build_model(each, Vocabulary(SIZE, SIZE, PAD, EOS))
+        for each in (options, replace(options, **{name: 0.3}))
+    )
+    dropped.load_state_dict(plain.state_dict())
+    batch = make_pairs()
+    expected = plain(batch).hidden
+    assert torch.equal(dropped.eval()(batch).hidden, plain.eval()(batch).hidden)
+    dropped.train()
+    state, found = torch.get_rng_state(), []
+    for seed in (1, 1, 2):
+        with own_random_numbers(seed):
+            found.append(dropped(batch).hidden)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+    assert not torch.equal(found[0], expected)
+
+
+@pytest.mark.parametrize("name", ["attention_dropout", "activation_dropout"])
+def test_packed_sentences_are_dropped_in_too(name):
+    options = TransformerOptions(model_dim=DIM, num_heads=HEADS, dropout=0.0, **{name: 0.3})
+    assert options.reads_packed
+    model = build_model(options, Vocabulary(SIZE, SIZE, PAD, EOS))
+    packed = pack(flatten(SOURCE), flatten(TARGET), PAD, Capacity(128, 128, 6))
+    one, other = model(packed).hidden, model(packed).hidden
+    assert not torch.equal(one, other)
+    model.eval()
+    assert torch.equal(model(packed).hidden, model(packed).hidden)

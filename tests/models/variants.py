@@ -32,6 +32,10 @@ FAMILIES = {
     "pre-norm": transformer(norm_position="pre"),
     "rms": transformer(norm="rms"),
     "unscaled": transformer(scaled=False),
+    "dropouts": transformer(attention_dropout=0.05, activation_dropout=0.05),
+    "swiglu": transformer(feed_forward="swiglu"),
+    "geglu": transformer(feed_forward="geglu", norm_position="pre"),
+    "feedback-gated": transformer(decoder_attention="feedback", feed_forward="swiglu"),
     "dims": transformer(key_dim=3, value_dim=5, attention_bias=True, tied_embeddings="none"),
     **{
         f"positions-{kind}": transformer(positions=kind)

@@ -17,6 +17,19 @@ def test_bytes_want_their_room(units):
         TextOptions(units=units, vocabulary_size=319)
 
 
+@pytest.mark.parametrize("dropout", [-0.1, 1.0, float("nan")])
+def test_a_dropout_is_a_probability(dropout):
+    with pytest.raises(OptionError, match=rf"^bpe_dropout: {dropout:g} is no such probability"):
+        TextOptions(bpe_dropout=dropout)
+
+
+@pytest.mark.parametrize("units", ["words", "characters"])
+def test_only_subwords_have_merges_to_drop(units):
+    assert TextOptions(bpe_dropout=0.1).bpe_dropout == 0.1
+    with pytest.raises(OptionError, match=f"^bpe_dropout: 0.1, but {units} are not merged; leave"):
+        TextOptions(units=units, bpe_dropout=0.1)
+
+
 def test_words_may_be_few():
     assert TextOptions(units="words", vocabulary_size=1).vocabulary_size == 1
     with pytest.raises(OptionError, match="vocabulary_size: 0 is too small; give at least 1 word"):

@@ -38,6 +38,21 @@ def test_is_the_papers_adam():
     torch.testing.assert_close(ours.bias, theirs.bias)
 
 
+def test_adam_is_pytorchs_bit_for_bit():
+    torch.manual_seed(0)
+    ours, theirs = nn.Linear(4, 3), nn.Linear(4, 3)
+    theirs.load_state_dict(ours.state_dict())
+    optimiser = build_optimiser(ours, TrainingOptions(weight_decay=0.1))
+    assert type(optimiser) is torch.optim.AdamW
+    groups = [{"params": [theirs.weight], "weight_decay": 0.1},
+              {"params": [theirs.bias], "weight_decay": 0.0}]  # fmt: skip
+    adam = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    take_steps(ours, optimiser, 5)
+    take_steps(theirs, adam, 5)
+    assert torch.equal(ours.weight, theirs.weight)
+    assert torch.equal(ours.bias, theirs.bias)
+
+
 def test_only_matrices_decay():
     model = nn.Linear(4, 3)
     optimiser = build_optimiser(model, TrainingOptions(weight_decay=0.3))

@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
+import sentencepiece
 import torch
 from safetensors.torch import load_file
 from tests.models.variants import ALL
@@ -48,6 +49,56 @@ def test_resumed_equals_uninterrupted_bit_for_bit(tmp_path, run, small, said, st
     assert_same_files(last_checkpoint(whole), last_checkpoint(parts))
     if stop_after == 4:  # another limit also means another validation, which may be the best
         assert_same_files(whole, parts, ("model",))
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"optimiser": "schedule-free", "schedule": "constant"},
+        {"optimiser": "muon", "ema_decay": 0.9},
+        {"schedule": "cosine", "ema_decay": 0.9},
+        {"schedule": "warmup-stable-decay", "ema_decay": 0.9},
+    ],
+    ids=lambda chosen: "-".join(map(str, chosen.values())),
+)
+def test_every_optimiser_and_schedule_resumes_bit_for_bit(
+    tmp_path, run, small, said, events, chosen
+):
+    small["training"] |= {"batch_tokens": 1500, "max_steps": 9, "warmup_steps": 3} | chosen
+    whole = run(tmp_path / "whole", small)
+    small["training"]["max_epochs"] = 1
+    parts = run(tmp_path / "parts", small)
+    assert last_checkpoint(parts).name < "step-00000009"
+    torch.rand(100)
+    resume_run(parts, {"training": {"max_epochs": None}}, said.append)
+    assert_same_files(last_checkpoint(whole), last_checkpoint(parts))
+    last_rate = events(parts, "update")[-1]["learning_rate"]
+    assert (last_rate == 0.0) == (chosen.get("schedule") in ("cosine", "warmup-stable-decay"))
+
+
+def test_a_schedule_free_run_leaves_its_mean(tmp_path, run, small):
+    small["training"] |= {"optimiser": "schedule-free", "schedule": "constant", "max_steps": 4}
+    small["training"] |= {"average_checkpoints": 1, "best_by": "loss", "peak_learning_rate": 0.01}
+    out = run(tmp_path / "out", small)
+    model, mean, trained = (
+        load_file(path / f"{name}.safetensors")
+        for path, name in (
+            (out, "model"),
+            (last_checkpoint(out), "average"),
+            (last_checkpoint(out), "model"),
+        )
+    )
+    for name, each in model.items():
+        assert torch.equal(each, mean[name]), name
+    assert any(not torch.equal(each, trained[name]) for name, each in model.items())
+
+
+def test_the_end_of_a_falling_rate_stays_where_it_is(tmp_path, run, small, said):
+    small["training"] |= {"schedule": "cosine", "warmup_steps": 3}
+    out = run(tmp_path / "out", small)
+    with pytest.raises(OptionError, match="--max-steps is 20, but the learning rate of the run to"):
+        resume_run(out, {"training": {"max_steps": 20}}, said.append)
+    resume_run(out, {"training": {"max_steps": 8}}, said.append)
 
 
 ONE_OF_EACH_FAMILY = {options.family: name for name, options in reversed(ALL.items())}
@@ -97,6 +148,45 @@ def test_a_mixed_run_resumes_bit_for_bit(tmp_path, run, small, said, events):
     parts = run(tmp_path / "parts", small)
     resume_run(parts, {"training": {"max_steps": 9}}, said.append)
     assert_same_files(last_checkpoint(whole), last_checkpoint(parts), ("model", "optimiser"))
+
+
+def test_a_run_with_bpe_dropout_resumes_bit_for_bit(tmp_path, run, small, said, events):
+    small["training"] |= {"batch_tokens": 1500, "max_steps": 9}
+    plain = run(tmp_path / "plain", small)
+    small["text"]["bpe_dropout"] = 0.2
+    whole = run(tmp_path / "whole", small)
+    assert events(whole, "update")[-1]["epoch"] > 0
+    losses = [events(out, "validation")[0]["loss"] for out in (plain, whole)]
+    assert losses[0] != losses[1]
+    small["training"]["max_steps"] = 4
+    parts = run(tmp_path / "parts", small)
+    resume_run(parts, {"training": {"max_steps": 9}}, said.append)
+    assert_same_files(last_checkpoint(whole), last_checkpoint(parts), ("model", "optimiser"))
+
+
+def test_a_tempered_run_goes_as_its_corpora(tmp_path, run, small):
+    """One corpus alone has nothing to be tempered against."""
+    plain = run(tmp_path / "plain", small)
+    small["corpus"]["mix_temperature"] = 5.0
+    tempered = run(tmp_path / "tempered", small)
+    assert "mix_temperature = 5.0" in (tempered / "config.toml").read_text()
+    assert_same_files(last_checkpoint(plain), last_checkpoint(tempered), ("model",))
+
+
+def test_bpe_dropout_of_other_subwords_is_refused(tmp_path, run, small, said, corpus):
+    path = tmp_path / "unigram.model"
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["the small dog sees a house"] * 20),
+        model_prefix=str(path.with_suffix("")),
+        **{"vocab_size": 300, "hard_vocab_limit": False, "byte_fallback": True},
+        **{"pad_id": 3, "minloglevel": 4},
+    )
+    small["text"] = {"subwords": str(path), "bpe_dropout": 0.1}
+    with pytest.raises(OptionError, match=r"^bpe_dropout: the subwords are not byte pairs"):
+        run(tmp_path / "out", small)
+    asked = RunRequest(out=tmp_path / "dry", files=corpus, config=small, preset="tiny")
+    with pytest.raises(OptionError, match=r"^bpe_dropout: the subwords are not byte pairs"):
+        describe_run(asked, said.append)
 
 
 def test_seed_decides_everything(tmp_path, run, small):
@@ -201,6 +291,14 @@ def test_fine_tuning_keeps_its_own_subwords(tmp_path, run, small):
     small["text"]["vocabulary_size"] = 400
     with pytest.raises(OptionError, match="brings its own subwords"):
         run(tmp_path / "second", small, start_from=first)
+
+
+def test_fine_tuning_may_drop_other_merges(tmp_path, run, small):
+    first = run(tmp_path / "first", small)
+    small["text"]["bpe_dropout"] = 0.1
+    second = run(tmp_path / "second", small, start_from=first)
+    assert read_folder(second).config["text"]["bpe_dropout"] == 0.1
+    assert (first / "subwords.model").read_bytes() == (second / "subwords.model").read_bytes()
 
 
 def test_separate_subwords_and_untied_embeddings(tmp_path, run, small):

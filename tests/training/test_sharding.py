@@ -18,7 +18,7 @@ from dragoman.models.build import build_model
 from dragoman.models.interface import Vocabulary
 from dragoman.training.checkpoint import Progress, Trained, restore_checkpoint, save_checkpoint
 from dragoman.training.distributed import Workers
-from dragoman.training.optimiser import MovingAverage, build_optimiser
+from dragoman.training.optimiser import MovingAverage, build_average, build_optimiser
 from dragoman.training.options import TrainingOptions
 from dragoman.training.reward import make_step
 from dragoman.training.sharding import (
@@ -53,20 +53,17 @@ def batch_of(seed=0):
     return make_batch(*sides, VOCABULARY.pad_id)
 
 
-def divided_and_whole(name="transformer", objective="likelihood"):
-    options = TrainingOptions(objective=objective, reward_samples=2, clip_norm=0.5)
+def divided_and_whole(name="transformer", objective="likelihood", **more):
+    options = TrainingOptions(objective=objective, reward_samples=2, clip_norm=0.5, **more)
     torch.manual_seed(1)
     model = build_model(ALL[name], VOCABULARY)
     twin = copy.deepcopy(model)
     steps = [make_step(each, options, VOCABULARY, 20) for each in (model, twin)]
     shard_step(steps[0], LONE, CPU)
+    averages = [build_average(each, options) or MovingAverage(each, 0.9) for each in (model, twin)]
     trained = [
-        Trained(
-            model=each,
-            optimiser=build_optimiser(each, options),
-            average=MovingAverage(each, 0.9),
-        )
-        for each in (model, twin)
+        Trained(model=each, optimiser=build_optimiser(each, options, average), average=average)
+        for each, average in zip((model, twin), averages, strict=True)
     ]
     return list(zip(steps, trained, strict=True))
 
@@ -107,8 +104,9 @@ def test_training_for_reward_computes_the_same():
     assert_same(gather_whole(weights_of(divided.model), LONE), weights_of(whole.model))
 
 
-def test_checkpoints_are_whole_and_go_both_ways(tmp_path):
-    (step, divided), (twin_step, whole) = divided_and_whole()
+@pytest.mark.parametrize("chosen", [{}, {"optimiser": "schedule-free", "schedule": "constant"}])
+def test_checkpoints_are_whole_and_go_both_ways(tmp_path, chosen):
+    (step, divided), (twin_step, whole) = divided_and_whole(**chosen)
     update(step, divided, seed=3)
     path = save_checkpoint(tmp_path, divided, Progress(step=1), validate_every=1, keep=1)
     restore_checkpoint(path, whole)

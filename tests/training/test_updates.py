@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dragoman.data.batches import flatten
 from dragoman.data.order import draw_order
+from dragoman.data.packing import PackedBatch
 from dragoman.data.store import PairStore
 from dragoman.training.distributed import Workers
 from dragoman.training.options import TrainingOptions
@@ -117,3 +118,35 @@ def test_tokens_are_counted_on_both_sides(num_parts):
     planner = make_planner(pairs)
     assert planner.count_tokens(np.array([2, 0])).tolist() == [2, 7]
     assert planner.make_update(np.arange(3), num_parts).num_target_tokens == 11
+
+
+class Dropped(Pairs):
+    """Sentences that grow by a token a side in each pass."""
+
+    @property
+    def longest(self):
+        return 40
+
+    def for_epoch(self, seed, epoch):
+        del seed
+        lengths = np.stack([self.source_lengths, self.target_lengths], 1)
+        return Pairs((lengths + epoch).tolist())
+
+
+@pytest.mark.parametrize("packs", [False, True])
+def test_batches_are_of_the_pass_that_is_planned(packs, monkeypatch):
+    monkeypatch.setattr(PackedBatch, "pinned", lambda batch: batch)
+    chance = np.random.default_rng(2)
+    pairs = Dropped(chance.integers(1, 20, (200, 2)).tolist())
+    settings, workers = TrainingOptions(batch_tokens=500), Workers(rank=0, num_workers=1)
+    planner = UpdatePlanner(pairs, settings, workers=workers, pad_id=PAD, packs=packs)
+    usual = int(pairs.source_lengths.sum() + pairs.target_lengths.sum())
+    shapes = set()
+    for epoch in (3, 0, 1):
+        updates = [planner.make_update(rows, 1) for rows in planner.plan(epoch)]
+        batches = [batch for update in updates for batch in update.batches]
+        assert sum(batch.num_tokens for batch in batches) == usual + 2 * 200 * epoch
+        assert all(batch.num_tokens < 600 for batch in batches)
+        shapes.update(batch.capacity for batch in batches if packs)
+    # One shape for all passes, though their sentences differ in length.
+    assert len(shapes) == packs

@@ -23,10 +23,18 @@ class Sequences:
         The tokens, each sentence ended by the end symbol, then padding.
     lengths : Int[Tensor, "batch"]
         Real tokens of each sentence, the end symbol included.
+    heard : Int[Tensor, "batch length"] | None
+        The ids as embeddings read them, where that is not what was said; None: they do.
     """
 
     ids: Int[Tensor, "batch length"]
     lengths: Int[Tensor, "batch"]
+    heard: Int[Tensor, "batch length"] | None = None
+
+    @property
+    def read_ids(self) -> Int[Tensor, "batch length"]:
+        """The ids that embeddings read."""
+        return self.ids if self.heard is None else self.heard
 
     @property
     def is_token(self) -> Bool[Tensor, "batch length"]:
@@ -45,10 +53,11 @@ class Sequences:
         Returns
         -------
         Int[Tensor, "batch length"]
-            The ids, one place later.
+            The ids as they are read, one place later.
         """
-        start = torch.full_like(self.ids[:, :1], start_id)
-        return torch.cat([start, self.ids[:, :-1]], dim=1)
+        words = self.read_ids
+        start = torch.full_like(words[:, :1], start_id)
+        return torch.cat([start, words[:, :-1]], dim=1)
 
     def to(self, device: torch.device) -> "Sequences":
         """Copy to a device.
@@ -63,7 +72,8 @@ class Sequences:
         Sequences
             The copy.
         """
-        return Sequences(self.ids.to(device), self.lengths.to(device))
+        heard = None if self.heard is None else self.heard.to(device)
+        return Sequences(self.ids.to(device), self.lengths.to(device), heard)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What a user may say about the corpus."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dragoman.options import option, require
 
@@ -22,6 +22,15 @@ class CorpusOptions:
         None, "how often a pass sees the pairs of each corpus, one number a file: 1 3 0.5"
     )
 
+    # Not shown, because a store is known by what is shown of the options that it was made with.
+    mix_temperature: float | None = field(
+        default=None,
+        repr=False,
+        metadata={
+            "help": "instead of mix: see corpora of n pairs in proportion to n^(1/T), T being this"
+        },
+    )
+
     def __post_init__(self) -> None:
         require(self.max_length >= 1, "max_length", self.max_length, "must be at least 1")
         ratio = self.max_length_ratio
@@ -33,3 +42,8 @@ class CorpusOptions:
             good = all(math.isfinite(weight) and weight >= 0 for weight in mix)
             require(good, "mix", said, "no weight may be negative or infinite")
             require(any(mix), "mix", said, "one weight at least must be over 0")
+        temperature = self.mix_temperature
+        if temperature is not None:
+            good = math.isfinite(temperature) and temperature >= 1
+            require(good, "mix_temperature", temperature, "must be at least 1, or off")
+            require(mix is None, "mix_temperature", temperature, "leave it or mix out")

@@ -48,6 +48,35 @@ def draw_order(
     return order
 
 
+def temper(counts: Sequence[int], temperature: float) -> tuple[float, ...]:
+    """Weigh corpora so that small ones are seen more often and large ones less.
+
+    Parameters
+    ----------
+    counts : Sequence[int]
+        Pairs of each corpus.
+    temperature : float
+        T, at least 1: 1 leaves the corpora as they are, and the larger it is, the more alike are
+        their shares.
+
+    Returns
+    -------
+    tuple[float, ...]
+        How often a pass sees the pairs of each corpus, for `draw_order`.
+
+    Notes
+    -----
+    Of the n₁ + n₂ + … pairs that a pass has, as many as there are, corpus i has a share that is
+    proportional to nᵢ^(1/T) (Arivazhagan et al. 2019).
+    """
+    if temperature == 1:
+        return (1.0,) * len(counts)
+    shares = np.array(counts, dtype=np.float64)
+    shares[shares > 0] **= 1 / temperature
+    seen = sum(counts) * shares / max(1.0, shares.sum())
+    return tuple((seen / np.maximum(1, counts)).tolist())
+
+
 def count_seen(num_pairs: int, weight: float) -> int:
     """Count the pairs of a corpus that a pass meets, repetitions included.
 

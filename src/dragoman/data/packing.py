@@ -5,7 +5,7 @@ one shape serves a whole run and long sentences need not be kept from short ones
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -48,6 +48,8 @@ class PackedSequences:
         Where groups of short sentences begin, and the last one ends; the rest of them are empty.
     longest : int
         Tokens that a sentence has at most.
+    heard : Int[Tensor, "tokens"] | None
+        The ids as embeddings read them, where that is not what was said; None: they do.
     """
 
     ids: Int[Tensor, "tokens"]
@@ -56,6 +58,12 @@ class PackedSequences:
     other: Spans
     groups: Int[Tensor, "bounds"]
     longest: int
+    heard: Int[Tensor, "tokens"] | None = None
+
+    @property
+    def read_ids(self) -> Int[Tensor, "tokens"]:
+        """The ids that embeddings read."""
+        return self.ids if self.heard is None else self.heard
 
     def shifted(self, start_id: int) -> Int[Tensor, "tokens"]:
         """Return the words that stand before each word: what a decoder reads.
@@ -68,9 +76,9 @@ class PackedSequences:
         Returns
         -------
         Int[Tensor, "tokens"]
-            The ids, one place later.
+            The ids as they are read, one place later.
         """
-        return self.ids.roll(1).masked_fill(self.places == 0, start_id)
+        return self.read_ids.roll(1).masked_fill(self.places == 0, start_id)
 
 
 @dataclass(frozen=True)
@@ -87,12 +95,15 @@ class PackedBatch:
         Real tokens, source plus target.
     num_target_tokens : int
         Real target tokens.
+    heard : Int[Tensor, "places"] | None
+        The ids of both sides as embeddings read them, where that is not what was said.
     """
 
     numbers: Int[Tensor, "all"]
     capacity: "Capacity"
     num_tokens: int
     num_target_tokens: int
+    heard: Int[Tensor, "places"] | None = None
 
     @property
     def source(self) -> PackedSequences:
@@ -109,9 +120,10 @@ class PackedBatch:
         columns = self.numbers[start : start + NUM_COLUMNS * size].view(NUM_COLUMNS, size)
         ids, places, first, end, other_first, other_end = columns
         groups = self.numbers[NUM_COLUMNS * self.num_places :].view(2, -1)[row]
+        heard = None if self.heard is None else self.heard.split(self.capacity[:2])[row]
         return PackedSequences(
             ids, places, Spans(first, end), Spans(other_first, other_end), groups,
-            self.capacity.longest,
+            self.capacity.longest, heard,
         )  # fmt: skip
 
     @property
@@ -132,8 +144,8 @@ class PackedBatch:
         PackedBatch
             The copy.
         """
-        numbers = self.numbers.to(device, non_blocking=True)
-        return PackedBatch(numbers, self.capacity, self.num_tokens, self.num_target_tokens)
+        heard = None if self.heard is None else self.heard.to(device, non_blocking=True)
+        return replace(self, numbers=self.numbers.to(device, non_blocking=True), heard=heard)
 
     def pinned(self) -> "PackedBatch":
         """Move to memory from which a CUDA device fetches while the host goes on.
@@ -143,8 +155,8 @@ class PackedBatch:
         PackedBatch
             The same.
         """
-        numbers = self.numbers.pin_memory()
-        return PackedBatch(numbers, self.capacity, self.num_tokens, self.num_target_tokens)
+        heard = None if self.heard is None else self.heard.pin_memory()
+        return replace(self, numbers=self.numbers.pin_memory(), heard=heard)
 
 
 class Capacity(NamedTuple):

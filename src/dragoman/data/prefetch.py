@@ -2,13 +2,13 @@
 
 import queue
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from typing import TypeVar
 
 Item = TypeVar("Item")
 
 
-def prefetched(items: Iterable[Item], depth: int = 8) -> Iterator[Item]:
+def prefetched(items: Iterable[Item], depth: int = 8) -> Generator[Item, None, None]:
     """Run an iterator ahead in a thread of its own.
 
     Parameters

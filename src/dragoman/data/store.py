@@ -22,7 +22,7 @@ from dragoman.data.clean_text import CleanText
 from dragoman.data.corpus import Report
 from dragoman.data.encoding import encode_blocks
 from dragoman.data.mapped import SIDES, gather, mapped, read_facts, slice_of, write_facts
-from dragoman.data.order import count_seen, draw_order
+from dragoman.data.order import count_seen, draw_order, temper
 from dragoman.errors import DataError, FolderError, OptionError
 from dragoman.text.vocabulary import TextVocabulary, Vocabularies
 
@@ -42,6 +42,8 @@ class PairStore:
         Where each corpus ends among the clean pairs; nothing if all are one.
     mix : Sequence[float] | None
         How often a pass sees the pairs of each corpus; None: all of them once.
+    mix_temperature : float | None
+        What decides it instead, with the sizes of the corpora: see `temper`.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class PairStore:
         *,
         group_ends: Sequence[int] = (),
         mix: Sequence[float] | None = None,
+        mix_temperature: float | None = None,
     ) -> None:
         self._texts = [mapped(folder / f"{name}.{side}.text", np.uint8) for side in SIDES]
         self._text_ends = [mapped(folder / f"{name}.{side}.text-ends") for side in SIDES]
@@ -62,6 +65,8 @@ class PairStore:
         )
         ends = np.searchsorted(self.index, group_ends or [np.iinfo(np.int64).max])
         self.group_ends = tuple(ends.tolist())
+        if mix_temperature is not None:
+            mix = temper(np.diff(self.group_ends, prepend=0).tolist(), mix_temperature)
         self.mix = mix
 
     def __len__(self) -> int:
@@ -88,6 +93,33 @@ class PairStore:
             Every pair once, or as often as the mix says; the same for the same seed and pass.
         """
         return draw_order(self.group_ends, self.mix, seed=seed, epoch=epoch)
+
+    @property
+    def usual(self) -> "PairStore":
+        """The pairs as they are usually segmented: this one."""
+        return self
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest sentence, the end symbol included."""
+        return max(int(self.source_lengths.max()), int(self.target_lengths.max()))
+
+    def for_epoch(self, seed: int, epoch: int) -> "PairStore":  # noqa: ARG002
+        """Give the pairs as a pass sees them: always alike, unless by `SegmentedPairs`.
+
+        Parameters
+        ----------
+        seed : int
+            The run's seed.
+        epoch : int
+            The pass.
+
+        Returns
+        -------
+        PairStore
+            This one.
+        """
+        return self
 
     def ids(self, pairs: Int[np.ndarray, "rows"]) -> tuple[Flat, Flat]:
         """Return the token ids of some pairs, each sentence ended by the end symbol.
@@ -156,7 +188,11 @@ class Store:
     key: str
 
 
-def open_store(folder: Path, mix: Sequence[float] | None = None) -> Store:
+def open_store(
+    folder: Path,
+    mix: Sequence[float] | None = None,
+    mix_temperature: float | None = None,
+) -> Store:
     """Open a store that was prepared before.
 
     Parameters
@@ -165,6 +201,8 @@ def open_store(folder: Path, mix: Sequence[float] | None = None) -> Store:
         Its folder.
     mix : Sequence[float] | None
         How often a pass sees the pairs of each corpus; None: all of them once.
+    mix_temperature : float | None
+        What decides it instead: see `temper`.
 
     Returns
     -------
@@ -176,7 +214,13 @@ def open_store(folder: Path, mix: Sequence[float] | None = None) -> Store:
         raise FolderError(f"{folder}: the prepared corpus is missing or incomplete")
     report = Report(**text["report"])
     report.drop(ids["reason"], ids["too_long"])
-    train = PairStore(folder, "train", group_ends=text.get("group_ends", ()), mix=mix)
+    train = PairStore(
+        folder,
+        "train",
+        group_ends=text.get("group_ends", ()),
+        mix=mix,
+        mix_temperature=mix_temperature,
+    )
     valid = PairStore(folder, "valid")
     return Store(train=train, valid=valid, report=report, key=ids["key"])
 
@@ -187,6 +231,7 @@ def store_ids(
     max_length: int,
     *,
     mix: Sequence[float] | None = None,
+    mix_temperature: float | None = None,
     num_workers: int | None = None,
     may_replace: bool = True,
 ) -> Store:
@@ -202,6 +247,8 @@ def store_ids(
         Pairs with more subwords on a side are dropped.
     mix : Sequence[float] | None
         How often a pass sees the pairs of each corpus; None: all of them once.
+    mix_temperature : float | None
+        What decides it instead: see `temper`.
     num_workers : int | None
         Processes that encode a large corpus; None: as many as there are cores.
     may_replace : bool
@@ -229,7 +276,7 @@ def store_ids(
             too_long = _drop_long(folder, name, max_length)
             known["too_long"] += too_long if name == "train" else 0
         write_facts(folder / "ids.json", known)
-    store = open_store(folder, mix)
+    store = open_store(folder, mix, mix_temperature)
     if not len(store.train) or not len(store.valid):
         found = store.report.in_words()
         raise DataError(f"no pair is short enough to use: {found}; raise --max-length")

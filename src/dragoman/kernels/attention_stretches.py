@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dragoman.kernels.attention_tiles import LOG2_E, Attention, Tensors, load_rows, store_rows
+from dragoman.kernels.attention_tiles import (
+    LOG2_E,
+    Attention,
+    Tensors,
+    dropped,
+    load_rows,
+    store_rows,
+)
 from dragoman.kernels.language import jit, tl
 
 
@@ -47,7 +54,7 @@ def attend_to_stretches(work: Attention, found: Tensor, log_sums: Tensor) -> Non
     query, key, value = work.tensors
     _forward_kernel[(-(-len(query) // FORWARD.block), work.heads.num_heads)](
         work.query_groups[-1:], query, key, value, found, log_sums, *work.visible, len(query),
-        work.scale * LOG2_E, query.stride(0), key.stride(0), found.stride(0),
+        work.scale * LOG2_E, query.stride(0), key.stride(0), found.stride(0), *work.dropping(),
         **_settings(work, FORWARD),
     )  # fmt: skip
 
@@ -75,11 +82,12 @@ def stretches_backward(
     strides = (query.stride(0), key.stride(0), found.stride(0))
     _query_grad_kernel[(-(-len(query) // QUERY_GRAD.block), work.heads.num_heads)](
         work.query_groups[-1:], query, key, value, found, grad, grads.query, log_sums, deltas,
-        *work.visible, len(query), work.scale, *strides, **_settings(work, QUERY_GRAD),
+        *work.visible, len(query), work.scale, *strides, *work.dropping(),
+        **_settings(work, QUERY_GRAD),
     )  # fmt: skip
     _memory_grad_kernel[(-(-len(key) // MEMORY_GRAD.block), work.heads.num_heads)](
         work.key_groups[-1:], query, key, value, grad, grads.key, grads.value, log_sums, deltas,
-        *work.visible, *work.seen_by, len(query), len(key), work.scale, *strides,
+        *work.visible, *work.seen_by, len(query), len(key), work.scale, *strides, *work.dropping(),
         **_settings(work, MEMORY_GRAD),
     )  # fmt: skip
 
@@ -97,10 +105,10 @@ def _settings(work: Attention, tuning: Tuning) -> dict[str, Any]:
 @jit
 def _forward_kernel(
     begin, query, key, value, found, log_sums, first, end, num_queries, scale,
-    query_stride, key_stride, found_stride,
+    query_stride, key_stride, found_stride, seed, threshold, keep_scale, room,
     KEY_DIM: tl.constexpr, VALUE_DIM: tl.constexpr,
     KEY_BLOCK: tl.constexpr, VALUE_BLOCK: tl.constexpr,
-    BLOCK: tl.constexpr, INNER: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK: tl.constexpr, INNER: tl.constexpr, PRECISION: tl.constexpr, DROPS: tl.constexpr,
 ):  # fmt: skip
     """One block of queries in one head; scores are in units of log₂."""
     head = tl.program_id(1)
@@ -127,6 +135,10 @@ def _forward_kernel(
         weights = tl.exp2(scores - level[:, None])
         fade = tl.exp2(largest - level)
         total = total * fade + tl.sum(weights, 1)
+        weights = dropped(
+            weights, rows[:, None], keys[None, :], firsts[:, None], head,
+            seed, threshold, keep_scale, room, DROPS,
+        )  # fmt: skip
         v = load_rows(value, keys, high, key_stride, head, VALUE_DIM, VALUE_BLOCK)
         sums = sums * fade[:, None] + tl.dot(weights.to(v.dtype), v, input_precision=PRECISION)
         largest = new_largest
@@ -140,10 +152,10 @@ def _forward_kernel(
 @jit
 def _query_grad_kernel(
     begin, query, key, value, found, grad, query_grad, log_sums, deltas, first, end, num_queries,
-    scale, query_stride, key_stride, found_stride,
+    scale, query_stride, key_stride, found_stride, seed, threshold, keep_scale, room,
     KEY_DIM: tl.constexpr, VALUE_DIM: tl.constexpr,
     KEY_BLOCK: tl.constexpr, VALUE_BLOCK: tl.constexpr,
-    BLOCK: tl.constexpr, INNER: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK: tl.constexpr, INNER: tl.constexpr, PRECISION: tl.constexpr, DROPS: tl.constexpr,
 ):  # fmt: skip
     """Compute one block of queries' gradient, and the row sums that the other kernel needs."""
     head = tl.program_id(1)
@@ -170,7 +182,11 @@ def _query_grad_kernel(
         scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * (scale * 1.4426950408889634)
         may = (keys[None, :] >= firsts[:, None]) & (keys[None, :] < ends[:, None])
         weights = tl.where(may, tl.exp2(scores - logs[:, None]), 0.0)
-        weights_grad = tl.dot(out_grad, tl.trans(v), input_precision=PRECISION)
+        weights_grad = dropped(
+            tl.dot(out_grad, tl.trans(v), input_precision=PRECISION),
+            rows[:, None], keys[None, :], firsts[:, None], head,
+            seed, threshold, keep_scale, room, DROPS,
+        )  # fmt: skip
         scores_grad = (weights * (weights_grad - delta[:, None])).to(k.dtype)
         sums += tl.dot(scores_grad, k, input_precision=PRECISION)
     store_rows(query_grad, sums * scale, rows, num_queries, query_stride, head, KEY_DIM, KEY_BLOCK)
@@ -180,9 +196,10 @@ def _query_grad_kernel(
 def _memory_grad_kernel(
     begin, query, key, value, grad, key_grad, value_grad, log_sums, deltas, first, end,
     seen_first, seen_end, num_queries, num_keys, scale, query_stride, key_stride, found_stride,
+    seed, threshold, keep_scale, room,
     KEY_DIM: tl.constexpr, VALUE_DIM: tl.constexpr,
     KEY_BLOCK: tl.constexpr, VALUE_BLOCK: tl.constexpr,
-    BLOCK: tl.constexpr, INNER: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK: tl.constexpr, INNER: tl.constexpr, PRECISION: tl.constexpr, DROPS: tl.constexpr,
 ):  # fmt: skip
     """Compute the gradients of one block of keys and values; scores stand on their side here."""
     head = tl.program_id(1)
@@ -208,8 +225,16 @@ def _memory_grad_kernel(
         scores = tl.dot(k, tl.trans(q), input_precision=PRECISION) * (scale * 1.4426950408889634)
         may = (keys[:, None] >= firsts[None, :]) & (keys[:, None] < ends[None, :])
         weights = tl.where(may, tl.exp2(scores - logs[None, :]), 0.0)
-        value_sums += tl.dot(weights.to(out_grad.dtype), out_grad, input_precision=PRECISION)
-        weights_grad = tl.dot(v, tl.trans(out_grad), input_precision=PRECISION)
+        used = dropped(
+            weights, rows[None, :], keys[:, None], firsts[None, :], head,
+            seed, threshold, keep_scale, room, DROPS,
+        )  # fmt: skip
+        value_sums += tl.dot(used.to(out_grad.dtype), out_grad, input_precision=PRECISION)
+        weights_grad = dropped(
+            tl.dot(v, tl.trans(out_grad), input_precision=PRECISION),
+            rows[None, :], keys[:, None], firsts[None, :], head,
+            seed, threshold, keep_scale, room, DROPS,
+        )  # fmt: skip
         scores_grad = (weights * (weights_grad - delta[None, :])).to(q.dtype)
         key_sums += tl.dot(scores_grad, q, input_precision=PRECISION)
     store_rows(key_grad, key_sums * scale, keys, num_keys, key_stride, head, KEY_DIM, KEY_BLOCK)

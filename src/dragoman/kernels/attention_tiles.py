@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from dragoman.data.packing import TILE, Spans
-from dragoman.kernels.language import jit, next_power, tl
+from dragoman.kernels.language import dropout_threshold, jit, kept, next_power, tl
 
 LOG2_E = math.log2(math.e)
 FORWARD_WARPS = 4
@@ -55,6 +55,12 @@ class Attention:
         Likewise its keys.
     scale : float
         What scores are multiplied by.
+    dropout : float
+        Share of the weights that is dropped.
+    seed : Tensor | None
+        Of what is dropped; None: nothing is.
+    longest : int
+        Keys that a query sees at most.
     """
 
     tensors: Tensors
@@ -64,6 +70,20 @@ class Attention:
     query_groups: Tensor
     key_groups: Tensor
     scale: float
+    dropout: float
+    seed: Tensor | None
+    longest: int
+
+    def dropping(self) -> tuple[Tensor | None, int, float, int]:
+        """Say what `dropped` needs to know.
+
+        Returns
+        -------
+        tuple[Tensor | None, int, float, int]
+            Seed, threshold, what the rest is multiplied by, and places of a query.
+        """
+        threshold = dropout_threshold(self.dropout)
+        return self.seed, threshold, 1 / (1 - self.dropout), self.longest
 
     def sizes(self) -> dict[str, Any]:
         """Say what a kernel is compiled for.
@@ -71,9 +91,10 @@ class Attention:
         Returns
         -------
         dict[str, Any]
-            Widths and precision.
+            Widths and precision, and whether weights are dropped.
         """
         return {
+            "DROPS": self.seed is not None,
             "KEY_DIM": self.heads.key_dim,
             "VALUE_DIM": self.heads.value_dim,
             "KEY_BLOCK": next_power(self.heads.key_dim),
@@ -95,7 +116,7 @@ def attend_in_tiles(work: Attention, found: Tensor) -> None:
     query, key, value = work.tensors
     _forward_kernel[(len(work.query_groups) - 1, work.heads.num_heads)](
         work.query_groups, work.key_groups, query, key, value, found, *work.visible,
-        work.scale * LOG2_E, query.stride(0), key.stride(0), found.stride(0),
+        work.scale * LOG2_E, query.stride(0), key.stride(0), found.stride(0), *work.dropping(),
         **work.sizes(), TILE=TILE, num_warps=FORWARD_WARPS,
     )  # fmt: skip
 
@@ -117,7 +138,7 @@ def tiles_backward(work: Attention, found: Tensor, grad: Tensor, grads: Tensors)
     query, key, value = work.tensors
     _backward_kernel[(len(work.query_groups) - 1, work.heads.num_heads)](
         work.query_groups, work.key_groups, query, key, value, found, grad, *grads, *work.visible,
-        work.scale, query.stride(0), key.stride(0), found.stride(0),
+        work.scale, query.stride(0), key.stride(0), found.stride(0), *work.dropping(),
         **work.sizes(), TILE=TILE, num_warps=BACKWARD_WARPS,
     )  # fmt: skip
 
@@ -163,10 +184,37 @@ def store_rows(
 
 
 @jit
-def _weights(q, k, rows, high, keys, first, end, scale, PRECISION: tl.constexpr):
+def dropped(
+    values, rows, keys, firsts, head, seed, threshold, keep_scale, room, DROPS: tl.constexpr
+) -> Tensor:
+    """Drop some weights, or the same ones' gradients, if any are to be dropped.
+
+    Parameters
+    ----------
+    values, rows, keys, firsts, head, seed, threshold, keep_scale, room, DROPS : Tensor
+        The weights, their queries and keys, the first key that each query sees, which head, and
+        what `Attention.dropping` says. Queries and keys are of shapes that go together.
+
+    Returns
+    -------
+    Tensor
+        What is kept is scaled up.
+
+    Notes
+    -----
+    Places are numbered by query, head, and key counted from the query's first: so there are few
+    enough of them for 32 bits, and every kernel gives the same place the same number.
+    """
+    if DROPS:
+        query = rows.to(tl.uint32) * tl.num_programs(1) + head
+        places = query * room + (keys - firsts).to(tl.uint32)
+        values = tl.where(kept(tl.load(seed), places, threshold), values * keep_scale, 0.0)
+    return values
+
+
+@jit
+def _weights(q, k, keys, firsts, ends, scale, PRECISION: tl.constexpr):
     """Compute the weights of one tile; all zero for a query that may look at nothing."""
-    firsts = tl.load(first + rows, mask=rows < high, other=0)
-    ends = tl.load(end + rows, mask=rows < high, other=0)
     scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
     may = (keys[None, :] >= firsts[:, None]) & (keys[None, :] < ends[:, None])
     scores = tl.where(may, scores, -1e30)
@@ -178,10 +226,10 @@ def _weights(q, k, rows, high, keys, first, end, scale, PRECISION: tl.constexpr)
 @jit
 def _forward_kernel(
     query_groups, key_groups, query, key, value, found, first, end, scale,
-    query_stride, key_stride, found_stride,
+    query_stride, key_stride, found_stride, seed, threshold, keep_scale, room,
     KEY_DIM: tl.constexpr, VALUE_DIM: tl.constexpr,
     KEY_BLOCK: tl.constexpr, VALUE_BLOCK: tl.constexpr,
-    PRECISION: tl.constexpr, TILE: tl.constexpr,
+    PRECISION: tl.constexpr, TILE: tl.constexpr, DROPS: tl.constexpr,
 ):  # fmt: skip
     """One tile in one head; scores are in units of log₂."""
     group, head = tl.program_id(0), tl.program_id(1)
@@ -193,7 +241,13 @@ def _forward_kernel(
     q = load_rows(query, rows, high, query_stride, head, KEY_DIM, KEY_BLOCK)
     k = load_rows(key, keys, key_high, key_stride, head, KEY_DIM, KEY_BLOCK)
     v = load_rows(value, keys, key_high, key_stride, head, VALUE_DIM, VALUE_BLOCK)
-    weights = _weights(q, k, rows, high, keys, first, end, scale, PRECISION)
+    firsts = tl.load(first + rows, mask=rows < high, other=0)
+    ends = tl.load(end + rows, mask=rows < high, other=0)
+    weights = _weights(q, k, keys, firsts, ends, scale, PRECISION)
+    weights = dropped(
+        weights, rows[:, None], keys[None, :], firsts[:, None], head,
+        seed, threshold, keep_scale, room, DROPS,
+    )  # fmt: skip
     out = tl.dot(weights.to(v.dtype), v, input_precision=PRECISION)
     store_rows(found, out, rows, high, found_stride, head, VALUE_DIM, VALUE_BLOCK)
 
@@ -202,9 +256,10 @@ def _forward_kernel(
 def _backward_kernel(
     query_groups, key_groups, query, key, value, found, grad, query_grad, key_grad, value_grad,
     first, end, scale, query_stride, key_stride, found_stride,
+    seed, threshold, keep_scale, room,
     KEY_DIM: tl.constexpr, VALUE_DIM: tl.constexpr,
     KEY_BLOCK: tl.constexpr, VALUE_BLOCK: tl.constexpr,
-    PRECISION: tl.constexpr, TILE: tl.constexpr,
+    PRECISION: tl.constexpr, TILE: tl.constexpr, DROPS: tl.constexpr,
 ):  # fmt: skip
     """Compute all gradients of one tile in one head."""
     group, head = tl.program_id(0), tl.program_id(1)
@@ -219,10 +274,20 @@ def _backward_kernel(
     out = load_rows(found, rows, high, found_stride, head, VALUE_DIM, VALUE_BLOCK)
     out_grad = load_rows(grad, rows, high, found_stride, head, VALUE_DIM, VALUE_BLOCK)
     delta = tl.sum(out.to(tl.float32) * out_grad.to(tl.float32), 1)
-    weights = _weights(q, k, rows, high, keys, first, end, scale * 1.4426950408889634, PRECISION)
-    back = tl.dot(tl.trans(weights.to(v.dtype)), out_grad, input_precision=PRECISION)
+    firsts = tl.load(first + rows, mask=rows < high, other=0)
+    ends = tl.load(end + rows, mask=rows < high, other=0)
+    weights = _weights(q, k, keys, firsts, ends, scale * 1.4426950408889634, PRECISION)
+    used = dropped(
+        weights, rows[:, None], keys[None, :], firsts[:, None], head,
+        seed, threshold, keep_scale, room, DROPS,
+    )  # fmt: skip
+    back = tl.dot(tl.trans(used.to(v.dtype)), out_grad, input_precision=PRECISION)
     store_rows(value_grad, back, keys, key_high, key_stride, head, VALUE_DIM, VALUE_BLOCK)
-    weights_grad = tl.dot(out_grad, tl.trans(v), input_precision=PRECISION)
+    weights_grad = dropped(
+        tl.dot(out_grad, tl.trans(v), input_precision=PRECISION),
+        rows[:, None], keys[None, :], firsts[:, None], head,
+        seed, threshold, keep_scale, room, DROPS,
+    )  # fmt: skip
     scores_grad = (weights * (weights_grad - delta[:, None]) * scale).to(q.dtype)
     back = tl.dot(scores_grad, k, input_precision=PRECISION)
     store_rows(query_grad, back, rows, high, query_stride, head, KEY_DIM, KEY_BLOCK)

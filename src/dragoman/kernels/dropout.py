@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -108,13 +108,46 @@ def own_random_numbers(seed: int) -> Iterator[None]:
         _generator.reset(token)
 
 
+def draw_kept(shape: torch.Size, share: float, device: torch.device) -> Bool[Tensor, "*shape"]:
+    """Decide for each of some places whether it is kept.
+
+    Parameters
+    ----------
+    shape : torch.Size
+        How many places there are.
+    share : float
+        What is dropped, in [0, 1).
+    device : torch.device
+        Where the answer is needed.
+
+    Returns
+    -------
+    Bool[Tensor, "*shape"]
+        True where it is kept. On a CPU drawn from the generator of `dropout`, and with its
+        rounding; elsewhere from the device's, without waiting for it.
+    """
+    if device.type == "cpu":
+        return _draw(shape, _num_dropped(share), torch.bool)
+    return torch.rand(shape, device=device) >= share
+
+
 def _draw_mask(states: Tensor, share: float) -> Tensor:
     """Draw what the entries are multiplied by."""
-    num_dropped = min(round(share * LEVELS), LEVELS - 1)
-    mask = torch.empty(states.shape, dtype=states.dtype)
+    num_dropped = _num_dropped(share)
+    mask = _draw(states.shape, num_dropped, states.dtype)
+    return mask.mul_(LEVELS / (LEVELS - num_dropped))
+
+
+def _num_dropped(share: float) -> int:
+    return min(round(share * LEVELS), LEVELS - 1)
+
+
+def _draw(shape: torch.Size, num_dropped: int, dtype: torch.dtype) -> Tensor:
+    """Draw what is kept: ones among zeros."""
+    mask = torch.empty(shape, dtype=dtype)
     num_draws = -(-mask.numel() // 4)
     draws = torch.empty(num_draws, dtype=torch.int64)
     draws.random_(-(1 << 63), None, generator=_generator.get())
     bits = draws.view(torch.int16)[: mask.numel()]
     torch.ge(bits, num_dropped - LEVELS // 2, out=mask.view(-1))
-    return mask.mul_(LEVELS / (LEVELS - num_dropped))
+    return mask

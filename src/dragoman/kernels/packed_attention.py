@@ -6,6 +6,8 @@ padding, block by block (`attention_stretches`).
 """
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,6 +25,8 @@ from dragoman.kernels.attention_tiles import (
     attend_in_tiles,
     tiles_backward,
 )
+from dragoman.kernels.dropout import dropout as drop_entries
+from dragoman.kernels.language import draw_seed
 
 
 def packed_attention(
@@ -31,6 +35,7 @@ def packed_attention(
     heads: Heads,
     mask: PackedMask,
     scale: float,
+    dropout: float = 0.0,
 ) -> Float[Tensor, "queries values"]:
     """Let each query look at its stretch of keys, in every head.
 
@@ -46,15 +51,22 @@ def packed_attention(
         Who may look where.
     scale : float
         What scores are multiplied by.
+    dropout : float
+        Share of the weights that is dropped.
 
     Returns
     -------
     Float[Tensor, "queries values"]
         What each query found; zero if it may look at nothing.
+
+    Notes
+    -----
+    What is dropped is not kept but decided again on the way back, by a hash of place and seed.
     """
     if language.uses_kernels(query):
-        return _PackedAttention.apply(query, memory, heads, mask, scale)
-    return plain_packed_attention(query, memory, heads, mask.visible, scale)
+        return _PackedAttention.apply(query, memory, heads, mask, scale, dropout)
+    drop = partial(drop_entries, share=dropout)
+    return plain_packed_attention(query, memory, heads, mask.visible, scale, drop)
 
 
 def plain_packed_attention(
@@ -63,6 +75,7 @@ def plain_packed_attention(
     heads: Heads,
     visible: Spans,
     scale: float,
+    drop: Callable[[Tensor], Tensor] | None = None,
 ) -> Float[Tensor, "queries values"]:
     """Compute the same with the mask and the weights spelt out, for all sentences at once.
 
@@ -78,6 +91,8 @@ def plain_packed_attention(
         The keys that each query may look at.
     scale : float
         What scores are multiplied by.
+    drop : Callable[[Tensor], Tensor] | None
+        Drops some of the weights, given as [heads, queries, keys]; None: all stay.
 
     Returns
     -------
@@ -94,6 +109,8 @@ def plain_packed_attention(
     scores = split[0] @ split[1].transpose(1, 2) * scale
     weights = scores.masked_fill(~may_attend, -math.inf).softmax(-1)
     weights = weights.masked_fill(~may_attend.any(1, keepdim=True), 0.0)
+    if drop is not None:
+        weights = drop(weights)
     return (weights.to(memory.dtype) @ split[2]).transpose(0, 1).flatten(1)
 
 
@@ -108,33 +125,41 @@ class _PackedAttention(torch.autograd.Function):
         heads: Heads,
         mask: PackedMask,
         scale: float,
+        dropout: float,
     ) -> Tensor:
         """Compute what the queries find."""
         found = query.new_empty(len(query), heads.num_heads * heads.value_dim)
         log_sums = query.new_empty(heads.num_heads, len(query), dtype=torch.float32)
-        work = _attention(query, memory, heads, mask, scale)
+        seed = draw_seed(query.device) if dropout else None
+        work = _attention(query, memory, heads, mask, scale, dropout, seed)
         attend_in_tiles(work, found)
         attend_to_stretches(work, found, log_sums)
-        ctx.save_for_backward(query, memory, found, log_sums)
-        ctx.heads, ctx.mask, ctx.scale = heads, mask, scale
+        ctx.save_for_backward(query, memory, found, log_sums, seed)
+        ctx.heads, ctx.mask, ctx.scale, ctx.dropout = heads, mask, scale, dropout
         return found
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # noqa: ANN401
         """Compute the gradients of queries, keys and values."""
-        query, memory, found, log_sums = ctx.saved_tensors
-        work = _attention(query, memory, ctx.heads, ctx.mask, ctx.scale)
+        query, memory, found, log_sums, seed = ctx.saved_tensors
+        work = _attention(query, memory, ctx.heads, ctx.mask, ctx.scale, ctx.dropout, seed)
         query_grad = torch.empty_like(query)
         memory_grad = None if memory is None else torch.empty_like(memory)
-        grads = _columns(query_grad, memory_grad, ctx.heads)
+        grads = _columns(query_grad, memory_grad, work.heads)
         grad = grad.contiguous()
         tiles_backward(work, found, grad, grads)
         stretches_backward(work, found, log_sums, grad, grads)
-        return query_grad, memory_grad, None, None, None
+        return query_grad, memory_grad, None, None, None, None
 
 
 def _attention(
-    query: Tensor, memory: Tensor | None, heads: Heads, mask: PackedMask, scale: float
+    query: Tensor,
+    memory: Tensor | None,
+    heads: Heads,
+    mask: PackedMask,
+    scale: float,
+    dropout: float,
+    seed: Tensor | None,
 ) -> Attention:
     return Attention(
         tensors=_columns(query, memory, heads),
@@ -144,6 +169,9 @@ def _attention(
         query_groups=mask.query_groups,
         key_groups=mask.key_groups,
         scale=scale,
+        dropout=dropout,
+        seed=seed,
+        longest=mask.longest,
     )
 
 

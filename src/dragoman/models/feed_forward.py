@@ -1,30 +1,52 @@
-"""The position-wise feed-forward layer (section 3.3 of the paper)."""
+"""The position-wise feed-forward layer (section 3.3 of the paper), plain or gated."""
+
+from typing import Literal
 
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
+from dragoman.kernels.dropout import Dropout
 from dragoman.kernels.linear import linear
 
 
 class FeedForward(nn.Module):
-    r"""Transform each position by itself: widen, rectify, narrow.
+    r"""Transform each position by itself: widen, rectify or gate, narrow.
 
     Parameters
     ----------
     model_dim : int
         Width of what comes in and goes out.
     feed_forward_dim : int
-        Width between the two linear maps (d_ff).
+        Width between the linear maps (d_ff), whatever the kind.
+    kind : Literal["relu", "swiglu", "geglu"]
+        What happens there.
+    dropout : float
+        Dropout on what comes out of it, before it is narrowed.
 
     Notes
     -----
-    Equation 2 of the paper: :math:`\max(0, xW_1+b_1)W_2+b_2`.
+    Equation 2 of the paper: :math:`\max(0, xW_1+b_1)W_2+b_2`. Gated (Shazeer, 2020):
+    :math:`(g(xW_g+b_g)\circ(xW_1+b_1))W_2+b_2`, where g is :math:`\mathrm{SiLU}(z)=z\sigma(z)` or
+    :math:`\mathrm{GELU}(z)=z\Phi(z)`. The biases are kept as in equation 2; Shazeer has none. A
+    gate is a third matrix of the same size: to keep the number of parameters, give two thirds of
+    the width.
     """
 
-    def __init__(self, model_dim: int, feed_forward_dim: int) -> None:
+    def __init__(
+        self,
+        model_dim: int,
+        feed_forward_dim: int,
+        *,
+        kind: Literal["relu", "swiglu", "geglu"] = "relu",
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
+        self.kind = kind
+        self.gate = nn.Linear(model_dim, feed_forward_dim) if kind != "relu" else None
         self.inner = nn.Linear(model_dim, feed_forward_dim)
         self.outer = nn.Linear(feed_forward_dim, model_dim)
+        self.dropout = Dropout(dropout)
 
     def forward(self, states: Float[Tensor, "... model_dim"]) -> Float[Tensor, "... model_dim"]:
         """Apply the layer.
@@ -39,5 +61,10 @@ class FeedForward(nn.Module):
         Float[Tensor, "... model_dim"]
             The positions, transformed.
         """
-        inner = linear(states, self.inner.weight, self.inner.bias, rectified=True)
-        return linear(inner, self.outer.weight, self.outer.bias)
+        is_plain = self.gate is None
+        inner = linear(states, self.inner.weight, self.inner.bias, rectified=is_plain)
+        if self.gate is not None:
+            gate = linear(states, self.gate.weight, self.gate.bias)
+            opened = functional.silu(gate) if self.kind == "swiglu" else functional.gelu(gate)
+            inner = opened * inner
+        return linear(self.dropout(inner), self.outer.weight, self.outer.bias)

@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.data.batches import Batch, Sequences
+from dragoman.kernels.dropout import Dropout
 from dragoman.models.attention.mask import Mask
 from dragoman.models.attention.multihead_attention import KeysAndValues
 from dragoman.models.attention.observer import Observer
 from dragoman.models.attention.scaled_dot_product_attention import score_scale
-from dragoman.models.feed_forward import FeedForward
 from dragoman.models.interface import Output, Vocabulary
 from dragoman.models.options import TransformerOptions
 from dragoman.models.state import HypothesisState
@@ -21,6 +21,7 @@ from dragoman.models.transformer_layers import (
     EncoderLayer,
     make_add_and_norm,
     make_cross_attention,
+    make_feed_forward,
     make_final_norm,
 )
 
@@ -111,6 +112,7 @@ class FeedbackAttention(nn.Module):
         bias, width = options.attention_bias, options.model_dim
         self.query = nn.Linear(width, self.num_heads * options.head_key_dim, bias=bias)
         self.output = nn.Linear(self.num_heads * options.head_value_dim, width, bias=bias)
+        self.dropout = Dropout(options.attention_dropout)
         self.observer: Observer | None = None
 
     def forward(
@@ -141,7 +143,7 @@ class FeedbackAttention(nn.Module):
             num_past = weights.size(-1)
             weights = self.observer(functional.pad(weights, (0, num_places - num_past)))
             weights = weights[..., :num_past]
-        return self.output((weights @ past.values).transpose(1, 2).flatten(-2))
+        return self.output((self.dropout(weights) @ past.values).transpose(1, 2).flatten(-2))
 
 
 class FeedbackLayer(nn.Module):
@@ -159,7 +161,7 @@ class FeedbackLayer(nn.Module):
         self.self_attention_norm = make_add_and_norm(options)
         self.cross_attention = make_cross_attention(options)
         self.cross_attention_norm = make_add_and_norm(options)
-        self.feed_forward = FeedForward(options.model_dim, options.feed_forward_dim)
+        self.feed_forward = make_feed_forward(options)
         self.feed_forward_norm = make_add_and_norm(options)
 
     def forward(
@@ -281,7 +283,7 @@ class FeedbackTransformer(nn.Module):
         Memory
             A vector for each source position.
         """
-        states = self.source_embedding(source.ids, lengths=source.lengths)
+        states = self.source_embedding(source.read_ids, lengths=source.lengths)
         for layer in self.encoder:
             states = layer(states, source.lengths)
         if self.encoder_norm is not None:

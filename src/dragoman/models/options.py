@@ -18,6 +18,10 @@ class TransformerOptions:
     num_decoder_layers: int = option(6, "layers of the decoder")
     model_dim: int = option(512, "width of the residual stream (d_model)")
     feed_forward_dim: int = option(2048, "inner width of the feed-forward layers (d_ff)")
+    feed_forward: Literal["relu", "swiglu", "geglu"] = option(
+        "relu",
+        "the paper's, or gated; a gate is a third matrix, so 2/3 of the width costs the same",
+    )
     num_heads: int = option(8, "attention heads (h)")
     key_dim: int | None = option(
         None, "width of a head's queries and keys (d_k); off: model_dim / h"
@@ -47,13 +51,16 @@ class TransformerOptions:
     balance_weight: float = option(0.01, "weight of the importance loss, and of the load loss")
     tied_embeddings: Literal["all", "target", "none"] = option("all", TYING)
     dropout: float = option(0.1, "dropout on sub-layer outputs and embedding sums (P_drop)")
+    attention_dropout: float = option(0.0, "dropout on the weights of attention")
+    activation_dropout: float = option(0.0, "dropout within feed-forward layers")
 
     def __post_init__(self) -> None:
         check_counts(self, "num_encoder_layers", "num_decoder_layers", "model_dim")
         check_counts(self, "feed_forward_dim", "num_heads", "max_positions", "key_dim", "value_dim")
         check_counts(self, "window")
         check_experts(self)
-        check_share(self, "dropout")
+        for name in ("dropout", "attention_dropout", "activation_dropout"):
+            check_share(self, name)
         for name in ("key_dim", "value_dim"):
             if getattr(self, name) is None and self.model_dim % self.num_heads:
                 raise OptionError(
@@ -83,6 +90,18 @@ class TransformerOptions:
             raise OptionError(
                 "Fastformer multiplies queries, keys and values entry by entry: model.key_dim "
                 f"({self.head_key_dim}) and model.value_dim ({self.head_value_dim}) must be equal"
+            )
+        if "fastformer" in kinds and self.attention_dropout:
+            raise OptionError(
+                f"model.attention_dropout is {self.attention_dropout}, but Fastformer has no "
+                "weights of words for words to drop; take 0"
+            )
+        if self.num_experts is not None and (
+            self.feed_forward != "relu" or self.activation_dropout
+        ):
+            raise OptionError(
+                "model.num_experts takes the place of feed-forward layers: it goes with "
+                "--feed-forward relu and --activation-dropout 0 only"
             )
         if self.decoder_attention == "feedback" and self.num_experts is not None:
             raise OptionError("model.num_experts cannot be combined with feedback memory")

@@ -180,7 +180,7 @@ class Transformer(nn.Module):
     def _read_packed(self, batch: PackedBatch) -> Float[Tensor, "tokens model_dim"]:
         """Read packed sentences: the same layers, told otherwise where sentences end."""
         source, target = batch.source, batch.target
-        states = fork(self.source_embedding.packed(source.ids, source.places, source.longest))
+        states = fork(self.source_embedding.packed(source.read_ids, source.places, source.longest))
         mask = look_anywhere(source)
         for encoder_layer in self.encoder:
             states = encoder_layer.packed(states, mask)
@@ -207,7 +207,7 @@ class Transformer(nn.Module):
         Memory
             A vector for each source position.
         """
-        states = self.source_embedding(source.ids, lengths=source.lengths)
+        states = self.source_embedding(source.read_ids, lengths=source.lengths)
         for layer in self.encoder:
             states = layer(states, source.lengths, routing)
         if self.encoder_norm is not None:

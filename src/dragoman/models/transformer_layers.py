@@ -248,6 +248,7 @@ def _self_attention(options: TransformerOptions, kind: str, *, causal: bool) -> 
             scaled=options.scaled,
             window=options.window,
             causal=causal,
+            dropout=options.attention_dropout,
         )
     score_bias: AlibiBias | RelativeBias | None = None
     if options.positions == "alibi":
@@ -266,6 +267,7 @@ def _self_attention(options: TransformerOptions, kind: str, *, causal: bool) -> 
         causal=causal,
         score_bias=score_bias,
         rotation=RotaryPositions(options.head_key_dim) if is_rotary else None,
+        dropout=options.attention_dropout,
     )
 
 
@@ -289,13 +291,35 @@ def make_cross_attention(options: TransformerOptions) -> MultiheadAttention:
         value_dim=options.head_value_dim,
         bias=options.attention_bias,
         scaled=options.scaled,
+        dropout=options.attention_dropout,
+    )
+
+
+def make_feed_forward(options: TransformerOptions) -> FeedForward:
+    """Make one feed-forward layer.
+
+    Parameters
+    ----------
+    options : TransformerOptions
+        The model's shape.
+
+    Returns
+    -------
+    FeedForward
+        Of the model's kind.
+    """
+    return FeedForward(
+        options.model_dim,
+        options.feed_forward_dim,
+        kind=options.feed_forward,
+        dropout=options.activation_dropout,
     )
 
 
 def _feed_forward(options: TransformerOptions) -> FeedForward | Experts:
     """Make one feed-forward layer, or the experts in its place."""
     if options.num_experts is None:
-        return FeedForward(options.model_dim, options.feed_forward_dim)
+        return make_feed_forward(options)
     return Experts(
         options.model_dim,
         options.feed_forward_dim,

@@ -1,12 +1,18 @@
 """What a SentencePiece model says of its making, which its library does not tell."""
 
+import struct
 from collections.abc import Iterator
 
+SPACE_MARK = "\u2581"
+"""How SentencePiece writes a space."""
+
 # Field numbers of SentencePiece's model files: of the file, of its trainer, of its normaliser.
-_TRAINER, _NORMALISER = 2, 3
+_PIECE, _TRAINER, _NORMALISER = 1, 2, 3
+_PIECE_TEXT, _PIECE_SCORE, _PIECE_KIND = 1, 2, 3
 _MODEL_TYPE, _SPACE_AS_SUFFIX = 3, 24
 _RULES_NAME, _SPACE_SETTINGS = 1, (3, 4, 5)
-_BYTE_PAIRS_OR_CHARACTERS = (2, 4)
+_BYTE_PAIRS, _CHARACTERS = 2, 4
+_NORMAL, _FREELY_CHOSEN = 1, (4, 5)  # a user's own pieces, and those not to be used
 
 
 def is_cut_at_spaces(model: bytes) -> bool:
@@ -35,11 +41,61 @@ def is_cut_at_spaces(model: bytes) -> bool:
         for section in (sections.get(_TRAINER), sections.get(_NORMALISER))
     )
     return (
-        trainer.get(_MODEL_TYPE) in _BYTE_PAIRS_OR_CHARACTERS
+        trainer.get(_MODEL_TYPE) in (_BYTE_PAIRS, _CHARACTERS)
         and not trainer.get(_SPACE_AS_SUFFIX)
         and normaliser.get(_RULES_NAME) == b"user_defined"
         and all(normaliser.get(setting, 1) for setting in _SPACE_SETTINGS)
     )
+
+
+def is_merged(model: bytes) -> bool:
+    """Tell whether a model merges byte pairs, and nothing but their scores decides which.
+
+    Parameters
+    ----------
+    model : bytes
+        A SentencePiece model.
+
+    Returns
+    -------
+    bool
+        False for other kinds of model, and if a user chose pieces that are never, or always, to be
+        kept whole.
+    """
+    sections = dict(read_fields(model))
+    trainer = sections.get(_TRAINER)
+    model_type = dict(read_fields(trainer)).get(_MODEL_TYPE) if isinstance(trainer, bytes) else None
+    kinds = {piece.get(_PIECE_KIND, _NORMAL) for piece in _read_pieces(model)}
+    return model_type == _BYTE_PAIRS and kinds.isdisjoint(_FREELY_CHOSEN)
+
+
+def read_merges(model: bytes) -> dict[str, tuple[int, float]]:
+    """Read the pieces that text is made of: characters, and what they are merged into.
+
+    Parameters
+    ----------
+    model : bytes
+        A SentencePiece model.
+
+    Returns
+    -------
+    dict[str, tuple[int, float]]
+        Each piece's id and score; bytes and special symbols are left out.
+    """
+    merges = {}
+    for piece_id, piece in enumerate(_read_pieces(model)):
+        text, score = piece.get(_PIECE_TEXT), piece.get(_PIECE_SCORE, bytes(4))
+        if piece.get(_PIECE_KIND, _NORMAL) == _NORMAL:
+            assert isinstance(text, bytes)
+            assert isinstance(score, bytes)
+            merges[text.decode()] = (piece_id, struct.unpack("<f", score)[0])
+    return merges
+
+
+def _read_pieces(model: bytes) -> Iterator[dict[int, int | bytes]]:
+    for field, value in read_fields(model):
+        if field == _PIECE and isinstance(value, bytes):
+            yield dict(read_fields(value))
 
 
 def read_fields(contents: bytes) -> Iterator[tuple[int, int | bytes]]:

@@ -13,11 +13,10 @@ import sentencepiece
 from dragoman.errors import DataError, FolderError, OptionError
 from dragoman.text.normalise import normalise, sentencepiece_rules
 from dragoman.text.options import SMALLEST_VOCABULARY
-from dragoman.text.specification import is_cut_at_spaces
+from dragoman.text.specification import SPACE_MARK, is_cut_at_spaces
 
 # SentencePiece writes a space as U+2581 and, while training, an unknown character as U+2585.
-_SPACE_MARK = "\u2581"
-_RESERVED_IN_TRAINING = {_SPACE_MARK, "\u2585"}
+_RESERVED_IN_TRAINING = {SPACE_MARK, "\u2585"}
 _NUM_FIXED_PIECES = 256 + 3 + 1  # bytes; end, unknown, padding; the space mark
 
 # A line above 4,192 bytes would be dropped, and a word above 65,535 characters ends the process.
@@ -151,6 +150,8 @@ class Subwords:
         What cannot be written; never needed with byte fallback.
     pad_id : int
         Fills short sentences of a batch.
+    byte_ids : list of int
+        The 256 bytes; nothing where the model has no byte fallback.
 
     Notes
     -----
@@ -174,7 +175,7 @@ class Subwords:
             )
         if self.pad_id < 0:
             raise FolderError(f"{place}: has no piece for padding; train one with --pad_id")
-        self._byte_ids = _find_byte_ids(self._processor)
+        self.byte_ids = _find_byte_ids(self._processor)
 
     @classmethod
     def from_bytes(cls, model: bytes, *, place: str = "subword model") -> "Subwords":
@@ -247,10 +248,10 @@ class Subwords:
         not assumed.
         """
         special = (self.eos_id, self.unk_id, self.pad_id, self._processor.bos_id())
-        if special != (0, 1, 2, -1) or not self._byte_ids or not is_cut_at_spaces(self._model):
+        if special != (0, 1, 2, -1) or not self.byte_ids or not is_cut_at_spaces(self._model):
             return False
         pieces = map(self._processor.id_to_piece, range(len(self)))
-        return not any(_SPACE_MARK in piece[1:] for piece in pieces)
+        return not any(SPACE_MARK in piece[1:] for piece in pieces)
 
     def encode(self, texts: Sequence[str], num_threads: int = 1) -> list[list[int]]:
         """Turn texts into ids.
@@ -272,7 +273,7 @@ class Subwords:
             return []
         ids = self._processor.encode(lines, num_threads=num_threads)
         for line_index, line in enumerate(lines):
-            if _SPACE_MARK in line and self._byte_ids:
+            if SPACE_MARK in line and self.byte_ids:
                 ids[line_index] = self._encode_space_mark(line)
         return ids
 
@@ -318,9 +319,9 @@ class Subwords:
             for character in map(chr, range(0x10FFFF, 0, -1))
             if character not in line and self._processor.piece_to_id(character) == self.unk_id
         )
-        ids = self._processor.encode(line.replace(_SPACE_MARK, stand_in))
-        written = [self._byte_ids[byte] for byte in stand_in.encode()]
-        meant = [self._byte_ids[byte] for byte in _SPACE_MARK.encode()]
+        ids = self._processor.encode(line.replace(SPACE_MARK, stand_in))
+        written = [self.byte_ids[byte] for byte in stand_in.encode()]
+        meant = [self.byte_ids[byte] for byte in SPACE_MARK.encode()]
         result: list[int] = []
         for piece_id in ids:
             result.append(piece_id)

@@ -12,7 +12,7 @@ from dragoman.models.options import TransformerOptions
 from dragoman.options import OFF, Plain, from_plain, merge, to_plain
 from dragoman.presets import AUTO, choose_preset, read_preset
 from dragoman.text.options import TextOptions
-from dragoman.training.options import TrainingOptions
+from dragoman.training.options import ENDING_SCHEDULES, TrainingOptions
 
 # What may differ when a run is resumed without making it another run.
 RESUMABLE = frozenset(
@@ -152,6 +152,12 @@ def resumed_options(saved: Plain, flags: Mapping[str, Any]) -> RunOptions:
     before = to_plain(from_plain(RunOptions, saved, place="the resumed run's config.toml"))
     for section, said in flags.items():
         for name, old, new in list_changes(before[section], said):
+            if name == "max_steps" and before[section]["schedule"] in ENDING_SCHEDULES:
+                raise OptionError(
+                    f"--max-steps is {new}, but the learning rate of the run to resume falls to "
+                    f"zero at {old}; leave it out, or start another run with --from and another "
+                    "--out"
+                )
             # What the run does not have at all is refused below, with whose it is.
             if name in before[section] and name not in RESUMABLE:
                 flag = name.replace("_", "-")

@@ -237,8 +237,14 @@ def _update(loop: Loop, update: Update, progress: Progress, window: Window) -> i
 
 
 def _rate(loop: Loop, progress: Progress) -> float:
+    options = loop.options
     rate = learning_rate(
-        progress.step, peak=loop.peak_learning_rate, warmup_steps=loop.options.warmup_steps
+        progress.step,
+        peak=loop.peak_learning_rate,
+        warmup_steps=options.warmup_steps,
+        schedule=options.schedule,
+        end=options.max_steps,
+        decay_share=options.decay_share,
     )
     return rate * progress.rate_scale
 

@@ -7,6 +7,7 @@ from dragoman.data.batches import Batch
 from dragoman.data.packing import PackedBatch
 from dragoman.kernels.cross_entropy import projected_cross_entropy
 from dragoman.models.interface import TranslationModel
+from dragoman.training.token_cutoff import cut_off_tokens
 
 
 class TrainingStep(nn.Module):
@@ -18,12 +19,17 @@ class TrainingStep(nn.Module):
         The model.
     label_smoothing : float
         The loss's ε.
+    token_cutoff : float
+        Share of the words on both sides that are not heard while training.
     """
 
-    def __init__(self, model: TranslationModel, label_smoothing: float) -> None:
+    def __init__(
+        self, model: TranslationModel, label_smoothing: float, token_cutoff: float = 0.0
+    ) -> None:
         super().__init__()
         self.model = model
         self.label_smoothing = label_smoothing
+        self.token_cutoff = token_cutoff
 
     def forward(self, batch: Batch | PackedBatch) -> Float[Tensor, ""]:
         """Compute the loss of a batch.
@@ -38,8 +44,10 @@ class TrainingStep(nn.Module):
         Float[Tensor, ""]
             The sum over its target tokens.
         """
-        hidden, auxiliary_loss = self.model.forward(batch)
         output = self.model.output
+        if self.training:
+            batch = cut_off_tokens(batch, self.token_cutoff, output.pad_id)
+        hidden, auxiliary_loss = self.model.forward(batch)
         loss = projected_cross_entropy(
             hidden.flatten(0, -2),
             output.words,

@@ -53,9 +53,11 @@ def estimate_memory(
     -------
     MemoryEstimate
         The activations are those of sentences of 25 subwords; longer ones take a little more. Each
-        translation drawn to train for reward counts like another reference.
+        translation drawn to train for reward counts like another reference, and so does a second
+        reading for consistency.
     """
-    copies = 4 + (options.ema_decay is not None)
+    keeps_average = options.ema_decay is not None or options.optimiser == "schedule-free"
+    copies = 4 + keeps_average
     rows = max(1, options.batch_tokens // (options.accumulate or 1) // (2 * TYPICAL_LENGTH))
     saved: dict[int, int] = {}
 
@@ -68,6 +70,7 @@ def estimate_memory(
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         loss = meta_step(_meta_batch(rows))
     num_targets = 1 if options.objective == "likelihood" else 1 + options.reward_samples
+    num_targets += options.consistency != "none"
     activations = num_targets * sum(saved.values())
     del loss
     return MemoryEstimate(

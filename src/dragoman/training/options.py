@@ -6,6 +6,10 @@ from typing import Literal
 from dragoman.options import option, require
 from dragoman.presets import AUTO
 
+Schedule = Literal["inverse-sqrt", "cosine", "warmup-stable-decay", "constant"]
+ENDING_SCHEDULES = ("cosine", "warmup-stable-decay")
+"""Those whose rates depend on the run's last update."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
@@ -27,7 +31,30 @@ class TrainingOptions:
     peak_learning_rate: float | None = option(
         None, "learning rate at the end of warm-up; off: the paper's 1/√(model_dim·warmup_steps)"
     )
+    schedule: Schedule = option(  # noqa: RUF009 (an alias of Literal)
+        "inverse-sqrt",
+        "learning rate after warm-up: the paper's, two that fall to zero at --max-steps, or "
+        "constant",
+    )
+    decay_share: float = option(
+        0.2, "share of the updates in which the rate of warmup-stable-decay falls to zero"
+    )
+    optimiser: Literal["adam", "schedule-free", "muon"] = option(
+        "adam",
+        "the paper's Adam; schedule-free AdamW, which needs --schedule constant; or Muon for the "
+        "matrices of layers and Adam for all else",
+    )
     label_smoothing: float = option(0.1, "share ε of probability spread over all subwords")
+    consistency: Literal["none", "r-drop", "simcut"] = option(
+        "none",
+        "read each batch twice and train for the same answers: with other dropout (R-Drop), or "
+        "with words cut off (SimCut)",
+    )
+    consistency_weight: float = option(
+        3.0, "weight α of the divergence of the two readings; published: SimCut 3, R-Drop 5"
+    )
+    cutoff: float = option(0.05, "share of the words cut off in the second reading of SimCut")
+    token_cutoff: float = option(0.0, "share of the words cut off in ordinary readings")
     objective: Literal["likelihood", "reward"] = option(
         "likelihood", "what is trained for; reward refines a trained model, given as --from"
     )
@@ -72,6 +99,8 @@ class TrainingOptions:
         require(
             limited, "training.max_steps", "off", "give one of max_epochs, max_minutes, patience"
         )
+        self._check_schedule()
+        self._check_optimiser()
         smoothing = self.label_smoothing
         require(0 <= smoothing < 1, "training.label_smoothing", smoothing, "must be in [0, 1)")
         decay = self.ema_decay
@@ -83,3 +112,45 @@ class TrainingOptions:
         weight = self.likelihood_weight
         require(weight >= 0, "training.likelihood_weight", weight, "must not be negative")
         require(self.seed >= 0, "training.seed", self.seed, "must not be negative")
+        self._check_consistency()
+
+    def _check_consistency(self) -> None:
+        """Check how consistency is trained for."""
+        for name in ("cutoff", "token_cutoff"):
+            share = getattr(self, name)
+            require(0 <= share < 1, f"training.{name}", share, "must be in [0, 1)")
+        weight = self.consistency_weight
+        require(weight >= 0, "training.consistency_weight", weight, "must not be negative")
+        fits = self.consistency == "none" or self.objective == "likelihood"
+        remedy = "goes with --objective likelihood only"
+        require(fits, "training.consistency", self.consistency, remedy)
+
+    def _check_schedule(self) -> None:
+        """Refuse a schedule that cannot end as it should."""
+        share = self.decay_share
+        require(0 < share <= 1, "training.decay_share", share, "must be in (0, 1]")
+        if self.schedule not in ENDING_SCHEDULES:
+            return
+        if self.max_steps is None:
+            remedy = "it must know its last update; give --max-steps beside any other limit"
+            require(False, "training.schedule", self.schedule, remedy)
+            return
+        falling = share * self.max_steps if self.schedule == "warmup-stable-decay" else 0
+        require(
+            self.warmup_steps <= self.max_steps - max(falling, 1),
+            "training.warmup_steps",
+            self.warmup_steps,
+            f"too many for {self.max_steps} updates of which the last lower the rate; lower it or "
+            "raise --max-steps",
+        )
+
+    def _check_optimiser(self) -> None:
+        """Refuse what an optimiser cannot be combined with."""
+        if self.optimiser == "schedule-free":
+            remedy = "schedule-free does without; give --schedule constant"
+            require(self.schedule == "constant", "training.schedule", self.schedule, remedy)
+            remedy = "schedule-free keeps an average of its own; give --ema-decay off"
+            require(self.ema_decay is None, "training.ema_decay", self.ema_decay, remedy)
+        if self.optimiser == "muon":
+            remedy = "muon needs whole matrices; give --parallel replicate or another --optimiser"
+            require(self.parallel != "shard", "training.parallel", self.parallel, remedy)

@@ -26,6 +26,7 @@ from dragoman.folder import (
 from dragoman.models.build import build_model, count_parameters
 from dragoman.models.interface import TranslationModel, Vocabulary
 from dragoman.options import Plain, merge, to_plain, write_toml
+from dragoman.text.bpe_dropout import check_merges
 from dragoman.text.characters import learn_characters
 from dragoman.text.dictionary import Dictionary, learn_dictionary
 from dragoman.text.options import TextOptions
@@ -144,7 +145,8 @@ def resolve_request(
     if start:
         own, shape = start.config.get("text", {}), to_plain(start.options)
         said = merge(request.config, request.flags)
-        if any(list_changes(own, said.get("text", {}))):
+        changed = {name for name, *_ in list_changes(own, said.get("text", {}))}
+        if changed - {"bpe_dropout"}:
             raise OptionError("--from brings its own subwords; leave the options of text out")
         for name, _, value in list_changes(shape, said.get("model", {})):
             if name != "dropout":
@@ -259,11 +261,14 @@ def _foresee_vocabulary(
     text: CleanText, options: TextOptions, start: ModelFolder | None
 ) -> Vocabulary:
     """Find how large the vocabularies of a run will be, without training subwords."""
-    if start:
-        return vocabulary_of(start.vocabularies)
-    if options.subwords:
+    ready = start.vocabularies if start else None
+    if options.subwords and ready is None:
         joint = Subwords.from_file(options.subwords)
-        return vocabulary_of(Vocabularies(joint, joint))
+        ready = Vocabularies(joint, joint)
+    if ready is not None:
+        if options.bpe_dropout:
+            check_merges(ready)
+        return vocabulary_of(ready)
     if options.units != "subwords":
         return vocabulary_of(_learn_vocabularies(text, options, options.vocabulary_size))
     size = options.vocabulary_size or choose_vocabulary_size(text.num_pairs)

@@ -11,6 +11,7 @@ from dragoman.decoding.sampling import Samples, sample_translations
 from dragoman.evaluation.gleu import sentence_gleu
 from dragoman.models.interface import TranslationModel, Vocabulary
 from dragoman.models.likelihood import token_log_probabilities
+from dragoman.training.consistency import ConsistencyStep
 from dragoman.training.loss import TrainingStep
 from dragoman.training.options import TrainingOptions
 
@@ -104,7 +105,7 @@ def make_step(
     options: TrainingOptions,
     vocabulary: Vocabulary,
     max_length: int | None,
-) -> TrainingStep | RewardStep:
+) -> TrainingStep | RewardStep | ConsistencyStep:
     """Put a model and the objective it is trained for together.
 
     Parameters
@@ -120,10 +121,12 @@ def make_step(
 
     Returns
     -------
-    TrainingStep | RewardStep
+    TrainingStep | RewardStep | ConsistencyStep
         Called with a batch, gives the loss summed over its target tokens.
     """
-    likelihood = TrainingStep(model, options.label_smoothing)
+    if options.consistency != "none":
+        return ConsistencyStep(model, options)
+    likelihood = TrainingStep(model, options.label_smoothing, options.token_cutoff)
     if options.objective == "likelihood":
         return likelihood
     return RewardStep(likelihood, options, vocabulary, max_length)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from dragoman.data.clean_text import store_text
-from dragoman.data.store import Store, open_store, store_ids
+from dragoman.data.segmentation import SegmentedPairs
+from dragoman.data.store import PairStore, Store, open_store
 from dragoman.decoding.device import choose_device
 from dragoman.decoding.translator import Translator
 from dragoman.errors import FolderError
@@ -22,7 +22,6 @@ from dragoman.folder import (
     ModelFolder,
     put_weights,
     read_folder,
-    read_weights,
     vocabulary_of,
     weights_of,
     write_description,
@@ -31,6 +30,13 @@ from dragoman.folder import (
 from dragoman.models.build import build_model, count_parameters
 from dragoman.options import Plain, read_toml, to_plain, write_toml
 from dragoman.training.average import average_weights
+from dragoman.training.beginning import (
+    RUN_FILE,
+    build_beginning,
+    check_out,
+    make_trained,
+    prepare_corpus,
+)
 from dragoman.training.checkpoint import (
     LONE,
     Progress,
@@ -45,31 +51,21 @@ from dragoman.training.checkpoint import (
 )
 from dragoman.training.configuration import (
     RunOptions,
-    resolve_corpus,
     resumed_options,
 )
 from dragoman.training.distributed import Workers, check_device
 from dragoman.training.gradients import Gradients, can_pack, precision_context
 from dragoman.training.limits import INTERRUPTED
-from dragoman.training.log import Log, SilentLog, check_tensorboard, format_time
+from dragoman.training.log import Log, SilentLog, format_time
 from dragoman.training.loop import Loop, train
-from dragoman.training.optimiser import MovingAverage, build_optimiser
-from dragoman.training.options import TrainingOptions
-from dragoman.training.preparation import (
-    RunRequest,
-    check_search,
-    describe_model,
-    learn_subwords,
-    resolve_request,
-)
+from dragoman.training.preparation import RunRequest, describe_model
 from dragoman.training.reward import make_step
 from dragoman.training.schedule import paper_peak
 from dragoman.training.sharding import shard_step
 from dragoman.training.shares import count_shares
-from dragoman.training.updates import UpdatePlanner
+from dragoman.training.updates import UpdatePlanner, segment_pairs
 from dragoman.training.validation import Validation, Validator
 
-RUN_FILE = "run.json"
 CHECKPOINTS = "checkpoints"
 
 
@@ -122,60 +118,33 @@ class _Run(NamedTuple):
     options: RunOptions
     folder: ModelFolder
     store: Store
+    pairs: PairStore | SegmentedPairs
     checkpoints: list[Path]
 
 
 def _prepare(request: RunRequest, say: Callable[[str], None], workers: Workers) -> None:
     """Prepare the corpus, and write everything that a run needs to begin."""
-    out = request.out
-    if (out / RUN_FILE).exists():
-        raise FolderError(
-            f"{out}: holds another run; give --resume to go on with it, or another --out"
-        )
-    if out.exists() and (not out.is_dir() or any(each.name != "store" for each in out.iterdir())):
-        raise FolderError(f"{out}: already holds something else; name a new folder with --out")
-    start = read_folder(request.start_from) if request.start_from else None
-    corpus_options = resolve_corpus(request.config, request.flags)
-    _, early = resolve_request(request, start, 0)
-    check_device(workers, choose_device(early.training.device))
-    if early.training.tensorboard:
-        check_tensorboard()
-    store_folder = request.store or out / "store"
-    is_own = request.store is None
-    text = store_text(
-        store_folder, request.files, request.valid_files, corpus_options, may_replace=is_own
-    )
-    say(text.report.in_words())
-    if text.valid_report.dropped:
-        say(f"validation: {text.valid_report.in_words()}")
-    preset, options = resolve_request(request, start, text.num_pairs)
-    vocabularies = start.vocabularies if start else learn_subwords(text, options, say)
-    store = store_ids(
-        text,
-        vocabularies,
-        options.corpus.max_length,
-        mix=options.corpus.mix,
-        may_replace=is_own,
-    )
-    say(f"preset {preset}; {store.report.in_words()}; {len(store.valid):,} validation pairs")
-    _write_beginning(describe_model(request, options, vocabularies, store, start), options, start)
-    facts = {"store": str(store_folder.resolve()), "store_key": store.key, "preset": preset}
-    write_file(out / RUN_FILE, json.dumps(facts | {"launch": workers.launch}, indent=1))
+    check_out(request.out)
+    ready = prepare_corpus(request, say, workers)
+    folder = describe_model(request, ready.options, ready.vocabularies, ready.store, ready.start)
+    _write_beginning(folder, ready.options, ready.start)
+    facts = {
+        "store": str(ready.store_folder.resolve()),
+        "store_key": ready.store.key,
+        "preset": ready.preset,
+        "launch": workers.launch,
+    }
+    write_file(request.out / RUN_FILE, json.dumps(facts, indent=1))
 
 
 def _write_beginning(folder: ModelFolder, options: RunOptions, start: ModelFolder | None) -> None:
     """Write the model's description and the checkpoint before the first update."""
-    settings, vocabulary = options.training, vocabulary_of(folder.vocabularies)
-    torch.manual_seed(settings.seed)
-    model = build_model(options.model, vocabulary)
-    check_search(model, options.search, vocabulary)
-    if start:
-        start_weights = start.path / WEIGHTS_FILE
-        put_weights(model, read_weights(start_weights), start_weights)
+    settings = options.training
+    model = build_beginning(options, folder.vocabularies, start)
     write_description(folder.path, folder, count_parameters(model))
     save_checkpoint(
         folder.path / CHECKPOINTS,
-        _trained(model, settings),
+        make_trained(model, settings),
         Progress(),
         validate_every=settings.validate_every,
         keep=settings.average_checkpoints,
@@ -212,7 +181,7 @@ def _open_run(out: Path, flags: Plain, workers: Workers) -> _Run:
     options = resumed_options(read_toml(out / CONFIG_FILE), flags)
     folder = read_folder(out, needs_weights=False)
     try:
-        store = open_store(store_folder, options.corpus.mix)
+        store = open_store(store_folder, options.corpus.mix, options.corpus.mix_temperature)
         is_same = store.key == run["store_key"]
     except (FolderError, OSError, ValueError, KeyError):
         is_same = False
@@ -228,7 +197,8 @@ def _open_run(out: Path, flags: Plain, workers: Workers) -> _Run:
     checkpoints = list_checkpoints(out / CHECKPOINTS)
     if not checkpoints:
         raise FolderError(f"{out}: has no checkpoint to go on from; start anew with another --out")
-    return _Run(options, folder, store, checkpoints)
+    pairs = segment_pairs(store.train, store_folder, folder.vocabularies, options, workers)
+    return _Run(options, folder, store, pairs, checkpoints)
 
 
 def _go_on(out: Path, flags: Plain, say: Callable[[str], None], workers: Workers) -> None:
@@ -246,7 +216,7 @@ def _go_on(out: Path, flags: Plain, say: Callable[[str], None], workers: Workers
         shard_step(step, workers, device)
     else:
         step.to(device)
-    trained = _trained(model, settings)
+    trained = make_trained(model, settings)
     # All read what the first one saw last: a shared disk may show it to the others a little later.
     (last,) = workers.agree(step_of(run.checkpoints[-1]) if workers.is_first else 0)
     path = checkpoint_path(out / CHECKPOINTS, last)
@@ -262,12 +232,6 @@ def _go_on(out: Path, flags: Plain, say: Callable[[str], None], workers: Workers
     num_shares = count_shares(run.options.model, settings, device) if whole is model else 1
     gradients = Gradients(step, settings, device, captures=whole is model, num_shares=num_shares)
     _train(run, gradients, trained, whole, progress, workers)
-
-
-def _trained(model: nn.Module, settings: TrainingOptions) -> Trained:
-    """Give a model, where it is, an optimiser."""
-    average = MovingAverage(model, settings.ema_decay) if settings.ema_decay else None
-    return Trained(model=model, optimiser=build_optimiser(model, settings), average=average)
 
 
 def _train(
@@ -287,7 +251,7 @@ def _train(
         gradients=gradients,
         trained=trained,
         planner=UpdatePlanner(
-            run.store.train,
+            run.pairs,
             settings,
             workers=workers,
             pad_id=pad_id,

@@ -1,5 +1,9 @@
 """The learning rate as a function of the update (section 5.3 of the paper)."""
 
+import math
+
+from dragoman.training.options import Schedule
+
 
 def paper_peak(model_dim: int, warmup_steps: int) -> float:
     r"""Compute the learning rate at which the paper's warm-up ends.
@@ -19,8 +23,16 @@ def paper_peak(model_dim: int, warmup_steps: int) -> float:
     return (model_dim * warmup_steps) ** -0.5
 
 
-def learning_rate(step: int, *, peak: float, warmup_steps: int) -> float:
-    r"""Compute the learning rate of one update: a linear rise, then the inverse square root.
+def learning_rate(
+    step: int,
+    *,
+    peak: float,
+    warmup_steps: int,
+    schedule: Schedule = "inverse-sqrt",
+    end: int | None = None,
+    decay_share: float = 0.2,
+) -> float:
+    r"""Compute the learning rate of one update: a linear rise, then what the schedule says.
 
     Parameters
     ----------
@@ -30,15 +42,35 @@ def learning_rate(step: int, *, peak: float, warmup_steps: int) -> float:
         The rate at the end of warm-up.
     warmup_steps : int
         Updates of warm-up.
+    schedule : Schedule
+        What comes after warm-up.
+    end : int | None
+        The last update, at which “cosine” and “warmup-stable-decay” reach zero.
+    decay_share : float
+        Share of all updates in which “warmup-stable-decay” falls.
 
     Returns
     -------
     float
-        The rate.
+        The rate: a function of the update alone, so that a resumed run has the same.
 
     Notes
     -----
     Equation 3 of the paper,
-    :math:`d_{model}^{-0.5}\min(step^{-0.5}, step\cdot warmup^{-1.5})`, is this with `paper_peak`.
+    :math:`d_{model}^{-0.5}\min(step^{-0.5}, step\cdot warmup^{-1.5})`, is “inverse-sqrt” with
+    `paper_peak`. “cosine” is half a wave, :math:`\tfrac12(1+\cos\pi p)` at the share p of the
+    updates after warm-up (Loshchilov and Hutter, 2017); “warmup-stable-decay” stays at the peak and
+    ends in a straight line (Hu et al., 2024); “constant” stays there for ever.
     """
-    return peak * min(step / warmup_steps, (warmup_steps / step) ** 0.5)
+    if schedule == "inverse-sqrt":
+        return peak * min(step / warmup_steps, (warmup_steps / step) ** 0.5)
+    rise = min(step / warmup_steps, 1.0)
+    if schedule == "constant":
+        return peak * rise
+    assert end is not None, "such a schedule has an end"
+    left = max(end - step, 0)
+    if schedule == "warmup-stable-decay":
+        return peak * min(rise, left / (decay_share * end))
+    if step <= warmup_steps:
+        return peak * rise
+    return peak * math.sin(0.5 * math.pi * left / (end - warmup_steps)) ** 2

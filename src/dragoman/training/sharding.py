@@ -35,9 +35,9 @@ def shard_step(step: nn.Module, workers: Workers, device: torch.device) -> None:
     Notes
     -----
     A Transformer is gathered layer by layer. Other families, mixtures of experts, whose routing is
-    judged outside of its layer, and training for reward, which searches, do not compute layer by
-    layer: their weights are gathered all at once, and only gradients and what the optimiser
-    remembers are divided.
+    judged outside of its layer, and training for reward, which searches, or for consistency, which
+    reads twice, do not compute layer by layer: their weights are gathered all at once, and only
+    gradients and what the optimiser remembers are divided.
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method

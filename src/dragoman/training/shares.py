@@ -149,4 +149,6 @@ def divide_batch(batch: Batch, num_parts: int) -> list[Batch]:
 def _cut(sequences: Sequences, rows: slice) -> Sequences:
     """Take some rows, without columns in which they all are padding."""
     lengths = sequences.lengths[rows]
-    return Sequences(sequences.ids[rows, : int(lengths.max())].contiguous(), lengths)
+    columns = slice(int(lengths.max()))
+    heard = None if sequences.heard is None else sequences.heard[rows, columns].contiguous()
+    return Sequences(sequences.ids[rows, columns].contiguous(), lengths, heard)

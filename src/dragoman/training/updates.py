@@ -7,17 +7,61 @@ workers, then each worker's share into as many parts as its memory asks for.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Int
 
 from dragoman.data.batches import Batch, make_batch, plan_epoch, split_rows
 from dragoman.data.packing import Capacity, PackedBatch, choose_capacity, pack, plan_packed
+from dragoman.data.segmentation import EpochPairs, SegmentedPairs
 from dragoman.data.store import PairStore
+from dragoman.data.workers import count_cores
+from dragoman.text.vocabulary import Vocabularies
+from dragoman.training.configuration import RunOptions
 from dragoman.training.distributed import Workers
 from dragoman.training.options import TrainingOptions
 
 LARGEST_OF = 1000
+
+
+def segment_pairs(
+    pairs: PairStore,
+    store_folder: Path,
+    vocabularies: Vocabularies,
+    options: RunOptions,
+    workers: Workers,
+) -> PairStore | SegmentedPairs:
+    """Have the training pairs segmented afresh in every pass, if the options say so.
+
+    Parameters
+    ----------
+    pairs : PairStore
+        The training corpus.
+    store_folder : Path
+        The folder of its store.
+    vocabularies : Vocabularies
+        Its subwords.
+    options : RunOptions
+        For the dropout of merges, and how long a sentence may become.
+    workers : Workers
+        Who trains, each with its own share of the cores to segment with.
+
+    Returns
+    -------
+    PairStore | SegmentedPairs
+        What an `UpdatePlanner` takes: without dropout the same pairs.
+    """
+    if not options.text.bpe_dropout:
+        return pairs
+    return SegmentedPairs(
+        pairs,
+        store_folder,
+        vocabularies,
+        dropout=options.text.bpe_dropout,
+        max_length=options.corpus.max_length,
+        num_workers=max(1, count_cores() // workers.num_workers),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +93,11 @@ class Update:
 
 
 class UpdatePlanner:
-    """Plans updates, and makes one worker's batches of them.
+    """Plans updates, one pass at a time, and makes one worker's batches of them.
 
     Parameters
     ----------
-    pairs : PairStore
+    pairs : PairStore | SegmentedPairs
         The training corpus.
     options : TrainingOptions
         For the size of an update and the seed of their order.
@@ -70,7 +114,7 @@ class UpdatePlanner:
 
     def __init__(
         self,
-        pairs: PairStore,
+        pairs: PairStore | SegmentedPairs,
         options: TrainingOptions,
         *,
         workers: Workers,
@@ -78,7 +122,8 @@ class UpdatePlanner:
         keeps_pace: bool = False,
         packs: bool = False,
     ) -> None:
-        self._pairs = pairs
+        self._all_pairs = pairs
+        self._pairs: PairStore | EpochPairs = pairs.usual  # until a pass is planned
         self._options = options
         self._workers = workers
         self._pad_id = pad_id
@@ -91,15 +136,17 @@ class UpdatePlanner:
         Parameters
         ----------
         epoch : int
-            The pass over the corpus.
+            The pass over the corpus. Until another is planned, batches are made of the pairs as
+            this one sees them.
 
         Returns
         -------
         Iterator[Int[np.ndarray, "rows"]]
             The pairs of each update.
         """
+        self._pairs = self._all_pairs.for_epoch(self._options.seed, epoch)
         lengths = (self._pairs.source_lengths, self._pairs.target_lengths)
-        order = self._pairs.epoch_order(self._options.seed, epoch)
+        order = self._all_pairs.epoch_order(self._options.seed, epoch)
         if self._capacity is not None:
             return plan_packed(*lengths, order, self._capacity)
         return plan_epoch(
@@ -211,5 +258,7 @@ class UpdatePlanner:
         return pack(source, target, self._pad_id, room).pinned()
 
     def _choose_capacity(self) -> Capacity:
+        """Choose room that serves all passes, however they segment: they differ by chance alone."""
         lengths = (self._pairs.source_lengths, self._pairs.target_lengths)
-        return choose_capacity(*lengths, self._options.batch_tokens)
+        capacity = choose_capacity(*lengths, self._options.batch_tokens)
+        return capacity._replace(longest=self._all_pairs.longest)

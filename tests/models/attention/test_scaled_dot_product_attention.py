@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 
+from dragoman.kernels.dropout import dropout, own_random_numbers
 from dragoman.models.attention.mask import Mask
 from dragoman.models.attention.scaled_dot_product_attention import (
+    attend,
     attention_weights,
     fused_attention,
     scaled_dot_product_attention,
@@ -53,6 +55,36 @@ def test_fused_equals_spelt_out(num_queries, num_keys, name, seed):
     fused = fused_attention(*inputs, MASKS[name])
     spelt_out = scaled_dot_product_attention(*inputs, MASKS[name]).values
     torch.testing.assert_close(fused, spelt_out, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_dropped_weights_are_those_of_the_equation_times_what_was_drawn(name, has_bias):
+    inputs = [each.double().requires_grad_() for each in make_inputs(5, 5)]
+    bias = torch.linspace(-1, 1, 50).double().view(1, 2, 5, 5) if has_bias else None
+    with own_random_numbers(4):
+        found = fused_attention(*inputs, MASKS[name], bias=bias, dropout=0.4)
+    weights = attention_weights(*inputs[:2], MASKS[name], bias=bias)
+    with own_random_numbers(4):
+        kept = dropout(torch.ones_like(weights), 0.4)
+    expected = (weights * kept) @ inputs[2]
+    torch.testing.assert_close(found, expected)
+    assert (kept == 0).any()
+    for one, other in zip(
+        torch.autograd.grad(found.sum(), inputs), torch.autograd.grad(expected.sum(), inputs),
+        strict=True,
+    ):  # fmt: skip
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.gpu
+def test_a_gpu_drops_the_share():
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    query = torch.zeros(4, 2, 256, 16, device="cuda")
+    found = attend(query, query, torch.ones_like(query), None, scale=1.0, dropout=0.3)
+    assert found.mean().item() == pytest.approx(1.0, abs=0.02)
+    assert (found.std() * 16).item() == pytest.approx((0.3 / 0.7) ** 0.5, rel=0.2)
 
 
 def test_equals_the_equation_in_single_numbers():

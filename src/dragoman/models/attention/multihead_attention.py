@@ -101,6 +101,8 @@ class MultiheadAttention(nn.Module):
         Positions that act on the scores.
     rotation : Rotation | None
         Positions that act on queries and keys.
+    dropout : float
+        Share of the weights that is dropped in training, unless an observer looks.
 
     Notes
     -----
@@ -122,6 +124,7 @@ class MultiheadAttention(nn.Module):
         causal: bool = False,
         score_bias: ScoreBias | None = None,
         rotation: Rotation | None = None,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
@@ -129,6 +132,7 @@ class MultiheadAttention(nn.Module):
         self.causal = causal
         self.score_bias = score_bias
         self.rotation = rotation
+        self.dropout = dropout
         self.query = nn.Linear(model_dim, num_heads * key_dim, bias=bias)
         self.key = nn.Linear(model_dim, num_heads * key_dim, bias=bias)
         self.value = nn.Linear(model_dim, num_heads * value_dim, bias=bias)
@@ -188,7 +192,13 @@ class MultiheadAttention(nn.Module):
         bias = self.score_bias(query, memory.keys.size(2)) if self.score_bias else None
         if self.observer is None:
             found = fused_attention(
-                query, memory.keys, memory.values, mask, scaled=self.scaled, bias=bias
+                query,
+                memory.keys,
+                memory.values,
+                mask,
+                scaled=self.scaled,
+                bias=bias,
+                dropout=self.dropout if self.training else 0.0,
             )
         else:
             weights = attention_weights(query, memory.keys, mask, scaled=self.scaled, bias=bias)
@@ -253,7 +263,8 @@ class MultiheadAttention(nn.Module):
             states = _project(states, self.query)
             memory = _project(memory, self.key, self.value)
         scale = score_scale(key_dim, self.scaled)
-        found = packed_attention(states, memory, heads, mask, scale)
+        dropout = self.dropout if self.training else 0.0
+        found = packed_attention(states, memory, heads, mask, scale, dropout)
         return _project(found, self.output)
 
     def start(self, num_rows: int, capacity: int, like: Float[Tensor, "..."]) -> KeysAndValues:

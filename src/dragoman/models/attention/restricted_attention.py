@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from dragoman.models.attention.multihead_attention import KeysAndValues
 from dragoman.models.attention.observer import Observer
-from dragoman.models.attention.scaled_dot_product_attention import score_scale
+from dragoman.models.attention.scaled_dot_product_attention import attend, score_scale
 
 # Smaller products cost a processor more than the arithmetic they save.
 _FEWEST_QUERIES = 16
@@ -48,6 +48,8 @@ class RestrictedAttention(nn.Module):
         Words seen (r), the word itself among them; at least 1.
     causal : bool
         Whether the window ends at the word itself.
+    dropout : float
+        Share of the weights that is dropped in training, unless an observer looks.
 
     Notes
     -----
@@ -71,11 +73,13 @@ class RestrictedAttention(nn.Module):
         scaled: bool,
         window: int,
         causal: bool,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.window = window
         self.causal = causal
+        self.dropout = dropout
         self.num_before = window - 1 if causal else window // 2
         self.num_after = 0 if causal else window // 2
         self.scale = score_scale(key_dim, scaled)
@@ -111,12 +115,13 @@ class RestrictedAttention(nn.Module):
             found = self.observer(weights) @ self._heads(value)
             return self.output(found.transpose(1, 2).flatten(-2))
         blocks = self._cut(length)
-        found = functional.scaled_dot_product_attention(
+        found = attend(
             self._heads(_queries_of_blocks(query, blocks)),
             self._heads(_keys_of_blocks(key, blocks)),
             self._heads(_keys_of_blocks(value, blocks)),
-            attn_mask=self._may_attend(blocks, lengths, states).flatten(0, 1).unsqueeze(1),
+            self._may_attend(blocks, lengths, states).flatten(0, 1).unsqueeze(1),
             scale=self.scale,
+            dropout=self.dropout if self.training else 0.0,
         )
         joined = found.transpose(1, 2).reshape(len(states), -1, self.output.in_features)
         return self.output(joined[:, :length])

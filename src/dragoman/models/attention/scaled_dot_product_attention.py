@@ -3,10 +3,12 @@
 import math
 from typing import NamedTuple
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch.nn import functional
 
+from dragoman.kernels.dropout import dropout as drop
 from dragoman.models.attention.mask import Mask
 
 
@@ -99,6 +101,7 @@ def fused_attention(
     *,
     scaled: bool = True,
     bias: Float[Tensor, "#batch heads queries keys"] | None = None,
+    dropout: float = 0.0,
 ) -> Float[Tensor, "batch heads queries value_dim"]:
     """Compute the same values as `scaled_dot_product_attention` without keeping the weights.
 
@@ -116,6 +119,8 @@ def fused_attention(
         Whether to divide the scores by √d_k.
     bias : Float[Tensor, "#batch heads queries keys"] | None
         What is added to the scores.
+    dropout : float
+        Share of the weights that is dropped.
 
     Returns
     -------
@@ -127,15 +132,64 @@ def fused_attention(
     all_may = mask.key_lengths is None and (not mask.causal or num_queries in (1, num_keys))
     if all_may and bias is None:
         is_causal = mask.causal and num_queries > 1
-        return functional.scaled_dot_product_attention(
-            query, key, value, is_causal=is_causal, scale=scale
-        )
+        return attend(query, key, value, None, is_causal=is_causal, scale=scale, dropout=dropout)
     may_attend = mask.may_attend(num_queries, num_keys, query.device)
     if bias is not None:
         may_attend = bias.to(query.dtype).masked_fill(~may_attend, -math.inf)
-    return functional.scaled_dot_product_attention(
-        query, key, value, attn_mask=may_attend, scale=scale
-    )
+    return attend(query, key, value, may_attend, scale=scale, dropout=dropout)
+
+
+def attend(
+    query: Float[Tensor, "batch heads queries key_dim"],
+    key: Float[Tensor, "batch heads keys key_dim"],
+    value: Float[Tensor, "batch heads keys value_dim"],
+    mask: Shaped[Tensor, "#batch #heads #queries keys"] | None,
+    *,
+    scale: float,
+    is_causal: bool = False,
+    dropout: float = 0.0,
+) -> Float[Tensor, "batch heads queries value_dim"]:
+    """Call PyTorch's fused kernel, or spell it out where that would not drop as we do.
+
+    Parameters
+    ----------
+    query : Float[Tensor, "batch heads queries key_dim"]
+        What each position looks for.
+    key : Float[Tensor, "batch heads keys key_dim"]
+        What each position offers to be found by.
+    value : Float[Tensor, "batch heads keys value_dim"]
+        What each position gives when found.
+    mask : Shaped[Tensor, "#batch #heads #queries keys"] | None
+        Where queries may look, or what is added to the scores; each may look somewhere.
+    scale : float
+        What the scores are multiplied by.
+    is_causal : bool
+        Whether the queries, as many as keys, may look only back; without a mask.
+    dropout : float
+        Share of the weights that is dropped.
+
+    Returns
+    -------
+    Float[Tensor, "batch heads queries value_dim"]
+        The averaged values.
+
+    Notes
+    -----
+    On a CPU each thread of training draws from a generator of its own, which PyTorch's kernel does
+    not know: see `dragoman.kernels.dropout`.
+    """
+    if dropout == 0 or query.device.type != "cpu":
+        return functional.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, is_causal=is_causal, scale=scale, dropout_p=dropout
+        )
+    scores = query @ key.transpose(-2, -1) * scale
+    if is_causal:
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if mask is not None and mask.dtype == torch.bool:
+        scores = scores.masked_fill(~mask, -math.inf)
+    elif mask is not None:
+        scores = scores + mask
+    return drop(scores.softmax(dim=-1), dropout) @ value
 
 
 def score_scale(key_dim: int, scaled: bool) -> float:

@@ -255,7 +255,7 @@ class ByteNet(nn.Module):
         num_places = self.unfold(source.ids.size(1))
         lengths = self.unfold(source.lengths)
         is_place = torch.arange(num_places, device=lengths.device) < lengths[:, None]
-        ids = source.ids.where(source.is_token, self.pad_id)
+        ids = source.read_ids.where(source.is_token, self.pad_id)
         ids = functional.pad(ids, (0, num_places - ids.size(1)), value=self.pad_id)
         states = self.source_embedding(ids)
         for block in self.encoder:

@@ -325,7 +325,7 @@ class ConvS2S(nn.Module):
         that into the source's word vectors through z + e is not.
         """
         is_token = source.is_token
-        embedded = self.source_embedding(source.ids, 0, source.lengths)
+        embedded = self.source_embedding(source.read_ids, 0, source.lengths)
         states = self.encoder_input(embedded)
         for block in self.encoder:
             states = block(states, is_token)

@@ -320,7 +320,7 @@ class DeepAtt(nn.Module):
         Memory
             A vector for each source position.
         """
-        words = self.source_embedding(source.ids)
+        words = self.source_embedding(source.read_ids)
         return Memory(self.encoder(words, source.lengths), source.lengths)
 
     def start(self, memory: Memory, capacity: int) -> HypothesisState:  # noqa: ARG002

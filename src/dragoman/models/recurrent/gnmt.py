@@ -379,7 +379,7 @@ class GNMT(nn.Module):
 
     def _encode(self, source: Sequences, routing: Routing) -> Memory:
         """Read the source sentences, and leave the experts' losses in the routing."""
-        words = self.source_embedding(source.ids)
+        words = self.source_embedding(source.read_ids)
         return Memory(self.encoder(words, source.lengths, routing), source.lengths)
 
 

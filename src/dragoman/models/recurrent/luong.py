@@ -209,7 +209,7 @@ class Luong(nn.Module):
             The last state of each layer, and the highest layer's at every word, in the order of
             the words.
         """
-        ids, lengths = source.ids, source.lengths
+        ids, lengths = source.read_ids, source.lengths
         is_reversed = self.options.reverse_source
         if is_reversed:
             ids = reverse_sequences(ids, lengths)

@@ -221,7 +221,7 @@ class RNNsearch(nn.Module):
         Memory
             For each source position a vector that knows the words around it.
         """
-        words = self.source_embedding(source.ids)
+        words = self.source_embedding(source.read_ids)
         hidden, (_, (first,)) = self.encoder(words, source.lengths)
         return Memory(hidden, first, source.lengths)
 

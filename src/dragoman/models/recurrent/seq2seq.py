@@ -233,7 +233,7 @@ class Seq2seq(nn.Module):
         Memory
             The last state of each layer.
         """
-        ids = source.ids
+        ids = source.read_ids
         if self.options.reverse_source:
             ids = reverse_sequences(ids, source.lengths)
         _, states = self.encoder(self.source_embedding(ids), lengths=source.lengths)

@@ -1,0 +1,344 @@
+"""Validation BLEU over minutes of training: “auto”, the paper's recipe, and Hugging Face's Marian.
+
+    python benchmarks/time_to_quality.py --corpus europarl-en-de --data DATA --work DIR
+        [--minutes 8] [--systems auto paper huggingface] [--points 12] [--sitting-minutes 9]
+        [--huggingface-compiled] [--huggingface-rate 5e-4] [--seed 1] [--device cuda]
+    python benchmarks/time_to_quality.py --corpus … --merge FILE …    take in curves from elsewhere
+    python benchmarks/time_to_quality.py --corpus … --summary         the plot and the dated result
+
+Same corpus, same subwords, same validation lines, same card, greedy search for all; what validation
+takes does not count, what compiling takes does. Each system is trained for so many minutes, or
+until its own recipe ends. A sitting stops in time; the same command goes on. Curves are kept in
+the work folder, and copied to $OUT if that is set.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dragoman.files import write_file
+from dragoman.models.options import TransformerOptions
+from dragoman.paper.corpora import Corpus
+from dragoman.paper.outcomes import is_finished
+from dragoman.training.configuration import resolve_options
+from huggingface_recipe import Marian, Rival
+from recipe_corpora import SELF_TEST, STUDIES, find_missing, prepare_study
+from recipe_runs import SAVING_SECONDS, Bench, Interrupted
+from record import RESULTS, describe_machine, find_commit, write_result
+
+SYSTEMS = {"auto": "auto", "paper": "paper-base", "huggingface": ""}
+TITLES = {
+    "auto": "Dragoman, auto",
+    "paper": "Dragoman, the paper's recipe",
+    "huggingface": "Hugging Face Marian",
+}
+GUESSED_TOKENS_PER_SECOND = {"cuda": 1_500_000, "cpu": 5_000}
+SELF_TEST_SHAPE = TransformerOptions(
+    num_encoder_layers=1, num_decoder_layers=1, model_dim=64, feed_forward_dim=128, num_heads=2
+)
+SELF_TEST_WORDS = (
+    "--num-encoder-layers=1", "--num-decoder-layers=1", "--model-dim=64", "--feed-forward-dim=128",
+    "--num-heads=2", "--batch-tokens=2000", "--warmup-steps=40", "--peak-learning-rate=0.005",
+)  # fmt: skip
+
+Curve = dict[str, Any]
+
+
+def main() -> None:
+    """Do what the command line asks for."""
+    given = _read_options()
+    folder = given.work / "curves"
+    for path in given.merge:
+        write_file(folder / path.name, path.read_text(encoding="utf-8"))
+    if given.summary:
+        summarise(given, folder)
+    if given.merge or given.summary:
+        return
+    missing = find_missing(given.corpus, given.data)
+    if missing:
+        raise SystemExit(f"{missing}: not there")
+    bench = Bench(
+        work=given.work,
+        jobs=1,
+        ends=time.monotonic() + 60 * given.sitting_minutes - SAVING_SECONDS - 5,
+        commit=find_commit(),
+        machine=describe_machine(),
+    )
+    corpus = prepare_study(given.corpus, given.data, given.work, given.vocabulary_size, _say)
+    for system in given.systems:
+        name = f"{given.corpus}-{system}-{given.minutes:g}-{given.seed}"
+        if (folder / f"{name}.json").exists():
+            _say(f"{system}: is there")
+            continue
+        try:
+            curve = train_system(system, given, corpus, bench, given.work / "quality" / name)
+        except Interrupted:
+            _say(f"{system}: stopped; the same command goes on")
+            break
+        text = json.dumps(curve, indent=1) + "\n"
+        for place in (folder, *([Path(given.out)] if given.out else [])):
+            place.mkdir(parents=True, exist_ok=True)
+            write_file(place / f"{name}.json", text)
+        _say(f"{system}: best BLEU {max(point[1] for point in curve['points']):.2f}")
+
+
+def _read_options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    parser.add_argument("--corpus", default="europarl-en-de", choices=list(STUDIES))
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--work", type=Path, default=Path("../recipes-work"))
+    parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=list(SYSTEMS))
+    parser.add_argument("--minutes", type=float, default=8.0)
+    parser.add_argument("--points", type=int, default=12, help="validations, about")
+    parser.add_argument("--vocabulary-size", type=int, help="default: by the size of the corpus")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--device", default=device, choices=("cuda", "cpu"))
+    parser.add_argument("--sitting-minutes", type=float, default=9.0)
+    parser.add_argument("--huggingface-compiled", action="store_true")
+    parser.add_argument("--huggingface-rate", type=float, default=5e-4)
+    parser.add_argument("--huggingface-batch-tokens", type=int, default=25_000)
+    parser.add_argument("--merge", type=Path, nargs="+", default=[], metavar="FILE")
+    parser.add_argument("--summary", action="store_true")
+    parser.add_argument("--out", type=Path, default=os.environ.get("OUT"), help="copies go here")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--docs", type=Path, default=Path(__file__).parent.parent / "docs")
+    return parser.parse_args()
+
+
+def train_system(
+    system: str, given: argparse.Namespace, corpus: Corpus, bench: Bench, folder: Path
+) -> Curve:
+    """Train one system and return its curve.
+
+    Parameters
+    ----------
+    system : str
+        Which.
+    given : argparse.Namespace
+        The command line.
+    corpus : Corpus
+        Prepared.
+    bench : Bench
+        Where.
+    folder : Path
+        Where the run is kept.
+
+    Returns
+    -------
+    dict[str, Any]
+        Points of seconds of training, BLEU and updates, and what was run where.
+    """
+    if system == "huggingface":
+        curve = _train_huggingface(given, corpus, bench, folder)
+    else:
+        curve = _train_dragoman(SYSTEMS[system], given, corpus, bench, folder)
+    facts = {"system": system, "corpus": given.corpus, "minutes": given.minutes}
+    facts |= {"seed": given.seed, "commit": bench.commit, "machine": bench.machine}
+    return facts | {"vocabulary_size": corpus.vocabulary_size, "pairs": corpus.num_pairs} | curve
+
+
+def _train_dragoman(
+    preset: str, given: argparse.Namespace, corpus: Corpus, bench: Bench, folder: Path
+) -> Curve:
+    """Train as anybody would, and read the log."""
+    words = [*(SELF_TEST_WORDS if given.corpus == SELF_TEST else ())]
+    recipe = resolve_options(preset, {}, {}, corpus.num_pairs)[1].training
+    batch_tokens = 2000 if words else recipe.batch_tokens
+    speed = GUESSED_TOKENS_PER_SECOND[given.device]
+    every = max(1, round(speed * 60 * given.minutes / batch_tokens / given.points))
+    if recipe.max_steps:
+        every = min(every, max(1, recipe.max_steps // given.points))
+    words += ["--patience", "off", "--max-minutes", str(given.minutes), "--seed", str(given.seed)]
+    words += ["--validate-every", str(every), "--device", given.device]
+    model, texts = folder / "model", corpus.texts
+    files = [
+        "--source", str(texts.source), "--target", str(texts.target),
+        "--valid-source", str(texts.valid_source), "--valid-target", str(texts.valid_target),
+        "--store", str(corpus.store), "--subwords", str(corpus.subwords),
+    ]  # fmt: skip
+    if not is_finished(model):
+        going_on = (model / "run.json").exists()
+        start = ["--resume"] if going_on else [*files, "--preset", preset, *words]
+        bench.call(["train", "--out", str(model), *start], folder / "log.txt")
+    text = (model / "metrics.jsonl").read_text(encoding="utf-8")
+    events = [json.loads(line) for line in text.splitlines()]
+    seconds = {each["step"]: each["seconds"] for each in events if each["event"] == "update"}
+    points = [
+        [seconds[each["step"]], each["bleu"], each["step"]]
+        for each in events
+        if each["event"] == "validation"
+    ]
+    start = next(each for each in events if each["event"] == "start")
+    told = " ".join([f"--preset {preset}", *words])
+    return {"points": points, "parameters": start["parameters"], "recipe": told}
+
+
+def _train_huggingface(
+    given: argparse.Namespace, corpus: Corpus, bench: Bench, folder: Path
+) -> Curve:
+    """Train the rival in this process."""
+    is_test = given.corpus == SELF_TEST
+    rival = Rival(
+        shape=SELF_TEST_SHAPE if is_test else TransformerOptions(),
+        minutes=given.minutes,
+        num_points=given.points,
+        batch_tokens=2000 if is_test else given.huggingface_batch_tokens,
+        peak_learning_rate=given.huggingface_rate,
+        compiled=given.huggingface_compiled,
+        seed=given.seed,
+    )
+    language = STUDIES[given.corpus].languages[1]
+    device = torch.device(given.device)
+    marian = Marian(rival, corpus.store, corpus.subwords, language, device)
+    if not marian.train(folder / "checkpoint.pt", bench.ends):
+        raise Interrupted
+    parameters = sum(each.numel() for each in marian.model.parameters())
+    return {"points": marian.points, "parameters": parameters, "recipe": str(rival)}
+
+
+def find_time(points: list[list[float]], quality: float) -> float | None:
+    """Find when a quality was reached.
+
+    Parameters
+    ----------
+    points : list[list[float]]
+        Seconds and BLEU, in order.
+    quality : float
+        BLEU.
+
+    Returns
+    -------
+    float | None
+        Seconds of training, on the line between two validations; None if it was never reached.
+    """
+    before_seconds, before_bleu = 0.0, 0.0
+    for seconds, bleu, *_ in points:
+        if bleu >= quality:
+            share = (quality - before_bleu) / (bleu - before_bleu) if bleu > before_bleu else 1.0
+            return before_seconds + share * (seconds - before_seconds)
+        if bleu >= before_bleu:
+            before_seconds, before_bleu = seconds, bleu
+    return None
+
+
+def summarise(given: argparse.Namespace, folder: Path) -> None:
+    """Make the plot and the dated result of the curves that are there.
+
+    Parameters
+    ----------
+    given : argparse.Namespace
+        The command line.
+    folder : Path
+        Of the curves.
+    """
+    curves: dict[str, Curve] = {}
+    for path in sorted(folder.glob(f"{given.corpus}-*-{given.minutes:g}-{given.seed}.json")):
+        curve = json.loads(path.read_text(encoding="utf-8"))
+        curves[curve["system"]] = curve
+    if not curves:
+        raise SystemExit(f"{folder}: no curve of {given.corpus} with {given.minutes:g} minutes")
+    figures = list_figures(given.corpus, curves)
+    name = re.sub(r"\W", "_", given.corpus)
+    picture = given.docs / "pictures" / f"time-to-quality-{given.corpus}.png"
+    draw(curves, STUDIES[given.corpus].title, picture)
+    path = write_result(
+        f"time_to_quality-{name}", figures, seeds=[given.seed], notes=curves, folder=given.results
+    )
+    print(f"{picture}\n{path}\n{json.dumps(figures, indent=1)}")
+
+
+def list_figures(corpus: str, curves: dict[str, Curve]) -> dict[str, float]:
+    """List the figures of the dated result.
+
+    Parameters
+    ----------
+    corpus : str
+        Its name.
+    curves : dict[str, dict[str, Any]]
+        By system.
+
+    Returns
+    -------
+    dict[str, float]
+        The best scores, minutes to the quality of the others, and ratios of minutes.
+
+    Notes
+    -----
+    Two systems are compared at the best quality that both reach: the ratio says how many times as
+    long the other takes to it as “auto” does.
+    """
+    prefix = re.sub(r"\W", "_", corpus)
+    points = {system: curve["points"] for system, curve in curves.items()}
+    best = {system: max(point[1] for point in each) for system, each in points.items()}
+    figures = {f"{prefix}_{system}_best_valid_bleu": value for system, value in best.items()}
+    if "paper" in best:
+        for system, each in points.items():
+            seconds = find_time(each, best["paper"])
+            if seconds is not None:
+                figures[f"{prefix}_{system}_minutes_to_best_of_paper"] = seconds / 60
+    for other in ("paper", "huggingface"):
+        if "auto" not in best or other not in best:
+            continue
+        quality = min(best["auto"], best[other])
+        ours, theirs = (find_time(points[system], quality) for system in ("auto", other))
+        assert ours is not None
+        assert theirs is not None
+        ratio = theirs / ours
+        figures[f"{prefix}_equal_quality_with_{other}_bleu"] = quality
+        figures[f"{prefix}_time_to_equal_quality_ratio_to_{other}"] = ratio
+        if other == "huggingface" and corpus != SELF_TEST:
+            figures["time_to_equal_quality_ratio_to_huggingface"] = ratio
+    return figures
+
+
+def draw(curves: dict[str, Curve], title: str, path: Path) -> None:
+    """Draw BLEU over minutes.
+
+    Parameters
+    ----------
+    curves : dict[str, dict[str, Any]]
+        By system.
+    title : str
+        Of the picture.
+    path : Path
+        The picture.
+    """
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panel = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")
+    for system in (name for name in SYSTEMS if name in curves):
+        points = curves[system]["points"]
+        minutes, scores = [each[0] / 60 for each in points], [each[1] for each in points]
+        panel.plot(minutes, scores, "o-", markersize=3.5, linewidth=1.4, label=TITLES[system])
+    panel.set_xlim(left=0)
+    panel.set_ylim(bottom=0)
+    panel.set_xlabel("minutes of training")
+    panel.set_ylabel("BLEU on validation (greedy)")
+    panel.set_title(title, fontsize=10)
+    panel.grid(color="0.92")
+    panel.legend(frameon=False, fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""What training needs before its first update: a free folder, a prepared corpus, a model."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from dragoman.data.clean_text import store_text
+from dragoman.data.store import Store, store_ids
+from dragoman.decoding.device import choose_device
+from dragoman.errors import FolderError
+from dragoman.folder import (
+    WEIGHTS_FILE,
+    ModelFolder,
+    put_weights,
+    read_folder,
+    read_weights,
+    vocabulary_of,
+)
+from dragoman.models.build import Model, build_model
+from dragoman.text.bpe_dropout import check_merges
+from dragoman.text.vocabulary import Vocabularies
+from dragoman.training.checkpoint import Trained
+from dragoman.training.configuration import RunOptions, resolve_corpus
+from dragoman.training.distributed import Workers, check_device
+from dragoman.training.log import check_tensorboard
+from dragoman.training.optimiser import build_average, build_optimiser
+from dragoman.training.options import TrainingOptions
+from dragoman.training.preparation import RunRequest, check_search, learn_subwords, resolve_request
+
+RUN_FILE = "run.json"
+STORE = "store"
+RATE_FILE = "learning-rate.json"
+RATE_PICTURE = "learning-rate.png"
+_BEFORE_A_RUN = frozenset((STORE, RATE_FILE, RATE_PICTURE))
+
+
+class Prepared(NamedTuple):
+    """A corpus ready to be trained on, and how."""
+
+    preset: str
+    options: RunOptions
+    vocabularies: Vocabularies
+    store: Store
+    store_folder: Path
+    start: ModelFolder | None
+
+
+def check_out(out: Path) -> None:
+    """Refuse a folder in which something is that a run would mix with.
+
+    Parameters
+    ----------
+    out : Path
+        The folder, or where it is to be. A prepared corpus and the outcome of a rate test may be
+        there.
+    """
+    if (out / RUN_FILE).exists():
+        raise FolderError(
+            f"{out}: holds another run; give --resume to go on with it, or another --out"
+        )
+    if out.exists() and not (
+        out.is_dir() and all(each.name in _BEFORE_A_RUN for each in out.iterdir())
+    ):
+        raise FolderError(f"{out}: already holds something else; name a new folder with --out")
+
+
+def prepare_corpus(request: RunRequest, say: Callable[[str], None], workers: Workers) -> Prepared:
+    """Prepare the corpus, or find that it was done before.
+
+    Parameters
+    ----------
+    request : RunRequest
+        What is asked for.
+    say : Callable[[str], None]
+        Tells a person one line.
+    workers : Workers
+        Who will train, on devices that must be there.
+
+    Returns
+    -------
+    Prepared
+        The corpus as ids, and the resolved options.
+    """
+    start = read_folder(request.start_from) if request.start_from else None
+    corpus_options = resolve_corpus(request.config, request.flags)
+    _, early = resolve_request(request, start, 0)
+    check_device(workers, choose_device(early.training.device))
+    if early.training.tensorboard:
+        check_tensorboard()
+    store_folder = request.store or request.out / STORE
+    is_own = request.store is None
+    text = store_text(
+        store_folder, request.files, request.valid_files, corpus_options, may_replace=is_own
+    )
+    say(text.report.in_words())
+    if text.valid_report.dropped:
+        say(f"validation: {text.valid_report.in_words()}")
+    preset, options = resolve_request(request, start, text.num_pairs)
+    vocabularies = start.vocabularies if start else learn_subwords(text, options, say)
+    if options.text.bpe_dropout:
+        check_merges(vocabularies)
+    store = store_ids(
+        text,
+        vocabularies,
+        options.corpus.max_length,
+        mix=options.corpus.mix,
+        mix_temperature=options.corpus.mix_temperature,
+        may_replace=is_own,
+    )
+    say(f"preset {preset}; {store.report.in_words()}; {len(store.valid):,} validation pairs")
+    return Prepared(preset, options, vocabularies, store, store_folder, start)
+
+
+def build_beginning(
+    options: RunOptions, vocabularies: Vocabularies, start: ModelFolder | None
+) -> Model:
+    """Build a model as it is before the first update.
+
+    Parameters
+    ----------
+    options : RunOptions
+        Its shape, and the seed of its weights.
+    vocabularies : Vocabularies
+        Its subwords.
+    start : ModelFolder | None
+        A model whose weights it begins with.
+
+    Returns
+    -------
+    Model
+        The model, on the CPU.
+    """
+    vocabulary = vocabulary_of(vocabularies)
+    torch.manual_seed(options.training.seed)
+    model = build_model(options.model, vocabulary)
+    check_search(model, options.search, vocabulary)
+    if start:
+        start_weights = start.path / WEIGHTS_FILE
+        put_weights(model, read_weights(start_weights), start_weights)
+    return model
+
+
+def make_trained(model: nn.Module, settings: TrainingOptions) -> Trained:
+    """Give a model, where it is, an optimiser and an average.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The model, on its device.
+    settings : TrainingOptions
+        Which.
+
+    Returns
+    -------
+    Trained
+        All three.
+    """
+    average = build_average(model, settings)
+    optimiser = build_optimiser(model, settings, average)
+    return Trained(model=model, optimiser=optimiser, average=average)
