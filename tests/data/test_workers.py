@@ -178,6 +178,8 @@ def test_interrupted_from_the_keyboard(tmp_path):
     flag = tmp_path / "working"
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.format(here=HERE, flag=os.fsencode(flag)))
+    # Where the tests run in the background Ctrl-C is switched off, and that is inherited.
+    heeded = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         [sys.executable, program],
         stdout=subprocess.PIPE,
@@ -185,6 +187,7 @@ def test_interrupted_from_the_keyboard(tmp_path):
         text=True,
         start_new_session=True,
     )
+    signal.signal(signal.SIGINT, heeded)
     limit = threading.Timer(60, process.kill)
     limit.start()
     while not flag.exists() and process.poll() is None:

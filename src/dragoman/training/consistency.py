@@ -40,7 +40,7 @@ class ConsistencyStep(nn.Module):
 
     So the value in the log is the cross-entropy of ordinary training and α times what the readings
     differ by. Where the family adds a loss of its own, it is the mean of the two readings'.
-    A batch takes about twice the time and memory of ordinary training.
+    A batch takes two to three times the time and memory of ordinary training.
     """
 
     def __init__(self, model: TranslationModel, options: TrainingOptions) -> None:
