@@ -8,7 +8,6 @@ everything is saved, so that a run can be stopped and gone on with.
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +23,9 @@ from dragoman.evaluation.bleu import corpus_bleu, tokenizer_for
 from dragoman.files import written_beside
 from dragoman.models.options import TransformerOptions
 from dragoman.text.subwords import Subwords
+from dragoman.training.gradients import precision_context
+from dragoman.training.options import TrainingOptions
+from marian import build_marian
 
 WARMUP_SHARE = 0.1
 SMOOTHING = 0.1
@@ -154,7 +156,7 @@ class Marian:
         pad_id, end_id = self._subwords.pad_id, self._subwords.eos_id
         for rows in group_by_length(*lengths, VALID_BATCH_TOKENS):
             source = make_batch(*self._valid.ids(rows), pad_id).source.to(self._device)
-            with torch.inference_mode(), _autocast(self._device):
+            with torch.inference_mode(), precision_context(TrainingOptions(), self._device):
                 found = self.model.generate(
                     input_ids=source.ids, attention_mask=source.is_token.long(), num_beams=1,
                     do_sample=False, max_new_tokens=source.ids.size(1) + EXTRA_TOKENS,
@@ -182,7 +184,7 @@ class Marian:
         target = batch.target
         labels = target.ids.masked_fill(~target.is_token, -100)
         before = target.shifted(self._subwords.pad_id)
-        with _autocast(self._device):
+        with precision_context(TrainingOptions(), self._device):
             loss = self._loss(batch.source.ids, batch.source.is_token, before, labels)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), CLIP_NORM)
@@ -230,37 +232,14 @@ def _plan(pairs: PairStore, rival: Rival, epoch: int) -> list[np.ndarray]:
     return [batches[place] for place in generator.permutation(len(batches))]
 
 
-def _autocast(device: torch.device) -> AbstractContextManager:
-    is_cuda = device.type == "cuda"
-    return torch.autocast("cuda", torch.bfloat16) if is_cuda else nullcontext()
-
-
 def _build(shape: TransformerOptions, subwords: Subwords) -> nn.Module:
-    """Build Marian with random weights."""
-    import transformers
-
-    config = transformers.MarianConfig(
-        vocab_size=len(subwords),
-        d_model=shape.model_dim,
-        encoder_layers=shape.num_encoder_layers,
-        decoder_layers=shape.num_decoder_layers,
-        encoder_attention_heads=shape.num_heads,
-        decoder_attention_heads=shape.num_heads,
-        encoder_ffn_dim=shape.feed_forward_dim,
-        decoder_ffn_dim=shape.feed_forward_dim,
-        dropout=shape.dropout,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        activation_function="relu",
-        scale_embedding=True,
-        max_position_embeddings=1024,
-        share_encoder_decoder_embeddings=True,
-        tie_word_embeddings=True,
-        pad_token_id=subwords.pad_id,
-        eos_token_id=subwords.eos_id,
-        decoder_start_token_id=subwords.pad_id,
-        forced_eos_token_id=None,
+    """Build Marian, which must never say the padding."""
+    model = build_marian(
+        shape,
+        vocabulary_size=len(subwords),
+        pad_id=subwords.pad_id,
+        end_id=subwords.eos_id,
+        max_positions=1024,
     )
-    model = transformers.AutoModelForSeq2SeqLM.from_config(config, attn_implementation="sdpa")
     model.generation_config.bad_words_ids = [[subwords.pad_id]]
     return model

@@ -7,7 +7,7 @@ Batches are laid out, and copied to the device, before anything is timed.
 
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,11 +20,12 @@ from dragoman.data.packing import PackedBatch, choose_capacity, pack, plan_packe
 from dragoman.models.build import build_model
 from dragoman.models.interface import Vocabulary
 from dragoman.models.positions import sinusoidal_positions
-from dragoman.training.gradients import Gradients, can_pack
+from dragoman.training.gradients import Gradients, can_pack, precision_context
 from dragoman.training.optimiser import BETAS, EPSILON, build_optimiser
 from dragoman.training.options import TrainingOptions
 from dragoman.training.reward import make_step
 from dragoman.training.shares import count_shares
+from marian import build_marian
 from training_work import END_ID, LONGEST, PAD_ID, SEED, SentenceSet, Size, select_sentences
 
 LEARNING_RATE = 1e-4
@@ -104,103 +105,17 @@ def _pack(size: Size, sentences: list[SentenceSet]) -> list[PackedBatch]:
     return [pack(source, target, PAD_ID, capacity).pinned() for source, target in chosen]
 
 
-def huggingface_eager(size: Size, sentences: list[SentenceSet], device: torch.device) -> System:
-    """Train Hugging Face's Marian as it comes.
-
-    Parameters
-    ----------
-    size : Size
-        The model.
-    sentences : list[SentenceSet]
-        The batches.
-    device : torch.device
-        Where.
-
-    Returns
-    -------
-    System
-        Ready to be updated.
-    """
-    return _rival(_huggingface(size), sentences, device)
-
-
-def huggingface_compiled(size: Size, sentences: list[SentenceSet], device: torch.device) -> System:
-    """Train Hugging Face's Marian, compiled together with its loss.
-
-    Parameters
-    ----------
-    size : Size
-        The model.
-    sentences : list[SentenceSet]
-        The batches.
-    device : torch.device
-        Where.
-
-    Returns
-    -------
-    System
-        Ready to be updated.
-    """
-    return _rival(_huggingface(size), sentences, device, compiled=True)
-
-
-def pytorch_eager(size: Size, sentences: list[SentenceSet], device: torch.device) -> System:
-    """Train PyTorch's own nn.Transformer.
-
-    Parameters
-    ----------
-    size : Size
-        The model.
-    sentences : list[SentenceSet]
-        The batches.
-    device : torch.device
-        Where.
-
-    Returns
-    -------
-    System
-        Ready to be updated.
-    """
-    return _rival(_PyTorch(size), sentences, device)
-
-
-def pytorch_compiled(size: Size, sentences: list[SentenceSet], device: torch.device) -> System:
-    """Train PyTorch's own nn.Transformer, compiled together with its loss.
-
-    Parameters
-    ----------
-    size : Size
-        The model.
-    sentences : list[SentenceSet]
-        The batches.
-    device : torch.device
-        Where.
-
-    Returns
-    -------
-    System
-        Ready to be updated.
-    """
-    return _rival(_PyTorch(size), sentences, device, compiled=True)
-
-
-RIVALS = {
-    "huggingface_eager": huggingface_eager,
-    "huggingface_compiled": huggingface_compiled,
-    "pytorch_eager": pytorch_eager,
-    "pytorch_compiled": pytorch_compiled,
-}
-
-
 def _rival(
-    model: nn.Module,
+    size: Size,
     sentences: list[SentenceSet],
     device: torch.device,
     *,
+    build: Callable[[Size], nn.Module],
     compiled: bool = False,
 ) -> System:
     """Train a model that maps a padded batch to logits by the usual recipe."""
-    model.to(device).train()
+    torch.manual_seed(SEED)
+    model = build(size).to(device).train()
     optimiser = torch.optim.AdamW(
         model.parameters(), lr=LEARNING_RATE, betas=BETAS, eps=EPSILON, weight_decay=0.0, fused=True
     )
@@ -217,7 +132,7 @@ def _rival(
         compute_loss = torch.compile(compute_loss, dynamic=True)
 
     def update(place: int) -> None:
-        with _autocast(device):
+        with precision_context(TrainingOptions(), device):
             loss = compute_loss(*inputs[place])
         loss.backward()
         optimiser.step()
@@ -232,51 +147,18 @@ def _targets(batch: Batch) -> tuple[Tensor, Tensor]:
     return target.shifted(PAD_ID), target.ids.masked_fill(~target.is_token, -100)
 
 
-def _autocast(device: torch.device) -> AbstractContextManager:
-    is_cuda = device.type == "cuda"
-    return torch.autocast("cuda", torch.bfloat16) if is_cuda else nullcontext()
-
-
-def _huggingface(size: Size) -> nn.Module:
-    """Build Marian with random weights."""
-    import transformers
-
-    torch.manual_seed(SEED)
-    shape = size.options
-    config = transformers.MarianConfig(
-        vocab_size=size.vocabulary_size,
-        d_model=shape.model_dim,
-        encoder_layers=shape.num_encoder_layers,
-        decoder_layers=shape.num_decoder_layers,
-        encoder_attention_heads=shape.num_heads,
-        decoder_attention_heads=shape.num_heads,
-        encoder_ffn_dim=shape.feed_forward_dim,
-        decoder_ffn_dim=shape.feed_forward_dim,
-        dropout=shape.dropout,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        activation_function="relu",
-        scale_embedding=True,
-        max_position_embeddings=512,
-        share_encoder_decoder_embeddings=True,
-        tie_word_embeddings=True,
-        use_cache=False,
-        pad_token_id=PAD_ID,
-        eos_token_id=END_ID,
-        decoder_start_token_id=PAD_ID,
-        forced_eos_token_id=None,
-    )
-    return _Marian(
-        transformers.AutoModelForSeq2SeqLM.from_config(config, attn_implementation="sdpa")
-    )
-
-
 class _Marian(nn.Module):
-    """Call Marian as every rival is called."""
+    """Hugging Face's Marian, called as every rival is called."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, size: Size) -> None:
         super().__init__()
-        self.model = model
+        self.model = build_marian(
+            size.options,
+            vocabulary_size=size.vocabulary_size,
+            pad_id=PAD_ID,
+            end_id=END_ID,
+            max_positions=512,
+        )
 
     def forward(self, source: Tensor, is_token: Tensor, before: Tensor) -> Tensor:
         """Score every target place."""
@@ -292,7 +174,6 @@ class _PyTorch(nn.Module):
 
     def __init__(self, size: Size) -> None:
         super().__init__()
-        torch.manual_seed(SEED)
         shape = size.options
         self.words = nn.Parameter(torch.randn(size.vocabulary_size, shape.model_dim))
         nn.init.normal_(self.words, std=shape.model_dim**-0.5)
@@ -331,3 +212,13 @@ class _PyTorch(nn.Module):
     def _embed(self, ids: Tensor) -> Tensor:
         words = functional.embedding(ids, self.words) * math.sqrt(self.words.size(1))
         return self.dropout(words + self.positions[: ids.size(1)])
+
+
+# Each is called as `ours` is: Marian and PyTorch's nn.Transformer, as they come and compiled
+# together with the loss.
+RIVALS: dict[str, Callable[[Size, list[SentenceSet], torch.device], System]] = {
+    "huggingface_eager": partial(_rival, build=_Marian),
+    "huggingface_compiled": partial(_rival, build=_Marian, compiled=True),
+    "pytorch_eager": partial(_rival, build=_PyTorch),
+    "pytorch_compiled": partial(_rival, build=_PyTorch, compiled=True),
+}

@@ -291,28 +291,27 @@ def pack(source: Flat, target: Flat, pad_id: int, capacity: Capacity) -> PackedB
     num_places, bounds = room.source + room.target, num_groups(room.source + room.target) + 1
     numbers = np.empty(NUM_COLUMNS * num_places + 2 * bounds, dtype=np.int32)
     parts = np.split(numbers, [NUM_COLUMNS * room.source, NUM_COLUMNS * num_places])
-    for bound, side in zip(parts[2].reshape(2, bounds), (source, target), strict=True):
-        ends = np.cumsum(side.lengths)[np.array(group_ends, dtype=np.int64) - 1]
+    ends = [np.cumsum(side.lengths) for side in (source, target)]
+    for bound, side_ends in zip(parts[2].reshape(2, bounds), ends, strict=True):
+        group_bounds = side_ends[np.array(group_ends, dtype=np.int64) - 1]
         bound[0] = 0
-        bound[1 : len(ends) + 1] = ends
-        bound[len(ends) + 1 :] = ends[-1] if len(ends) else 0
-    for part, own, other in ((parts[0], source, target), (parts[1], target, source)):
+        bound[1 : len(group_bounds) + 1] = group_bounds
+        bound[len(group_bounds) + 1 :] = group_bounds[-1] if len(group_bounds) else 0
+    stretches = [
+        (end - side.lengths, end) for side, end in zip((source, target), ends, strict=True)
+    ]
+    for part, own, (own_spans, other_spans) in (
+        (parts[0], source, stretches),
+        (parts[1], target, stretches[::-1]),
+    ):
         columns = part.reshape(NUM_COLUMNS, -1)
         num_tokens = len(own.ids)
         columns[0, :num_tokens] = own.ids
         columns[0, num_tokens:] = pad_id
-        for row, (lengths, is_end) in enumerate(
-            (
-                (own.lengths, False),
-                (own.lengths, True),
-                (other.lengths, False),
-                (other.lengths, True),
-            ),
-            start=2,
-        ):
-            ends = np.cumsum(lengths)
-            columns[row, :num_tokens] = np.repeat(ends if is_end else ends - lengths, own.lengths)
-            columns[row, num_tokens:] = ends[-1]
+        for row, of_sentences in enumerate((*own_spans, *other_spans), start=2):
+            columns[row, :num_tokens] = np.repeat(of_sentences, own.lengths)
+        columns[2:4, num_tokens:] = own_spans[1][-1]
+        columns[4:6, num_tokens:] = other_spans[1][-1]
         columns[1, :num_tokens] = np.arange(num_tokens) - columns[2, :num_tokens]
         columns[1, num_tokens:] = 0
     return PackedBatch(torch.from_numpy(numbers), room, sum(needed), needed[1])

@@ -1,0 +1,60 @@
+"""Hugging Face's Marian, as the benchmarks build it: the paper's model with fresh weights."""
+
+from torch import nn
+
+from dragoman.models.options import TransformerOptions
+
+
+def build_marian(
+    shape: TransformerOptions,
+    *,
+    vocabulary_size: int,
+    pad_id: int,
+    end_id: int,
+    max_positions: int,
+) -> nn.Module:
+    """Build Marian with random weights.
+
+    Parameters
+    ----------
+    shape : TransformerOptions
+        Its shape.
+    vocabulary_size : int
+        Subwords, shared by both sides.
+    pad_id : int
+        The padding, which also begins a translation.
+    end_id : int
+        The end symbol.
+    max_positions : int
+        Subwords of the longest sentence.
+
+    Returns
+    -------
+    nn.Module
+        On the CPU; one matrix of words, dropout where the paper has it.
+    """
+    import transformers
+
+    config = transformers.MarianConfig(
+        vocab_size=vocabulary_size,
+        d_model=shape.model_dim,
+        encoder_layers=shape.num_encoder_layers,
+        decoder_layers=shape.num_decoder_layers,
+        encoder_attention_heads=shape.num_heads,
+        decoder_attention_heads=shape.num_heads,
+        encoder_ffn_dim=shape.feed_forward_dim,
+        decoder_ffn_dim=shape.feed_forward_dim,
+        dropout=shape.dropout,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        activation_function="relu",
+        scale_embedding=True,
+        max_position_embeddings=max_positions,
+        share_encoder_decoder_embeddings=True,
+        tie_word_embeddings=True,
+        pad_token_id=pad_id,
+        eos_token_id=end_id,
+        decoder_start_token_id=pad_id,
+        forced_eos_token_id=None,
+    )
+    return transformers.AutoModelForSeq2SeqLM.from_config(config, attn_implementation="sdpa")
