@@ -2,23 +2,24 @@
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional
 
 from dragoman.kernels.linear import linear, sum_gradient, weight_gradient
 
 
 @pytest.mark.parametrize("kind", ["plain", "bias", "rectified"])
-def test_values_and_gradients_are_those_of_pytorch(kind, precision, close, device):
+@pytest.mark.parametrize("sizes", [(200,), (64, 64, 24)])
+def test_values_and_gradients_are_those_of_pytorch(sizes, kind, precision, close, device):
     dtype, error = precision
-    states = torch.randn(3, 40, 24, device=device, dtype=dtype)
-    weight = torch.randn(200, 24, device=device)
-    bias = None if kind == "plain" else torch.randn(200, device=device)
-    tensors = [states, weight] + ([] if bias is None else [bias])
-    ours = [each.clone().requires_grad_() for each in tensors]
-    plain = [each.to(dtype).double().requires_grad_() for each in tensors]
-    nothing = [None] if bias is None else []
+    states = torch.randn(3, 40, 24, device=device, dtype=dtype, requires_grad=True)
+    layers = [nn.Linear(24, size, bias=kind != "plain", device=device) for size in sizes]
+    names = ["weight"] if kind == "plain" else ["weight", "bias"]
+    parameters = [[getattr(layer, name) for layer in layers] for name in names]
+    plain = [states, *(torch.cat(each) for each in parameters)]
+    plain = [each.detach().to(dtype).double().requires_grad_() for each in plain]
     with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
-        found = linear(*ours, *nothing, rectified=kind == "rectified")
+        found = linear(states, *layers, rectified=kind == "rectified")
     expected = functional.linear(*plain)
     if kind == "rectified":
         expected = expected.relu()
@@ -26,9 +27,11 @@ def test_values_and_gradients_are_those_of_pytorch(kind, precision, close, devic
     grad = torch.randn_like(found)
     found.backward(grad)
     expected.backward(grad.double())
-    for one, other in zip(ours, plain, strict=True):
-        assert one.grad.dtype == one.dtype
-        close(one.grad, other.grad, 4 * error)
+    grads = [states.grad, *(torch.cat([one.grad for one in each]) for each in parameters)]
+    for one, other in zip(grads, plain, strict=True):
+        close(one, other.grad, 4 * error)
+    assert states.grad.dtype == dtype
+    assert all(each.grad.dtype == torch.float32 for each in layers[0].parameters())
 
 
 def test_a_gradient_passes_where_the_output_was_positive(device, close):

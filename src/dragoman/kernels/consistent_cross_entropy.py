@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.kernels import language
+from dragoman.kernels.casts import cast
 from dragoman.kernels.cross_entropy import ALIGNED
 from dragoman.kernels.language import jit, next_power, tl, working_type
 from dragoman.kernels.linear import weight_gradient
@@ -96,7 +97,7 @@ class _ConsistentCrossEntropy(torch.autograd.Function):
         """Compute the loss, and the gradients if anybody will want them."""
         needs_grad = any(ctx.needs_input_grad[:3])
         sides = (first.to(dtype), second.to(dtype))
-        cast, targets = words.to(dtype), targets.long()
+        half_words, targets = cast(words, dtype), targets.long()
         losses = torch.empty(len(targets), device=words.device, dtype=_full(dtype))
         hidden_grads = [torch.empty_like(each) for each in sides] if needs_grad else []
         words_grad = torch.zeros_like(words) if needs_grad else None
@@ -104,17 +105,19 @@ class _ConsistentCrossEntropy(torch.autograd.Function):
         num_chunks = -(-len(targets) * len(words) // CHUNK_ELEMENTS[kind])
         chunk = -(-len(targets) // num_chunks)
         # Rows that begin at round addresses are read and written in wide pieces.
-        room = cast.new_empty(2, chunk, -(-len(words) // ALIGNED) * ALIGNED)[..., : len(words)]
+        room = half_words.new_empty(2, chunk, -(-len(words) // ALIGNED) * ALIGNED)[
+            ..., : len(words)
+        ]
         for start in range(0, len(targets), chunk):
             part = slice(start, min(start + chunk, len(targets)))
             one, other = room[:, : part.stop - start].unbind()
             logits = (one, other)
             for side, scores in zip(sides, logits, strict=True):
-                torch.mm(side[part], cast.t(), out=scores)
+                torch.mm(side[part], half_words.t(), out=scores)
             losses[part] = to_gradients(one, other, targets[part], pad_id, smoothing, parts)
             if words_grad is not None:
                 for side, grad, hidden_grad in zip(sides, logits, hidden_grads, strict=True):
-                    torch.mm(grad, cast, out=hidden_grad[part])
+                    torch.mm(grad, half_words, out=hidden_grad[part])
                     weight_gradient(grad, side[part], words.dtype, into=words_grad)
         ctx.save_for_backward(*hidden_grads, words_grad)
         ctx.dtypes = first.dtype, second.dtype

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.kernels import language
+from dragoman.kernels.casts import cast
 from dragoman.kernels.language import jit, next_power, tl, working_type
 from dragoman.kernels.linear import weight_gradient
 
@@ -105,7 +106,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
     ) -> Tensor:
         """Compute the loss, and the gradients if anybody will want them."""
         needs_grad = any(ctx.needs_input_grad[:2])
-        flat, cast = hidden.to(dtype), words.to(dtype)
+        flat, half_words = hidden.to(dtype), cast(words, dtype)
         losses = torch.empty(len(flat), device=flat.device, dtype=_sum_type(dtype))
         hidden_grad = torch.empty_like(flat) if needs_grad else None
         words_grad = torch.zeros_like(words) if needs_grad else None
@@ -115,10 +116,10 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         room = flat.new_empty(chunk, -(-len(words) // ALIGNED) * ALIGNED)[:, : len(words)]
         for start in range(0, len(flat), chunk):
             part = slice(start, min(start + chunk, len(flat)))
-            logits = torch.mm(flat[part], cast.t(), out=room[: part.stop - start])
+            logits = torch.mm(flat[part], half_words.t(), out=room[: part.stop - start])
             losses[part] = to_gradient(logits, targets[part], pad_id, smoothing)
             if hidden_grad is not None and words_grad is not None:
-                torch.mm(logits, cast, out=hidden_grad[part])
+                torch.mm(logits, half_words, out=hidden_grad[part])
                 weight_gradient(logits, flat[part], words.dtype, into=words_grad)
         ctx.save_for_backward(hidden_grad, words_grad)
         ctx.dtype = hidden.dtype

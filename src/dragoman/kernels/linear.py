@@ -1,13 +1,15 @@
 """Linear maps as training wants them: rectified in passing, gradients in full precision."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.kernels import language
+from dragoman.kernels.casts import cast
 from dragoman.kernels.language import jit, next_power, num_programs, sum_rows, tl, working_type
 
 ROWS = 32
@@ -16,29 +18,23 @@ NUM_WARPS = 4
 
 
 def linear(
-    states: Float[Tensor, "*positions inputs"],
-    weight: Float[Tensor, "outputs inputs"],
-    bias: Float[Tensor, "outputs"] | None,
-    *,
-    rectified: bool = False,
+    states: Float[Tensor, "*positions inputs"], *layers: nn.Linear, rectified: bool = False
 ) -> Float[Tensor, "*positions outputs"]:
-    """Compute xW + b, or max(0, xW + b).
+    """Compute xW + b, or max(0, xW + b), for one layer or for several side by side.
 
     Parameters
     ----------
     states : Float[Tensor, "*positions inputs"]
         x, one vector a position.
-    weight : Float[Tensor, "outputs inputs"]
-        W, one row an output.
-    bias : Float[Tensor, "outputs"] | None
-        The bias b.
+    *layers : nn.Linear
+        What they are multiplied by, in one product; all with a bias or all without.
     rectified : bool
         Whether what is negative becomes zero; needs a bias.
 
     Returns
     -------
     Float[Tensor, "*positions outputs"]
-        In the precision in which products are computed.
+        What all layers say, in the precision in which products are computed.
 
     Notes
     -----
@@ -46,10 +42,16 @@ def linear(
     gradient of W is summed and written in W's own precision, and one pass both rectifies the
     gradient and sums it for the bias.
     """
+    weights = [each.weight for each in layers]
+    biases = [each.bias for each in layers if each.bias is not None]
     if language.uses_kernels(states):
-        return _Linear.apply(states, weight, bias, rectified, working_type(states))
-    found = functional.linear(states, weight, bias)
+        return _Linear.apply(states, rectified, working_type(states), *weights, *biases)
+    found = functional.linear(states, _join(weights), _join(biases) if biases else None)
     return found.relu() if rectified else found
+
+
+def _join(tensors: Sequence[Tensor]) -> Tensor:
+    return tensors[0] if len(tensors) == 1 else torch.cat(tuple(tensors))
 
 
 class _Linear(torch.autograd.Function):
@@ -59,22 +61,23 @@ class _Linear(torch.autograd.Function):
     def forward(
         ctx: Any,  # noqa: ANN401
         states: Tensor,
-        weight: Tensor,
-        bias: Tensor | None,
         rectified: bool,
         dtype: torch.dtype,
+        *tensors: Tensor,
     ) -> Tensor:
         """Multiply, add and rectify."""
-        flat, cast = states.to(dtype).flatten(0, -2), weight.to(dtype)
-        if bias is None:
-            out = flat @ cast.t()
-        elif rectified:
-            out = torch._addmm_activation(bias.to(dtype), flat, cast.t())
+        weights = [each for each in tensors if each.dim() > 1]
+        biases = [each for each in tensors if each.dim() == 1]
+        flat = states.to(dtype).flatten(0, -2)
+        weight = _join([cast(each, dtype) for each in weights])
+        if not biases:
+            out = flat @ weight.t()
         else:
-            out = torch.addmm(bias.to(dtype), flat, cast.t())
-        ctx.save_for_backward(flat, cast, out if rectified else None)
-        ctx.shape, ctx.dtypes = states.shape, (states.dtype, weight.dtype)
-        ctx.bias_type = None if bias is None else bias.dtype
+            add = torch._addmm_activation if rectified else torch.addmm
+            out = add(_join([cast(each, dtype) for each in biases]), flat, weight.t())
+        ctx.save_for_backward(flat, weight, out if rectified else None)
+        ctx.shape, ctx.dtypes = states.shape, (states.dtype, tensors[0].dtype)
+        ctx.sizes, ctx.has_bias = [len(each) for each in weights], bool(biases)
         return out.view(*states.shape[:-1], -1)
 
     @staticmethod
@@ -82,13 +85,13 @@ class _Linear(torch.autograd.Function):
         """Rectify the gradient, and multiply."""
         flat, weight, out = ctx.saved_tensors
         grad = grad.reshape(-1, grad.size(-1)).contiguous()
-        bias_grad = None
-        if ctx.bias_type is not None:
+        bias_grads: Sequence[Tensor] = ()
+        if ctx.has_bias:
             grad, sums = sum_gradient(grad, out)
-            bias_grad = sums.to(ctx.bias_type)
+            bias_grads = sums.to(ctx.dtypes[1]).split(ctx.sizes)
         states_grad = (grad @ weight).view(ctx.shape).to(ctx.dtypes[0])
-        weight_grad = weight_gradient(grad, flat, ctx.dtypes[1])
-        return states_grad, weight_grad, bias_grad, None, None
+        weight_grads = weight_gradient(grad, flat, ctx.dtypes[1]).split(ctx.sizes)
+        return states_grad, None, None, *weight_grads, *bias_grads
 
 
 def weight_gradient(

@@ -62,9 +62,9 @@ class FeedForward(nn.Module):
             The positions, transformed.
         """
         is_plain = self.gate is None
-        inner = linear(states, self.inner.weight, self.inner.bias, rectified=is_plain)
+        inner = linear(states, self.inner, rectified=is_plain)
         if self.gate is not None:
-            gate = linear(states, self.gate.weight, self.gate.bias)
+            gate = linear(states, self.gate)
             opened = functional.silu(gate) if self.kind == "swiglu" else functional.gelu(gate)
             inner = opened * inner
-        return linear(self.dropout(inner), self.outer.weight, self.outer.bias)
+        return linear(self.dropout(inner), self.outer)

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from dragoman.data.batches import Batch
 from dragoman.data.packing import Capacity, PackedBatch
-from dragoman.kernels.language import has_triton, plain_operations
+from dragoman.kernels.casts import cast_together
+from dragoman.kernels.language import has_triton, plain_operations, working_type
 from dragoman.models.families import ModelOptions
 from dragoman.models.options import TransformerOptions
 from dragoman.training.options import TrainingOptions
@@ -99,9 +100,16 @@ class Gradients:
         return loss.detach()
 
     def _compute_loss(self, batch: Batch | PackedBatch) -> Tensor:
-        kernels = plain_operations() if self._options.kernels == "off" else nullcontext()
-        with precision_context(self._options, self._device), kernels:
+        with precision_context(self._options, self._device), self._kernels(batch):
             return self._step(batch)
+
+    def _kernels(self, batch: Batch | PackedBatch) -> AbstractContextManager:
+        """Switch our kernels off if that is wanted, or prepare what they need for a whole batch."""
+        if self._options.kernels == "off":
+            return plain_operations()
+        if isinstance(batch, PackedBatch) and self._captures:
+            return cast_together(self._parameters, working_type(self._parameters[0]))
+        return nullcontext()
 
 
 class _Graph:

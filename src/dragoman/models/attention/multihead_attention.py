@@ -2,7 +2,6 @@
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -256,16 +255,16 @@ class MultiheadAttention(nn.Module):
         key_dim = self.key.out_features // self.num_heads
         heads = Heads(self.num_heads, key_dim, self.value.out_features // self.num_heads)
         if memory is None:
-            states = _project(states, self.query, self.key, self.value)
+            states = linear(states, self.query, self.key, self.value)
             if self.rotation is not None:
                 states = self.rotation.packed(states, mask, 2 * self.num_heads)
         else:
-            states = _project(states, self.query)
-            memory = _project(memory, self.key, self.value)
+            states = linear(states, self.query)
+            memory = linear(memory, self.key, self.value)
         scale = score_scale(key_dim, self.scaled)
         dropout = self.dropout if self.training else 0.0
         found = packed_attention(states, memory, heads, mask, scale, dropout)
-        return _project(found, self.output)
+        return linear(found, self.output)
 
     def start(self, num_rows: int, capacity: int, like: Float[Tensor, "..."]) -> KeysAndValues:
         """Make room for the keys and values of words to come.
@@ -316,10 +315,3 @@ class MultiheadAttention(nn.Module):
     def _heads(self, joined: Tensor) -> Tensor:
         """Split the last dimension into heads and move them before the positions."""
         return joined.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-
-
-def _project(states: Tensor, *projections: nn.Linear) -> Tensor:
-    """Apply several projections to the same states in one product, side by side."""
-    weights: list[Tensor] = [each.weight for each in projections]
-    biases: list[Tensor] = [each.bias for each in projections if each.bias is not None]
-    return linear(states, torch.cat(weights), torch.cat(biases) if biases else None)
