@@ -13,15 +13,16 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from dragoman.errors import FolderError
-from dragoman.files import write_file
+from dragoman.files import write_file, written_beside
 from dragoman.models.build import Model, build_model, count_parameters
 from dragoman.models.families import ModelOptions
 from dragoman.models.interface import Vocabulary
 from dragoman.options import from_plain, read_toml, write_toml
+from dragoman.tensor_files import write_tensors
 from dragoman.text.vocabulary import Vocabularies
 
 FORMAT = 1
@@ -197,8 +198,8 @@ def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
     weights : Mapping[str, Tensor]
         By name.
     """
-    plain = {name: each.detach().cpu().contiguous() for name, each in weights.items()}
-    write_file(path, save(plain))
+    with written_beside(path) as beside:
+        write_tensors(beside, weights)
 
 
 def read_weights(path: Path, device: str = "cpu") -> dict[str, Tensor]:
