@@ -21,6 +21,7 @@ import torch
 from dragoman.data.batches import make_batch, split_rows
 from dragoman.data.packing import choose_capacity, pack, plan_packed
 from dragoman.data.store import PairStore, open_store
+from dragoman.decoding.device import choose_device
 from dragoman.models.build import build_model
 from dragoman.models.interface import Vocabulary
 from dragoman.models.options import TransformerOptions
@@ -96,7 +97,7 @@ def _plan(pairs: PairStore) -> Iterator[np.ndarray]:
 def _train(pairs: PairStore, updates: list[np.ndarray], seed: int, kernels: str) -> list[float]:
     """Train one model; return the loss of each update."""
     torch.manual_seed(seed)
-    device = torch.device("cuda")
+    device = choose_device("cuda")
     size = 1 + max(int(pairs.ids(rows)[side].ids.max()) for rows in updates for side in (0, 1))
     shape = TransformerOptions()
     model = build_model(shape, Vocabulary(size, size, PAD_ID, END_ID)).to(device).train()

@@ -30,6 +30,19 @@ def test_what_is_there_can_be_named(pretend):
     assert [choose_device(name).type for name in ("cpu", "cuda", "mps")] == ["cpu", "cuda", "mps"]
 
 
+def test_a_card_computes_attention_without_plans_for_every_shape(pretend):
+    pretend(cuda=True, mps=False)
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    try:
+        torch.backends.cuda.enable_cudnn_sdp(enabled=True)
+        choose_device("cpu")
+        assert torch.backends.cuda.cudnn_sdp_enabled()
+        choose_device("cuda")
+        assert not torch.backends.cuda.cudnn_sdp_enabled()
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(enabled=before)
+
+
 @pytest.mark.parametrize("name", ["cuda", "mps"])
 def test_what_is_not_there(pretend, name):
     pretend(cuda=False, mps=False)
