@@ -59,6 +59,43 @@ class _HelpFormatter(argparse.HelpFormatter):
         super().__init__(prog, max_help_position=34, width=100)
 
 
+def add_verb(verbs: argparse._SubParsersAction, name: str, text: str, run: object) -> Parser:
+    """Add one verb to the command.
+
+    Parameters
+    ----------
+    verbs : argparse._SubParsersAction
+        Where to add it.
+    name : str
+        What it is called.
+    text : str
+        What it does.
+    run : object
+        What is called with the options when a user says it.
+
+    Returns
+    -------
+    Parser
+        For the verb's own flags.
+    """
+    parser = verbs.add_parser(name, help=text, description=text)
+    parser.set_defaults(run=run, parser=parser)
+    return parser
+
+
+def add_device(parser: Parser) -> None:
+    """Let a user say where to compute.
+
+    Parameters
+    ----------
+    parser : Parser
+        Of the verb.
+    """
+    parser.add_argument(
+        "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"), help="where to compute"
+    )
+
+
 def add_flags(parser: argparse.ArgumentParser, kind: type) -> None:
     """Give the parser one flag for every leaf field of an options dataclass.
 

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dragoman.decoding.commands import add_decoding
 from dragoman.decoding.options import SearchOptions
 from dragoman.errors import OptionError
-from dragoman.flags import Parser, add_flags, given_flags
+from dragoman.flags import Parser, add_device, add_flags, add_verb, given_flags
 from dragoman.options import check_names, read_toml
 from dragoman.paper.commands import add_paper
 from dragoman.presets import preset_names
@@ -35,7 +36,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     """
     for add in (
         _add_train,
-        _add_translate,
+        add_decoding,
         _add_evaluate,
         _add_compare,
         _add_average,
@@ -44,13 +45,6 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
         add_paper,
     ):
         add(verbs)
-
-
-def _verb(verbs: argparse._SubParsersAction, name: str, text: str, run: object) -> Parser:
-    """Add one verb."""
-    parser = verbs.add_parser(name, help=text, description=text)
-    parser.set_defaults(run=run, parser=parser)
-    return parser
 
 
 def _add_corpus(parser: Parser, prefix: str, what: str) -> None:
@@ -67,7 +61,7 @@ def _add_corpus(parser: Parser, prefix: str, what: str) -> None:
 
 
 def _add_train(verbs: argparse._SubParsersAction) -> None:
-    parser = _verb(verbs, "train", "train a model from sentence pairs", _train)
+    parser = add_verb(verbs, "train", "train a model from sentence pairs", _train)
     _add_corpus(parser, "", "train on")
     _add_corpus(parser, "valid-", "validate on")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the model folder")
@@ -186,48 +180,8 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def _add_translate(verbs: argparse._SubParsersAction) -> None:
-    parser = _verb(verbs, "translate", "translate text, line by line", _translate)
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")
-    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="else standard input")
-    parser.add_argument(
-        "--n-best", type=int, metavar="N",
-        help="print N translations a line as “line ||| translation ||| score”",
-    )  # fmt: skip
-    parser.add_argument("--prefix", default="", metavar="WORDS", help="how translations must begin")
-    _add_device(parser)
-    add_flags(parser, SearchOptions)
-
-
-def _add_device(parser: Parser) -> None:
-    parser.add_argument(
-        "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"), help="where to compute"
-    )
-
-
-def _translate(options: argparse.Namespace) -> None:
-    from dragoman.data.corpus import read_lines
-    from dragoman.data.lines import blocks_of, lines_of_stdin
-    from dragoman.decoding.translator import Translator
-
-    translator = Translator.load(options.model, options.device)
-    blocks = blocks_of(read_lines(options.file)) if options.file else lines_of_stdin()
-    translations = translator.translate_lines(
-        blocks,
-        num_best=1 if options.n_best is None else options.n_best,
-        prefix=options.prefix,
-        options=translator.options_with(given_flags(options, SearchOptions)),
-    )
-    for number, best in enumerate(translations):
-        if options.n_best is None:
-            print(best.text, flush=True)
-            continue
-        for each in (best, *best.alternatives):
-            print(f"{number} ||| {each.text} ||| {each.score:.4f}", flush=True)
-
-
 def _add_evaluate(verbs: argparse._SubParsersAction) -> None:
-    parser = _verb(verbs, "evaluate", "score a model on a test set", _evaluate)
+    parser = add_verb(verbs, "evaluate", "score a model on a test set", _evaluate)
     parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")
     parser.add_argument("--source", type=Path, required=True, metavar="FILE", help=TEXT_FILES)
     parser.add_argument("--reference", type=Path, required=True, nargs="+", metavar="FILE",
@@ -235,7 +189,7 @@ def _add_evaluate(verbs: argparse._SubParsersAction) -> None:
     parser.add_argument("--output", type=Path, metavar="FILE", help="keep the translations here")
     _add_metrics(parser, ("bleu", "chrf", "ter"))
     parser.add_argument("--json", action="store_true", help="print the scores as JSON")
-    _add_device(parser)
+    add_device(parser)
     add_flags(parser, SearchOptions)
 
 
@@ -271,7 +225,7 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 def _add_compare(verbs: argparse._SubParsersAction) -> None:
     text = "tell whether one system is better than another"
-    parser = _verb(verbs, "compare", text, _compare)
+    parser = add_verb(verbs, "compare", text, _compare)
     parser.add_argument("reference", type=Path, metavar="REFERENCE", help=TEXT_FILES)
     parser.add_argument("systems", type=Path, nargs="+", metavar="TRANSLATION",
                         help="two or more; each is compared with the first")  # fmt: skip
@@ -298,7 +252,7 @@ def _compare(options: argparse.Namespace) -> None:
 
 
 def _add_average(verbs: argparse._SubParsersAction) -> None:
-    parser = _verb(verbs, "average", "average checkpoints or models into one", _average)
+    parser = add_verb(verbs, "average", "average checkpoints or models into one", _average)
     parser.add_argument("models", type=Path, nargs="+", metavar="MODEL",
                         help="model folders, or checkpoints (RUN/checkpoints/step-…)")  # fmt: skip
     parser.add_argument(
@@ -308,7 +262,7 @@ def _add_average(verbs: argparse._SubParsersAction) -> None:
                         help="keep only what helps on the validation files")  # fmt: skip
     parser.add_argument("--valid-source", type=Path, metavar="FILE", help=TEXT_FILES)
     parser.add_argument("--valid-target", type=Path, metavar="FILE", help=TEXT_FILES)
-    _add_device(parser)
+    add_device(parser)
 
 
 def _average(options: argparse.Namespace) -> None:
@@ -327,7 +281,7 @@ def _average(options: argparse.Namespace) -> None:
 
 def _add_look(verbs: argparse._SubParsersAction) -> None:
     text = "draw what the attention heads look at, or which words decide a word"
-    parser = _verb(verbs, "look", text, _look)
+    parser = add_verb(verbs, "look", text, _look)
     parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")
     parser.add_argument("sentence", metavar="SENTENCE", help="a sentence to translate")
     parser.add_argument(
@@ -341,7 +295,7 @@ def _add_look(verbs: argparse._SubParsersAction) -> None:
     parser.add_argument("--layer", nargs="+", type=int, default=[], metavar="N", help="from 1; all")
     parser.add_argument("--head", nargs="+", type=int, default=[], metavar="N", help="from 1; all")
     parser.add_argument("--average-heads", action="store_true", help="one map a layer")
-    _add_device(parser)
+    add_device(parser)
 
 
 def _look(options: argparse.Namespace) -> None:
@@ -370,10 +324,10 @@ def _look(options: argparse.Namespace) -> None:
 
 
 def _add_data(verbs: argparse._SubParsersAction) -> None:
-    parser = _verb(verbs, "data", "make data to learn and test with", _no_data)
+    parser = add_verb(verbs, "data", "make data to learn and test with", _no_data)
     sorts = parser.add_subparsers(title="kinds", metavar="KIND", parser_class=Parser)
     text = "sentence pairs of the built-in grammar or tasks, with their word alignment"
-    builtin = _verb(sorts, "builtin", text, _builtin)
+    builtin = add_verb(sorts, "builtin", text, _builtin)
     builtin.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
     builtin.add_argument("--pair", default="fr-en", metavar="PAIR",
                          help="fr-en (default) or en-es; or the task copy or reversal")  # fmt: skip
