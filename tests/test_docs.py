@@ -21,7 +21,7 @@ from dragoman.cli import build_parser, main
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
-RUN_PAGES = ("guide", "families", "experiments", "scaling")
+RUN_PAGES = ("guide", "families", "experiments", "scaling", "exchange", "decoding")
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 SMALL = shlex.split(
     "--num-encoder-layers 1 --num-decoder-layers 1 --model-dim 16 --feed-forward-dim 32 "
@@ -56,6 +56,8 @@ def workplace(tmp_path_factory):
     )
     (folder / "pairs.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
     (folder / "text.de").write_text("Jane visite l’Afrique.\n\nGuten Morgen.\n")
+    (folder / "glossary.tsv").write_text("Jane\tJane\nGuten Morgen\tgood morning\n")
+    (folder / "words.txt").write_text("damn\nas soon as possible\n")
     return folder
 
 

@@ -16,6 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from dragoman.eight_bits import restore
 from dragoman.errors import FolderError
 from dragoman.files import write_file, written_beside
 from dragoman.models.build import Model, build_model, count_parameters
@@ -52,6 +53,8 @@ class Facts:
         Which weights these are: “best”, “average of …”.
     scores : dict[str, str]
         What they scored where, with signatures.
+    fits_int8 : bool
+        Whether nothing measurable is lost when it translates in eight bits.
     """
 
     source_language: str | None = None
@@ -61,6 +64,7 @@ class Facts:
     steps: int = 0
     weights: str = ""
     scores: dict[str, str] = field(default_factory=dict)
+    fits_int8: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,10 +219,10 @@ def read_weights(path: Path, device: str = "cpu") -> dict[str, Tensor]:
     Returns
     -------
     dict[str, Tensor]
-        By name.
+        By name; matrices in eight bits are multiplied out.
     """
     try:
-        return load_file(path, device=device)
+        return restore(load_file(path, device=device))
     except (SafetensorError, OSError, ValueError) as error:
         raise FolderError(
             f"{path}: missing, cut short or not a safetensors file ({error}); get it again, or "

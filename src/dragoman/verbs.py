@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dragoman.decoding.commands import add_decoding
 from dragoman.decoding.options import SearchOptions
 from dragoman.errors import OptionError
+from dragoman.exchange.commands import add_exchange
 from dragoman.flags import Parser, add_device, add_flags, add_verb, given_flags
 from dragoman.options import check_names, read_toml
 from dragoman.paper.commands import add_paper
@@ -41,6 +42,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
         _add_compare,
         _add_average,
         _add_look,
+        add_exchange,
         _add_data,
         add_paper,
     ):

@@ -1,122 +1,27 @@
 """Beam search against exhaustive search, a plain rewriting of itself, and rescoring."""
 
 import math
-import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
+from tests.decoding.random_model import EOS, PAD, SIZE, UNK, RandomModel, RandomState
 
 from dragoman.data.batches import flatten, make_batch, pad_sequences
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search import search
 from dragoman.errors import OptionError
 from dragoman.models.build import build_model
-from dragoman.models.embedding import OutputLayer
 from dragoman.models.interface import TranslationModel, Vocabulary
 from dragoman.models.likelihood import token_log_probabilities
 from dragoman.models.options import TransformerOptions
 
-EOS, UNK, PAD = 0, 1, 2
-SIZE = 5
 WORDS = (UNK, 3, 4)
 VOCABULARY = Vocabulary(SIZE, SIZE, PAD, EOS)
 WIDE = 64
-
-
-@dataclass(frozen=True)
-class RandomState:
-    """The sentences, and the words of their hypotheses."""
-
-    model: "RandomModel"
-    sources: list
-    prefixes: list
-
-    @property
-    def coverage(self):
-        if not self.model.has_attention:
-            return None
-        width = max(map(len, self.sources)) + 1  # with padding everywhere
-        return torch.tensor(
-            [
-                [
-                    (self.model.coverage(source, prefix) + [1.0] * width)[:width]
-                    for prefix in prefixes
-                ]
-                for source, prefixes in zip(self.sources, self.prefixes, strict=True)
-            ]
-        )
-
-    def reorder(self, beams):
-        rows = zip(self.prefixes, beams.tolist(), strict=True)
-        return replace(self, prefixes=[[row[beam] for beam in chosen] for row, chosen in rows])
-
-    def keep(self, sentences):
-        places = sentences.tolist()
-        chosen = ([side[place] for place in places] for side in (self.sources, self.prefixes))
-        return RandomState(self.model, *chosen)
-
-
-class RandomModel:
-    """A model whose scores are random numbers made from the source and the words so far.
-
-    So is the attention that it pays to each source word before it chooses a word.
-    """
-
-    def __init__(self, seed, scale=1.5, *, has_attention=False):
-        self.seed = seed
-        self.scale = scale
-        self.has_attention = has_attention
-        self.output = OutputLayer(nn.Parameter(torch.eye(SIZE)), pad_id=PAD)
-
-    def logits(self, source, prefix):
-        generator = random.Random(f"{self.seed} {source} {prefix}")
-        return [generator.gauss(0, self.scale) for _ in range(SIZE)]
-
-    def log_probability(self, source, prefix, word):
-        logits = self.logits(source, prefix)
-        possible = [logits[each] for each in range(SIZE) if each != PAD]
-        return logits[word] - math.log(sum(map(math.exp, possible)))
-
-    def attention(self, source, prefix):
-        generator = random.Random(f"attention {self.seed} {source} {prefix}")
-        weights = [math.exp(generator.gauss(0, 2)) for _ in source]
-        return [weight / sum(weights) for weight in weights]
-
-    def coverage(self, source, prefix):
-        """Give the attention paid to each source word until the word after the prefix is chosen."""
-        if prefix is None:
-            return [0.0] * len(source)
-        steps = [self.attention(source, prefix[:length]) for length in range(len(prefix) + 1)]
-        return [sum(weights) for weights in zip(*steps, strict=True)]
-
-    def forward(self, batch):
-        raise NotImplementedError
-
-    def encode(self, source):
-        rows = zip(source.ids.tolist(), source.lengths.tolist(), strict=True)
-        return [tuple(ids[:length]) for ids, length in rows]
-
-    def start(self, memory, capacity):  # noqa: ARG002
-        return RandomState(self, memory, [[None] for _ in memory])
-
-    def step(self, tokens, state):
-        prefixes = [
-            [
-                () if prefix is None else (*prefix, token)
-                for prefix, token in zip(row, newest, strict=True)
-            ]
-            for row, newest in zip(state.prefixes, tokens.tolist(), strict=True)
-        ]
-        logits = [
-            [self.logits(source, prefix) for prefix in row]
-            for source, row in zip(state.sources, prefixes, strict=True)
-        ]
-        return torch.tensor(logits), replace(state, prefixes=prefixes)
 
 
 def penalty(num_words, alpha):
@@ -480,3 +385,49 @@ def test_forced_words_come_first_on_the_real_model(transformer):
     )
     assert all(each.tokens[:3] == (5, 6, 7) for each in found[0])
     assert all(each.tokens[:1] == (8,) for each in found[1])
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_log_probabilities_of_tokens_are_those_of_rescoring(transformer, beam_size):
+    options = SearchOptions(beam_size=beam_size, max_extra_tokens=5)
+    source = pad_sequences(flatten(SOURCES), PAD)
+    vocabulary = Vocabulary(12, 12, PAD, EOS)
+    found = search(transformer, source, options, vocabulary, num_best=beam_size)
+    for ids, hypotheses in zip(SOURCES, found, strict=True):
+        for each in hypotheses:
+            batch = make_batch(flatten([ids]), flatten([[*each.tokens, EOS]]), PAD)
+            with torch.no_grad():
+                expected = token_log_probabilities(transformer, batch)[0].tolist()
+            assert each.token_log_probabilities == pytest.approx(expected, abs=1e-4)
+            assert sum(each.token_log_probabilities) == pytest.approx(each.log_probability)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_greedy_search_finds_the_same_without_scores(transformer, beam_size):
+    options = SearchOptions(beam_size=beam_size, max_extra_tokens=5)
+    source = pad_sequences(flatten(SOURCES), PAD)
+    vocabulary = Vocabulary(12, 12, PAD, EOS)
+    scored, plain = (
+        search(transformer, source, options, vocabulary, is_scored=is_scored)
+        for is_scored in (True, False)
+    )
+    assert [row[0].tokens for row in plain] == [row[0].tokens for row in scored]
+    assert all(math.isnan(row[0].score) == (beam_size == 1) for row in plain)
+
+
+@settings(max_examples=30)
+@given(
+    seed=st.integers(0, 10**6),
+    sources=sources_strategy,
+    beam_size=st.integers(1, 4),
+    between=st.integers(2, 7),
+)
+def test_looking_less_often_changes_nothing(seed, sources, beam_size, between):
+    model = RandomModel(seed)
+    options = SearchOptions(beam_size=beam_size, max_extra_tokens=4)
+    often = run_search(model, sources, options, num_best=beam_size)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dragoman.decoding.search.STEPS_BETWEEN_LOOKS", {"cpu": between})
+        seldom = run_search(model, sources, options, num_best=beam_size)
+    for one, other in zip(often, seldom, strict=True):
+        assert_same(one, [(each.tokens, each.log_probability, each.score) for each in other])

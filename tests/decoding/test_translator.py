@@ -9,8 +9,9 @@ import torch
 
 import dragoman
 from dragoman.data.batches import flatten, make_batch, pad_sequences
+from dragoman.decoding.hypotheses import Hypothesis
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.search import Hypothesis, search
+from dragoman.decoding.search import search
 from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
 from dragoman.folder import vocabulary_of, write_model
@@ -75,7 +76,7 @@ def test_order_is_kept_and_company_changes_nothing(translator):
 
 def test_many_batches_change_nothing(translator, monkeypatch):
     whole = translator.translate_all(TEXTS)
-    monkeypatch.setattr("dragoman.decoding.translator.BATCH_PLACES", {"cpu": 1})
+    monkeypatch.setattr("dragoman.decoding.piece_search.BATCH_PLACES", {"cpu": 1})
     parts = translator.translate_all(TEXTS)
     assert [each.text for each in parts] == [each.text for each in whole]
 
@@ -90,24 +91,6 @@ def test_a_text_without_words_gives_an_empty_translation(translator, text):
 
 def test_no_texts(translator):
     assert translator.translate_all([]) == []
-
-
-def test_lines_come_block_by_block(translator):
-    asked = []
-
-    def blocks():
-        for block in (TEXTS[:1], TEXTS[1:3], TEXTS[3:]):
-            asked.append(len(block))
-            yield block
-
-    stream = translator.translate_lines(blocks())
-    first = next(stream)
-    assert asked == [1]
-    assert [first, *stream] == [
-        translation
-        for block in (TEXTS[:1], TEXTS[1:3], TEXTS[3:])
-        for translation in translator.translate_all(block)
-    ]
 
 
 def test_is_what_the_search_finds(translator):
@@ -192,7 +175,7 @@ def pretend_found(monkeypatch, *candidates):
     def pretend(model, source, *_, **__):
         return [hypotheses for _ in source.lengths]
 
-    monkeypatch.setattr("dragoman.decoding.translator.search", pretend)
+    monkeypatch.setattr("dragoman.decoding.piece_search.search", pretend)
 
 
 def test_two_spellings_of_one_text_are_one_alternative(translator, monkeypatch):

@@ -113,3 +113,27 @@ def test_padding_row_stays_zero_through_training(tied, smoothing):
     for words, old in zip(matrices, before, strict=True):
         assert words[PAD].eq(0).all()
         assert not torch.equal(words, old)
+
+
+def test_a_bias_is_added_to_every_score_but_that_of_padding():
+    words = nn.Parameter(torch.randn(7, 4))
+    layer = OutputLayer(words, pad_id=2, has_bias=True)
+    with torch.no_grad():
+        layer.bias.normal_()
+    hidden = torch.randn(3, 4)
+    expected = hidden @ words.T + layer.bias
+    expected[:, 2] = -torch.inf
+    torch.testing.assert_close(layer(hidden), expected)
+
+
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_factors_multiply_to_the_scores(has_bias):
+    layer = OutputLayer(nn.Parameter(torch.randn(7, 4)), pad_id=2, has_bias=has_bias)
+    if layer.bias is not None:
+        with torch.no_grad():
+            layer.bias.normal_()
+    hidden = torch.randn(3, 4)
+    states, words = layer.factors(hidden)
+    kept = [0, 1, 3, 4, 5, 6]
+    torch.testing.assert_close((states @ words.T)[:, kept], layer(hidden)[:, kept])
+    assert (words is layer.words) == (not has_bias)

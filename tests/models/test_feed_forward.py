@@ -81,3 +81,16 @@ def test_dropping_keeps_the_mean():
     found = torch.stack([layer(states) for _ in range(2000)]).detach()
     error = (found.mean(0) - expected).abs()
     assert (error < 6 * found.std(0) / math.sqrt(2000) + 1e-6).all()
+
+
+@pytest.mark.parametrize("kind", ["swish", "gelu", "gelu-sigmoid"])
+def test_is_smooth(kind):
+    layer, states = make(kind)
+    inner = widen(layer.inner, states)
+    share = {
+        "swish": 1 / (1 + (-inner).exp()),
+        "gelu": (1 + (inner / 2**0.5).erf()) / 2,
+        "gelu-sigmoid": 1 / (1 + (-1.702 * inner).exp()),
+    }
+    torch.testing.assert_close(layer(states), widen(layer.outer, inner * share[kind]))
+    assert layer.gate is None

@@ -164,3 +164,15 @@ def test_precision_and_device_are_those_of_the_model(scheme):
     assert scheme(4).bfloat16()(0, 2, torch.tensor([2])).dtype == torch.bfloat16
     assert scheme(4).to("meta")(0, 2, torch.tensor([2], device="meta")).is_meta
     assert not scheme(4).state_dict()
+
+
+def test_marians_wavelengths_reach_ten_thousand():
+    table = sinusoidal_positions(0, 50, 8, dtype=torch.float64, is_inclusive=True)
+    for position in (0, 1, 49):
+        for i in range(4):
+            angle = position * math.exp(-i * math.log(10_000) / 3)
+            expected = [math.sin(angle), math.cos(angle)]
+            assert table[position, 2 * i : 2 * i + 2].tolist() == pytest.approx(expected)
+    grown = SinusoidalPositions(8, is_inclusive=True)(590, 10)
+    expected = sinusoidal_positions(590, 10, 8, is_inclusive=True)
+    torch.testing.assert_close(grown, expected)

@@ -36,6 +36,8 @@ FAMILIES = {
     "swiglu": transformer(feed_forward="swiglu"),
     "geglu": transformer(feed_forward="geglu", norm_position="pre"),
     "feedback-gated": transformer(decoder_attention="feedback", feed_forward="swiglu"),
+    "opus": transformer(feed_forward="swish", attention_bias=True, output_bias=True),
+    "marian": transformer(feed_forward="gelu-sigmoid", positions="marian", norm_position="pre"),
     "dims": transformer(key_dim=3, value_dim=5, attention_bias=True, tied_embeddings="none"),
     **{
         f"positions-{kind}": transformer(positions=kind)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.text.sentences import split_long, split_sentences
+from dragoman.text.sentences import list_abbreviations, split_long, split_sentences
 
 # Paragraphs as lists of the sentences that a person would see in them.
 PARAGRAPHS = {
@@ -223,3 +223,13 @@ def test_cost_is_linear():
     assert len(pieces) == 2000
     assert calls < 20 * len(pieces)
     assert time.perf_counter() - started < 20
+
+
+@pytest.mark.parametrize("language", ["en", "de-AT", "fr", "es", None])
+def test_listed_abbreviations_end_no_sentence(language):
+    abbreviations = list_abbreviations(language)
+    assert len(abbreviations) > 15
+    for word in abbreviations:
+        ends = len(split_sentences(f"Here stands {word}. Smith.", language))
+        assert ends == 1 or "-" in word  # a hyphen hides what stands before it
+    assert len(split_sentences("Here stands somebody. Smith.", language)) == 2

@@ -1,12 +1,15 @@
 """The specification of a model: which ones encode each word by itself."""
 
 import io
+import struct
 
 import pytest
 import sentencepiece
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman.text.characters import learn_characters
-from dragoman.text.specification import is_cut_at_spaces, read_fields
+from dragoman.text.specification import is_cut_at_spaces, read_fields, write_field
 from dragoman.text.subwords import Subwords, train_subwords
 
 CORPUS = ["the small dog sees a small house", "der kleine Hund sieht ein kleines Haus 1987"] * 20
@@ -71,3 +74,24 @@ def test_fields_are_those_of_the_library():
     assert [entry[1].decode() for entry in entries] == [
         processor.id_to_piece(piece_id) for piece_id in range(len(processor))
     ]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 5000),
+            st.one_of(st.integers(0, 2**60), st.binary(max_size=300), st.text(max_size=20)),
+        )
+    )
+)
+def test_fields_are_read_as_they_are_written(fields):
+    written = b"".join(write_field(number, value) for number, value in fields)
+    expected = [
+        (number, value.encode() if isinstance(value, str) else value) for number, value in fields
+    ]
+    assert list(read_fields(written)) == expected
+
+
+def test_fractions_are_four_bytes():
+    ((number, value),) = read_fields(write_field(2, -1.5))
+    assert (number, struct.unpack("<f", value)) == (2, (-1.5,))

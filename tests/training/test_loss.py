@@ -1,5 +1,6 @@
 """The loss against PyTorch's own label smoothing."""
 
+import pytest
 import torch
 from torch.nn import functional
 
@@ -13,12 +14,16 @@ from dragoman.training.loss import TrainingStep
 PAD = 2
 
 
-def make_model():
+def make_model(output_bias=False):
     torch.manual_seed(0)
     shape = TransformerOptions(
-        num_encoder_layers=1, num_decoder_layers=1, model_dim=8, feed_forward_dim=8, num_heads=2
-    )
-    return build_model(shape, Vocabulary(12, 12, PAD, 0)).eval()
+        num_encoder_layers=1, num_decoder_layers=1, model_dim=8, feed_forward_dim=8, num_heads=2,
+        output_bias=output_bias,
+    )  # fmt: skip
+    model = build_model(shape, Vocabulary(12, 12, PAD, 0)).eval()
+    if output_bias:
+        torch.nn.init.normal_(model.output.bias)
+    return model
 
 
 def make_pairs():
@@ -26,8 +31,9 @@ def make_pairs():
     return make_batch(source, target, PAD)
 
 
-def test_step_is_pytorchs_label_smoothing_without_the_padding():
-    model, batch = make_model(), make_pairs()
+@pytest.mark.parametrize("output_bias", [False, True])
+def test_step_is_pytorchs_label_smoothing_without_the_padding(output_bias):
+    model, batch = make_model(output_bias), make_pairs()
     TrainingStep(model, 0.2)(batch).backward()
     ours = [each.grad for each in model.parameters()]
     model.zero_grad()

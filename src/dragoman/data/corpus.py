@@ -181,8 +181,33 @@ def read_lines(path: Path) -> Iterator[str]:
     str
         One line, without its end.
     """
-    for number, raw in enumerate(_raw_lines(path), start=1):
+    for number, raw in enumerate(read_raw_lines(path), start=1):
         yield _decode_lines(raw, path, number)[0]
+
+
+def read_raw_lines(path: Path) -> Iterator[bytes]:
+    """Read the lines of a plain, .gz or .xz file as bytes.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Yields
+    ------
+    bytes
+        One line, unpacked but not decoded, with its end.
+    """
+    number = 0
+    try:
+        with _opened(path) as file:
+            for raw in file:
+                yield raw
+                number += 1
+    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
+        raise DataError(
+            f"{path}: damaged after line {number} ({error}); get the file again"
+        ) from None
 
 
 def read_blocks(files: CorpusFiles) -> Iterator[RawBlock]:
@@ -199,7 +224,7 @@ def read_blocks(files: CorpusFiles) -> Iterator[RawBlock]:
         The next lines.
     """
     for group, paths in enumerate(files.groups):
-        readers = [_raw_lines(path) for path in paths]
+        readers = [read_raw_lines(path) for path in paths]
         first_line = 1
         while True:
             blocks = [list(islice(reader, RAW_LINES)) for reader in readers]
@@ -303,20 +328,6 @@ def read_aligned(paths: Sequence[Path], names: Sequence[str]) -> list[list[str]]
 def _are_uneven(one: int, other: int, ratio: float) -> bool:
     """Whether one length is far over the other; a few characters' difference never is."""
     return max(one, other) > ratio * min(one, other) + 10
-
-
-def _raw_lines(path: Path) -> Iterator[bytes]:
-    """Read the lines of a file, unpacked but not decoded, with their ends."""
-    number = 0
-    try:
-        with _opened(path) as file:
-            for raw in file:
-                yield raw
-                number += 1
-    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
-        raise DataError(
-            f"{path}: damaged after line {number} ({error}); get the file again"
-        ) from None
 
 
 def _decode_lines(raw: bytes, path: Path, first_line: int) -> list[str]:

@@ -1,88 +1,198 @@
-"""Lines of text in blocks: many at a time from a file, as they come from a person or a pipe."""
+"""Lines of text from a file or a pipe: read ahead in a thread, taken in blocks, never refused."""
 
-import queue
+import stat
 import sys
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable
 from io import BufferedIOBase
-from itertools import islice
+from os import fstat
+from pathlib import Path
 
+from dragoman.data.corpus import OPENERS, read_raw_lines
 from dragoman.errors import DataError
 
-BLOCK_LINES = 2048
+BLOCK_BYTES = 1 << 21
+# What Python needs for a line besides its bytes: empty lines without end take memory too.
+LINE_BYTES = 64
+STANDARD_INPUT = "standard input"
 
 
-def blocks_of(lines: Iterator[str]) -> Iterator[list[str]]:
-    """Read lines in blocks, so that memory stays the same however many there are.
+class LineReader:
+    r"""Reads lines in a thread of its own, a bounded number of bytes ahead.
 
     Parameters
     ----------
-    lines : Iterator[str]
-        The lines.
+    lines : Iterable[bytes]
+        The lines with their ends; read in the thread.
+    place : str
+        What to call them in messages.
+    num_bytes : int | None
+        How many bytes there are in all; None: nobody knows.
+    is_steady : bool
+        Whether all lines are there for the taking, as in a file: then every block is full but the
+        last. Otherwise nobody waits for a line that has not been written yet.
 
-    Yields
-    ------
-    list[str]
-        The next block.
+    Attributes
+    ----------
+    num_taken : int
+        Lines taken so far.
+
+    Notes
+    -----
+    Only “\n” ends a line. Memory is that of two blocks, or of the longest line.
     """
-    while block := list(islice(lines, BLOCK_LINES)):
-        yield block
 
+    def __init__(
+        self,
+        lines: Iterable[bytes],
+        *,
+        place: str,
+        num_bytes: int | None = None,
+        is_steady: bool = True,
+    ) -> None:
+        self.place = place
+        self.num_bytes = num_bytes
+        self.is_steady = is_steady
+        self.num_taken = 0
+        self._waiting: deque[bytes] = deque()
+        self._waiting_cost = 0
+        self._is_over = False
+        self._error: Exception | None = None
+        self._changed = threading.Condition()
+        threading.Thread(target=self._read, args=(lines,), daemon=True).start()
 
-def lines_of_stdin() -> Iterator[list[str]]:
-    """Read standard input in blocks of what is there already.
+    def take(self, num_lines: int) -> list[bytes]:
+        """Take the next block of lines.
 
-    Yields
-    ------
-    list[str]
-        At least one line, at most a full block: nobody waits for a line that has not been
-        written yet.
-    """
-    waiting: queue.Queue[bytes | None] = queue.Queue(maxsize=2 * BLOCK_LINES)
+        Parameters
+        ----------
+        num_lines : int
+            At most so many; fewer where they have many bytes.
 
-    problems: list[str] = []
+        Returns
+        -------
+        list[bytes]
+            The lines with their ends; none at the end. What went wrong in reading is raised once
+            the lines before it are taken.
 
-    def read() -> None:
+        Notes
+        -----
+        How many lines a block of a steady reader has follows from the lines alone.
+        """
+        block: list[bytes] = []
+        size = 0
+        while len(block) < num_lines and size < BLOCK_BYTES:
+            with self._changed:
+                while not self._waiting and not self._is_over and (self.is_steady or not block):
+                    self._changed.wait()
+                if not self._waiting:
+                    break
+                while self._waiting and len(block) < num_lines and size < BLOCK_BYTES:
+                    block.append(self._waiting.popleft())
+                    size += _cost(block[-1])
+                    self._waiting_cost -= _cost(block[-1])
+                self._changed.notify_all()
+        if not block and self._error is not None:
+            raise self._error
+        self.num_taken += len(block)
+        return block
+
+    def _read(self, lines: Iterable[bytes]) -> None:
+        """Fill the store of lines, which is what the thread does."""
+        number = 0
         try:
-            for raw in _own_reader(sys.stdin.buffer):  # type: ignore[arg-type]
-                waiting.put(raw)
+            for raw in lines:
+                number += 1
+                with self._changed:
+                    while self._waiting_cost >= BLOCK_BYTES:
+                        self._changed.wait()
+                    self._waiting.append(raw)
+                    self._waiting_cost += _cost(raw)
+                    if len(self._waiting) == 1:
+                        self._changed.notify_all()
+        except DataError as error:
+            self._error = error
         except (OSError, ValueError, AttributeError) as error:
-            problems.append(str(error))
+            message = f"{self.place}, after line {number}: cannot be read ({error})"
+            self._error = DataError(message)
         finally:
-            waiting.put(None)
-
-    threading.Thread(target=read, daemon=True).start()
-    number = 0
-    is_open = True
-    while is_open:
-        block = [waiting.get()]
-        while len(block) < BLOCK_LINES and not waiting.empty():
-            block.append(waiting.get())
-        is_open = block[-1] is not None
-        lines: list[str] = []
-        for raw in block:
-            if raw is None:
-                break
-            number += 1
-            try:
-                lines.append(raw.decode("utf-8").rstrip("\r\n"))
-            except UnicodeDecodeError as error:
-                if lines:
-                    yield lines
-                raise DataError(
-                    f"standard input, line {number}: not UTF-8 (byte "
-                    f"{error.object[error.start]:#04x} at column {error.start + 1}); convert it, "
-                    "for example with iconv"
-                ) from None
-        if lines:
-            yield lines
-    if problems:
-        raise DataError(f"standard input, after line {number}: cannot be read ({problems[0]})")
+            with self._changed:
+                self._is_over = True
+                self._changed.notify_all()
 
 
-def _own_reader(stream: BufferedIOBase) -> BufferedIOBase:
-    """Read the same bytes through a reader that the interpreter does not lock when it ends."""
+def open_lines(path: Path | None) -> LineReader:
+    """Begin to read a file or standard input.
+
+    Parameters
+    ----------
+    path : Path | None
+        A plain, .gz or .xz file; None: standard input.
+
+    Returns
+    -------
+    LineReader
+        Of a file, or of standard input if that comes from one, steady.
+    """
+    if path is None:
+        return _open_standard_input()
+    is_plain = path.is_file() and path.suffix not in OPENERS
+    num_bytes = path.stat().st_size if is_plain else None
+    return LineReader(read_raw_lines(path), place=str(path), num_bytes=num_bytes)
+
+
+def decode_line(raw: bytes, place: str, number: int, warn: Callable[[str], None]) -> str:
+    """Turn a line into text, whatever it holds.
+
+    Parameters
+    ----------
+    raw : bytes
+        The line with its end.
+    place : str
+        Where it stands, for the warning.
+    number : int
+        Its number, counted from 1.
+    warn : Callable[[str], None]
+        Takes the warning that bytes had to be replaced.
+
+    Returns
+    -------
+    str
+        The line without its end, “�” in place of bytes that are not UTF-8.
+    """
+    raw = raw.rstrip(b"\r\n")
     try:
-        return open(stream.fileno(), "rb", closefd=False)
-    except OSError:  # a stream in memory
-        return stream
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        text = raw.decode("utf-8", errors="replace")
+        count = text.count("\ufffd") - raw.count("\ufffd".encode())
+        warn(
+            f"{place}, line {number}: not UTF-8 (byte {raw[error.start]:#04x} at column "
+            f"{error.start + 1}); “\ufffd” was put in {count:,} place{'s' if count > 1 else ''}"
+        )
+        return text
+
+
+def _cost(raw: bytes) -> int:
+    return len(raw) + LINE_BYTES
+
+
+def _open_standard_input() -> LineReader:
+    """Begin to read standard input, unless there is none."""
+    stream = getattr(sys.stdin, "buffer", None)
+    if stream is None:
+        raise DataError(f"{STANDARD_INPUT}: is closed; give a file or a pipe")
+    try:
+        facts = fstat(stream.fileno())
+    except (OSError, AttributeError):  # a stream in memory
+        return LineReader(stream, place=STANDARD_INPUT, is_steady=False)
+    is_file = stat.S_ISREG(facts.st_mode)
+    num_bytes = facts.st_size - stream.tell() if is_file else None
+    reader = _own_reader(stream)
+    return LineReader(reader, place=STANDARD_INPUT, num_bytes=num_bytes, is_steady=is_file)
+
+
+def _own_reader(stream: BufferedIOBase) -> Iterable[bytes]:
+    """Read the same bytes through a reader that the interpreter does not lock when it ends."""
+    return open(stream.fileno(), "rb", closefd=False)

@@ -1,14 +1,18 @@
 """The verbs that use a trained model; nothing heavy is imported before one runs."""
 
 import argparse
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import get_args
 
-from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.demand_flags import add_demands, read_demands
+from dragoman.decoding.options import Precision, SearchOptions
+from dragoman.decoding.score_command import add_score
 from dragoman.flags import add_device, add_flags, add_verb, given_flags
 
 
 def add_decoding(verbs: argparse._SubParsersAction) -> None:
-    """Add the verb “translate”.
+    """Add the verbs “translate”, “score” and “quantise”.
 
     Parameters
     ----------
@@ -23,26 +27,73 @@ def add_decoding(verbs: argparse._SubParsersAction) -> None:
         help="print N translations a line as “line ||| translation ||| score”",
     )  # fmt: skip
     parser.add_argument("--prefix", default="", metavar="WORDS", help="how translations must begin")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE",
+        help="write there; the same command goes on where an interrupted one stopped",
+    )  # fmt: skip
+    parser.add_argument(
+        "--alignments", action="store_true",
+        help="print which word translates which as “translation ||| 0-0 1-2”, counted from 0",
+    )  # fmt: skip
+    add_demands(parser)
     add_device(parser)
+    parser.add_argument(
+        "--precision", default="auto", choices=get_args(Precision),
+        help="of the products; auto: eight bits on a CPU where that loses nothing",
+    )  # fmt: skip
     add_flags(parser, SearchOptions)
+    add_score(verbs)
+    parser = add_verb(
+        verbs, "quantise", "write a model in eight bits: a quarter of the size", _quantise
+    )
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")
+    parser.add_argument("out", type=Path, metavar="OUT", help="the new model folder")
 
 
 def _translate(options: argparse.Namespace) -> None:
-    from dragoman.data.corpus import read_lines
-    from dragoman.data.lines import blocks_of, lines_of_stdin
-    from dragoman.decoding.translator import Translator
+    from dragoman.data.lines import open_lines
+    from dragoman.decoding.alignments import Aligner
+    from dragoman.decoding.line_translation import LineTranslator
+    from dragoman.decoding.repetition import WithoutRepetition
+    from dragoman.decoding.stream import stream_lines
+    from dragoman.decoding.translator import Translation, Translator
 
-    translator = Translator.load(options.model, options.device)
-    blocks = blocks_of(read_lines(options.file)) if options.file else lines_of_stdin()
-    translations = translator.translate_lines(
-        blocks,
-        num_best=1 if options.n_best is None else options.n_best,
-        prefix=options.prefix,
-        options=translator.options_with(given_flags(options, SearchOptions)),
+    reader = open_lines(options.file)
+    translator = Translator.load(options.model, options.device, options.others, options.precision)
+    prepared = read_demands(options, translator)
+    careful = Translator(
+        translator.folder, None, translator.device, WithoutRepetition(translator.engine)
     )
-    for number, best in enumerate(translations):
-        if options.n_best is None:
-            print(best.text, flush=True)
-            continue
-        for each in (best, *best.alternatives):
-            print(f"{number} ||| {each.text} ||| {each.score:.4f}", flush=True)
+
+    def translate(
+        texts: Sequence[str], how: SearchOptions, *, is_unrepeated: bool
+    ) -> list[Translation]:
+        return (careful if is_unrepeated else translator).translate_all(
+            texts,
+            num_best=1 if options.n_best is None else options.n_best,
+            prefix=options.prefix,
+            options=how,
+            demands=prepared.demands,
+        )
+
+    def work_with(warn: Callable[[str], None]) -> LineTranslator:
+        for warning in prepared.warnings:
+            warn(warning)
+        return LineTranslator(
+            translate,
+            translator.options_with(given_flags(options, SearchOptions)),
+            place=reader.place,
+            warn=warn,
+            is_n_best=options.n_best is not None,
+            aligner=Aligner.of(translator) if options.alignments else None,
+            name_tokens=translator.folder.vocabularies.target.pieces if options.scores else None,
+        )
+
+    stream_lines(options, reader, work_with, translator.device.type)
+
+
+def _quantise(options: argparse.Namespace) -> None:
+    from dragoman.decoding.quantise import write_int8
+    from dragoman.folder import read_folder
+
+    write_int8(read_folder(options.model), options.out)

@@ -1,8 +1,11 @@
 """What a user may say about the search for a translation."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from dragoman.options import option, require
+
+Precision = Literal["auto", "float32", "int8"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,3 +31,23 @@ class SearchOptions:
             require(value >= 0, name, value, "must not be negative")
         extra = self.max_extra_tokens
         require(extra >= 0, "max_extra_tokens", extra, "must not be negative")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingOptions:
+    """How translations are drawn at random."""
+
+    temperature: float = option(
+        1.0, "with --sample: below 1 probable words are drawn yet more often"
+    )
+    top_k: int | None = option(None, "with --sample: draw among so many of the most probable words")
+    top_p: float | None = option(
+        None, "with --sample: draw among the fewest words that have this probability together"
+    )
+    seed: int = option(1, "with --sample: the same seed draws the same translation of a sentence")
+
+    def __post_init__(self) -> None:
+        require(self.temperature > 0, "temperature", self.temperature, "must be above 0")
+        require(self.top_k is None or self.top_k >= 1, "top_k", self.top_k, "must be at least 1")
+        is_share = self.top_p is None or 0 < self.top_p <= 1
+        require(is_share, "top_p", self.top_p, "must be above 0 and at most 1")

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from dragoman.errors import OptionError
-from dragoman.models.interface import DecoderState, TranslationModel
+from dragoman.models.interface import DecoderState, SearchedModel
 
 
 def length_penalty(lengths: Tensor | int, alpha: float) -> Tensor | float:
@@ -57,12 +57,12 @@ def coverage_penalty(
     return beta * coverage.float().clamp(least, 1.0).log().sum(-1)
 
 
-def check_coverage(model: TranslationModel, state: DecoderState, beta: float) -> None:
+def check_coverage(model: SearchedModel, state: DecoderState, beta: float) -> None:
     """Refuse a coverage penalty for a model that cannot tell what it has covered.
 
     Parameters
     ----------
-    model : TranslationModel
+    model : SearchedModel
         The model.
     state : DecoderState
         A state of its decoder.

@@ -1,103 +1,23 @@
 """One search for all models: beam search, of which greedy search is the simplest case."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dragoman.data.batches import Sequences
+from dragoman.decoding.candidates import BestWords, Candidates, Chooser, Moment
+from dragoman.decoding.forbidden import ForbiddenWords
+from dragoman.decoding.hypotheses import Finished, History, Hypothesis, trace_back
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.penalties import check_coverage, coverage_penalty, length_penalty
-from dragoman.models.interface import TranslationModel, Vocabulary
+from dragoman.decoding.scorer import Scorer
+from dragoman.models.interface import SearchedModel, Vocabulary
 
-IMPOSSIBLE = -torch.inf
-
-
-@dataclass(frozen=True, kw_only=True)
-class Hypothesis:
-    """A finished translation.
-
-    Parameters
-    ----------
-    tokens : tuple[int, ...]
-        Its subwords, without the end symbol.
-    log_probability : float
-        Of the subwords and the end symbol.
-    score : float
-        The log-probability divided by the length penalty, plus the coverage penalty.
-    """
-
-    tokens: tuple[int, ...]
-    log_probability: float
-    score: float
-
-
-@dataclass(kw_only=True)
-class Finished:
-    """The best finished hypotheses of each sentence so far.
-
-    Parameters
-    ----------
-    scores : Float[Tensor, "sentences best"]
-        In falling order.
-    log_probabilities : Float[Tensor, "sentences best"]
-        Theirs.
-    lengths : Int[Tensor, "sentences best"]
-        Their subwords, without the end symbol.
-    tokens : Int[Tensor, "sentences best capacity"]
-        The subwords.
-    """
-
-    scores: Float[Tensor, "sentences best"]
-    log_probabilities: Float[Tensor, "sentences best"]
-    lengths: Int[Tensor, "sentences best"]
-    tokens: Int[Tensor, "sentences best capacity"]
-
-    def add(self, other: "Finished") -> None:
-        """Let others compete, and keep the best.
-
-        Parameters
-        ----------
-        other : Finished
-            Hypotheses of the same sentences.
-        """
-        scores = torch.cat([self.scores, other.scores], dim=1)
-        self.scores, best = scores.topk(self.scores.size(1))
-        for name in ("log_probabilities", "lengths"):
-            both = torch.cat([getattr(self, name), getattr(other, name)], dim=1)
-            setattr(self, name, both.gather(1, best))
-        tokens = torch.cat([self.tokens, other.tokens], dim=1)
-        self.tokens = _take(tokens, best)
-
-    def rows(self, sentences: Tensor) -> "Finished":
-        """Return those of some sentences.
-
-        Parameters
-        ----------
-        sentences : Tensor
-            Their places.
-
-        Returns
-        -------
-        Finished
-            Theirs.
-        """
-        return Finished(
-            scores=self.scores[sentences],
-            log_probabilities=self.log_probabilities[sentences],
-            lengths=self.lengths[sentences],
-            tokens=self.tokens[sentences],
-        )
-
-
-class Candidates(NamedTuple):
-    """Extensions of a sentence's hypotheses, best first."""
-
-    log_probabilities: Float[Tensor, "sentences candidates"]
-    words: Int[Tensor, "sentences candidates"]
-    parents: Int[Tensor, "sentences candidates"]
+# Steps after which the host asks which sentences are done: to wait for an accelerator costs more
+# than to let it extend what is finished a little further, which changes nothing.
+STEPS_BETWEEN_LOOKS = {"cuda": 4}
 
 
 @dataclass(kw_only=True)
@@ -108,90 +28,65 @@ class Beams:
     ----------
     alive : Float[Tensor, "sentences beams"]
         Their log-probabilities.
-    tokens : Int[Tensor, "sentences beams capacity"]
-        Their subwords so far.
+    newest : Int[Tensor, "sentences beams"]
+        Their newest words.
     limits : Int[Tensor, "sentences"]
         How long each sentence's translation may become, the end symbol included.
     places : Int[Tensor, "sentences"]
         Which sentence of the batch each row is.
     prefixes : Int[Tensor, "sentences prefix"] | None
         How translations must begin.
+    history : History
+        All words so far.
     finished : Finished
         Those that have ended.
     """
 
     alive: Float[Tensor, "sentences beams"]
-    tokens: Int[Tensor, "sentences beams capacity"]
+    newest: Int[Tensor, "sentences beams"]
     limits: Int[Tensor, "sentences"]
     places: Int[Tensor, "sentences"]
     prefixes: Int[Tensor, "sentences prefix"] | None
+    history: History
     finished: Finished
 
-    def newest(self, length: int, start_id: int) -> Int[Tensor, "sentences beams"]:
-        """Return the newest word of each hypothesis.
+    def forced(self, length: int, shortest: int, eos_id: int) -> Int[Tensor, "sentences"] | None:
+        """Say which word must come next: a prefix's, or the end at the largest length.
 
         Parameters
         ----------
         length : int
             Words so far.
-        start_id : int
-            What stands before the first word.
+        shortest : int
+            The least of all limits.
+        eos_id : int
+            The end symbol.
 
         Returns
         -------
-        Int[Tensor, "sentences beams"]
-            Its id.
+        Int[Tensor, "sentences"] | None
+            Its id, −1 where any may come; None: nowhere is one forced.
         """
-        if length == 0:
-            return torch.full_like(self.tokens[:, :, 0], start_id)
-        return self.tokens[:, :, length - 1]
+        words = None
+        if self.prefixes is not None and length < self.prefixes.size(1):
+            words = self.prefixes[:, length]
+        if length + 1 >= shortest:
+            free = torch.full_like(self.limits, -1) if words is None else words
+            words = free.masked_fill(self.limits == length + 1, eos_id)
+        return words
 
-    def extend(
-        self,
-        candidates: Candidates,
-        length: int,
-        options: SearchOptions,
-        eos_id: int,
-        neglect: Float[Tensor, "sentences parents"] | None,
-    ) -> Int[Tensor, "sentences beams"]:
-        """Let candidates that end compete with the finished, and the best others live on.
+    def go_on(self, alive: Candidates, length: int) -> None:
+        """Let hypotheses live on.
 
         Parameters
         ----------
-        candidates : Candidates
-            The best extensions.
+        alive : Candidates
+            The extensions that live.
         length : int
             Words before the newest.
-        options : SearchOptions
-            Beam size and length penalty.
-        eos_id : int
-            The end symbol.
-        neglect : Float[Tensor, "sentences parents"] | None
-            Coverage penalties of the hypotheses that are extended; None: not asked for.
-
-        Returns
-        -------
-        Int[Tensor, "sentences beams"]
-            Which hypothesis each of those that live on continues.
         """
-        scores, words, parents = candidates
-        is_end = words == eos_id
-        ended = scores.where(is_end, IMPOSSIBLE)
-        final = ended / length_penalty(length + 1, options.length_penalty)
-        self.finished.add(
-            Finished(
-                scores=final if neglect is None else final + neglect.gather(1, parents),
-                log_probabilities=ended,
-                lengths=torch.full_like(words, length),
-                tokens=_take(self.tokens, parents),
-            )
-        )
-        num_beams = min(options.beam_size, words.size(1))
-        self.alive, best = scores.where(~is_end, IMPOSSIBLE).topk(num_beams)
-        parents = parents.gather(1, best)
-        self.tokens = _take(self.tokens, parents)
-        self.tokens[:, :, length] = words.gather(1, best)
-        return parents
+        self.alive, self.newest = alive.log_probabilities, alive.words
+        self.history.add(alive, length)
 
     def done(self, length: int, alpha: float) -> Bool[Tensor, "sentences"]:
         """Say of which sentences no living hypothesis can overtake the finished ones.
@@ -209,7 +104,7 @@ class Beams:
             True where the search may stop.
         """
         bound = self.alive.amax(1) / length_penalty(self.limits, alpha)
-        return (self.finished.scores[:, -1] >= bound) | (self.limits == length + 1)
+        return (self.finished.scores[:, -1] >= bound) | (self.limits <= length + 1)
 
     def rows(self, sentences: Int[Tensor, "kept"]) -> "Beams":
         """Return those of some sentences.
@@ -226,17 +121,18 @@ class Beams:
         """
         return Beams(
             alive=self.alive[sentences],
-            tokens=self.tokens[sentences],
+            newest=self.newest[sentences],
             limits=self.limits[sentences],
             places=self.places[sentences],
             prefixes=None if self.prefixes is None else self.prefixes[sentences],
+            history=self.history.rows(sentences),
             finished=self.finished.rows(sentences),
         )
 
 
 @torch.inference_mode()
 def search(
-    model: TranslationModel,
+    model: SearchedModel,
     source: Sequences,
     options: SearchOptions,
     vocabulary: Vocabulary,
@@ -245,12 +141,15 @@ def search(
     prefixes: Int[Tensor, "sentences prefix"] | None = None,
     banned_ids: tuple[int, ...] = (),
     max_length: int | None = None,
+    chooser: Chooser | None = None,
+    forbidden: ForbiddenWords | None = None,
+    is_scored: bool = True,
 ) -> list[list[Hypothesis]]:
     """Find the best translations of some sentences.
 
     Parameters
     ----------
-    model : TranslationModel
+    model : SearchedModel
         Any model, not in training.
     source : Sequences
         The sentences, on the model's device.
@@ -266,121 +165,122 @@ def search(
         Subwords that must not occur.
     max_length : int | None
         Longest translation, the end symbol included, that the model can write at all.
+    chooser : Chooser | None
+        How hypotheses go on, fresh for this search; None: by their most probable words.
+    forbidden : ForbiddenWords | None
+        Words that must not occur, fresh for this search; None: any may.
+    is_scored : bool
+        Whether log-probabilities are wanted; greedy search finds the same translations without.
 
     Returns
     -------
     list[list[Hypothesis]]
-        For each sentence its translations, best first.
+        For each sentence its translations, best first; none where no translation does all that
+        is asked.
 
     Notes
     -----
-    At each step a sentence's hypotheses are extended by every subword; of the 2·beam best, those
-    that end compete for a place among the finished ones, and the beam best of the others live on.
-    A beam of one looks at the best extension alone: that is greedy search.
+    At each step a sentence's hypotheses are extended by every subword; of the best, those that
+    end compete for a place among the finished ones, and the beam best of the others live on.
     A sentence is done when no living hypothesis can overtake: log-probabilities only fall, so its
     score can at best become its log-probability over the penalty of the largest length: coverage
     only ever takes away, and may yet come to take nothing. With a beam that holds every prefix the
     result is that of exhaustive search. At the largest length only the end symbol may follow.
     """
-    limits = source.lengths + options.max_extra_tokens
-    if prefixes is not None:
-        limits = limits + (prefixes >= 0).sum(1)
-    if max_length is not None:
-        limits = limits.clamp(max=max_length)
-    beams = _begin(limits, vocabulary, num_best, prefixes)
-    capacity = beams.tokens.size(2)
-    num_candidates = 2 * options.beam_size if options.beam_size > 1 else 1
+    eos_id, alpha, beta = vocabulary.eos_id, options.length_penalty, options.coverage_penalty
+    limits = find_limits(source.lengths, options, prefixes, max_length)
+    capacity, shortest = int(limits.max()), int(limits.min())
+    chooser = chooser or BestWords(options.beam_size, eos_id)
+    is_scored = is_scored or chooser.num_beams > 1
+    scorer = Scorer(
+        model.output, banned_ids=banned_ids, forbidden=forbidden, is_normalised=is_scored
+    )
+    beams = _begin(limits, capacity, vocabulary, num_best, prefixes, chooser.num_beams)
     state = model.start(model.encode(source), capacity)
-    beta = options.coverage_penalty
     if beta:
         check_coverage(model, state, beta)
     results: list[list[Hypothesis]] = [[] for _ in range(len(source.lengths))]
+    between = STEPS_BETWEEN_LOOKS.get(limits.device.type, 1)
     for length in range(capacity):
-        hidden, state = model.step(beams.newest(length, vocabulary.pad_id), state)
-        logits = model.output(hidden).float()
-        normaliser = logits.logsumexp(-1, keepdim=True)
-        _forbid(logits, banned_ids, beams.limits == length + 1, vocabulary.eos_id)
-        if beams.prefixes is not None and length < beams.prefixes.size(1):
-            _force(logits, beams.prefixes[:, length])
-        candidates = _candidates(logits, normaliser, beams.alive, num_candidates)
+        hidden, state = model.step(beams.newest, state)
+        moment = Moment(beams.alive, length, beams.limits, beams.forced(length, shortest, eos_id))
+        ended, alive = chooser.choose(scorer.score(hidden), moment)
         neglect = coverage_penalty(state.coverage, beta) if beta else None
-        parents = beams.extend(candidates, length, options, vocabulary.eos_id, neglect)
-        done = beams.done(length, options.length_penalty)
-        if done.any():
-            done_rows, open_rows = done.nonzero().flatten(), (~done).nonzero().flatten()
-            found = _hypotheses(beams.finished.rows(done_rows))
-            for place, hypotheses in zip(beams.places[done_rows].tolist(), found, strict=True):
-                results[place] = hypotheses
-            if not len(open_rows):
-                break
-            state, beams, parents = state.keep(open_rows), beams.rows(open_rows), parents[open_rows]
+        beams.finished.add(ended, length, alpha, neglect)
+        beams.go_on(alive, length)
+        scorer.follow(alive.parents, alive.words)
+        parents = alive.parents
+        if length % between == between - 1 or length == capacity - 1:
+            done = beams.done(length, alpha)
+            if done.any():
+                for place, hypotheses in _collect(beams, done, length, is_scored):
+                    results[place] = hypotheses
+                kept = (~done).nonzero().flatten()
+                if not len(kept):
+                    break
+                state, beams, parents = state.keep(kept), beams.rows(kept), parents[kept]
+                chooser.keep(kept)
+                scorer.keep(kept)
         state = state.reorder(parents)
     return results
 
 
-def _begin(limits: Tensor, vocabulary: Vocabulary, num_best: int, prefixes: Tensor | None) -> Beams:
+def find_limits(
+    lengths: Int[Tensor, "sentences"],
+    options: SearchOptions,
+    prefixes: Int[Tensor, "sentences prefix"] | None = None,
+    max_length: int | None = None,
+) -> Int[Tensor, "sentences"]:
+    """Say how long translations may become.
+
+    Parameters
+    ----------
+    lengths : Int[Tensor, "sentences"]
+        Of the sources.
+    options : SearchOptions
+        How much longer than these.
+    prefixes : Int[Tensor, "sentences prefix"] | None
+        How translations must begin; comes on top.
+    max_length : int | None
+        The longest that the model can write at all.
+
+    Returns
+    -------
+    Int[Tensor, "sentences"]
+        Subwords, the end symbol included.
+    """
+    limits = lengths + options.max_extra_tokens
+    if prefixes is not None:
+        limits = limits + (prefixes >= 0).sum(1)
+    return limits if max_length is None else limits.clamp(max=max_length)
+
+
+def _begin(
+    limits: Tensor,
+    capacity: int,
+    vocabulary: Vocabulary,
+    num_best: int,
+    prefixes: Tensor | None,
+    num_beams: int,
+) -> Beams:
     """Begin one empty hypothesis for each sentence."""
-    num_sentences, capacity = len(limits), int(limits.max())
-    device = limits.device
-    tokens = torch.full((num_sentences, 1, capacity), vocabulary.pad_id, device=device)
+    num_sentences, device = len(limits), limits.device
     alive = torch.zeros(num_sentences, 1, device=device)
-    finished = Finished(
-        scores=alive.new_full((num_sentences, num_best), IMPOSSIBLE),
-        log_probabilities=alive.new_zeros(num_sentences, num_best),
-        lengths=limits.new_zeros(num_sentences, num_best),
-        tokens=tokens.expand(-1, num_best, -1).clone(),
-    )
     return Beams(
         alive=alive,
-        tokens=tokens,
+        newest=torch.full_like(limits, vocabulary.pad_id).unsqueeze(1),
         limits=limits,
         places=torch.arange(num_sentences, device=device),
         prefixes=prefixes,
-        finished=finished,
+        history=History.begin(num_sentences, capacity, num_beams, device),
+        finished=Finished.begin(num_sentences, num_best, device),
     )
 
 
-def _forbid(logits: Tensor, banned_ids: tuple[int, ...], must_end: Tensor, eos_id: int) -> None:
-    """Rule out banned subwords, and everything but the end where the largest length is reached."""
-    if banned_ids:
-        logits[:, :, list(banned_ids)] = IMPOSSIBLE
-    others = must_end[:, None, None].expand_as(logits).clone()
-    others[:, :, eos_id] = False
-    logits.masked_fill_(others, IMPOSSIBLE)
-
-
-def _force(logits: Tensor, words: Tensor) -> None:
-    """Rule out all but one subword in each sentence; −1 leaves the sentence free."""
-    others = (words >= 0)[:, None, None].expand_as(logits).clone()
-    places = words.clamp(min=0)[:, None, None].expand(-1, logits.size(1), 1)
-    others.scatter_(2, places, False)
-    logits.masked_fill_(others, IMPOSSIBLE)
-
-
-def _candidates(logits: Tensor, normaliser: Tensor, alive: Tensor, count: int) -> Candidates:
-    """Find each sentence's best extensions.
-
-    The best of each hypothesis are found first, so the normaliser is subtracted from few scores.
-    """
-    best, words = logits.topk(min(count, logits.size(2)))
-    scores = (best - normaliser + alive.unsqueeze(-1)).flatten(1)
-    scores, places = scores.topk(min(count, scores.size(1)))
-    return Candidates(scores, words.flatten(1).gather(1, places), places // words.size(2))
-
-
-def _take(tokens: Tensor, beams: Tensor) -> Tensor:
-    """Choose some of each sentence's hypotheses."""
-    return tokens.gather(1, beams.unsqueeze(-1).expand(-1, -1, tokens.size(2)))
-
-
-def _hypotheses(finished: Finished) -> list[list[Hypothesis]]:
-    """Bring finished hypotheses from the device."""
-    columns = (finished.scores, finished.log_probabilities, finished.lengths, finished.tokens)
-    return [
-        [
-            Hypothesis(tokens=tuple(tokens[:length]), log_probability=log, score=score)
-            for score, log, length, tokens in zip(*row, strict=True)
-            if score > IMPOSSIBLE
-        ]
-        for row in zip(*(each.tolist() for each in columns), strict=True)
-    ]
+def _collect(
+    beams: Beams, done: Tensor, length: int, is_scored: bool
+) -> list[tuple[int, list[Hypothesis]]]:
+    """Bring the translations of the sentences that are done from the device."""
+    rows = done.nonzero().flatten()
+    found = trace_back(beams.finished.rows(rows), beams.history.rows(rows), length, is_scored)
+    return list(zip(beams.places[rows].tolist(), found, strict=True))

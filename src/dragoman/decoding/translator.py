@@ -1,28 +1,35 @@
 """Raw text in, raw text out."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
 
-from dragoman.data.batches import flatten, pad_sequences
+from dragoman.decoding.demands import Demands
 from dragoman.decoding.device import choose_device
-from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.engines import load_engine
+from dragoman.decoding.ensemble import Ensemble, join_folders, read_member
+from dragoman.decoding.hypotheses import Hypothesis
+from dragoman.decoding.options import Precision, SearchOptions
 from dragoman.decoding.penalties import length_penalty
-from dragoman.decoding.search import Hypothesis, search
+from dragoman.decoding.piece_search import Found, Piece, PieceSearch
 from dragoman.decoding.unknown_words import Draft, replace_unknown
 from dragoman.errors import OptionError
-from dragoman.folder import ModelFolder, load_model, read_folder, vocabulary_of
-from dragoman.models.interface import TranslationModel
+from dragoman.folder import ModelFolder, load_model, read_folder
+from dragoman.models.interface import SearchedModel, TranslationModel
 from dragoman.options import from_plain, to_plain
 from dragoman.text.sentences import split_long
 
-# Places in the decoder's cache: sentences × beams × longest translation.
-BATCH_PLACES = {"cpu": 32_768, "mps": 65_536, "cuda": 524_288}
+
+class TranslatedPart(NamedTuple):
+    """A part of a text that was translated by itself, and whether white space follows it."""
+
+    source: str
+    text: str
+    is_spaced: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,43 +45,31 @@ class Translation:
         nearer to zero is better.
     alternatives : tuple[Translation, ...]
         The next best ones, best first.
+    parts : tuple[TranslatedPart, ...]
+        Of what it was put together: one part, or several if the text was too long for the model.
+    tokens : tuple[int, ...]
+        Its subwords, an end symbol after each part.
+    log_probabilities : tuple[float, ...]
+        Theirs; nothing if scores were not asked for.
+    notes : tuple[str, ...]
+        What of the demands could not be met, in words.
     """
 
     text: str
     score: float
     alternatives: tuple["Translation", ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Piece:
-    """A part of a text, short enough for the model.
-
-    Parameters
-    ----------
-    text_index : int
-        Which text it is a part of.
-    text : str
-        The part as it is written.
-    ids : tuple[int, ...]
-        Its subwords, ended by the end symbol.
-    space : str
-        The white space after it.
-    is_first : bool
-        Whether the text begins with it.
-    """
-
-    text_index: int
-    text: str
-    ids: tuple[int, ...]
-    space: str
-    is_first: bool
+    parts: tuple[TranslatedPart, ...] = ()
+    tokens: tuple[int, ...] = ()
+    log_probabilities: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Part(NamedTuple):
-    """A piece's translations, best first, and the white space after it."""
+    """A piece, its translations, best first, and what of the demands could not be met."""
 
-    space: str
+    piece: Piece
     candidates: list[tuple[str, Hypothesis]]
+    notes: tuple[str, ...] = ()
 
 
 class Translator:
@@ -84,21 +79,48 @@ class Translator:
     ----------
     folder : ModelFolder
         The model's options, subwords and facts.
-    model : TranslationModel
-        The model, on its device, not in training.
+    model : TranslationModel | None
+        The model, on its device, not in training; None: loaded from the folder when somebody asks
+        for it, which translating does not.
     device : torch.device
         That device.
+    engine : SearchedModel | None
+        What translates in the model's place; None: the model itself.
     """
 
-    def __init__(self, folder: ModelFolder, model: TranslationModel, device: torch.device) -> None:
+    def __init__(
+        self,
+        folder: ModelFolder,
+        model: TranslationModel | None,
+        device: torch.device,
+        engine: SearchedModel | None = None,
+    ) -> None:
         self.folder = folder
-        self.model = model
         self.device = device
+        self._model = model
+        self._engine = engine
         place = f"{folder.path}: search"
         self.options = from_plain(SearchOptions, folder.config.get("search", {}), place=place)
 
+    @property
+    def model(self) -> TranslationModel:
+        """The model as it was trained, for those who look inside."""
+        if self._model is None:
+            self._model = load_model(self.folder).to(self.device)
+        return self._model
+
+    @property
+    def engine(self) -> SearchedModel:
+        """What translates: the model, or what was rebuilt of it to be faster."""
+        return self.model if self._engine is None else self._engine
+
     @staticmethod
-    def load(path: str | Path, device: str = "auto") -> "Translator":
+    def load(
+        path: str | Path,
+        device: str = "auto",
+        others: Sequence[str | Path] = (),
+        precision: Precision = "auto",
+    ) -> "Translator":
         """Load a model folder.
 
         Parameters
@@ -107,6 +129,10 @@ class Translator:
             The folder.
         device : str
             ``auto``, ``cpu``, ``cuda`` or ``mps``.
+        others : Sequence[str | Path]
+            Folders of models with the same subwords that translate together with it.
+        precision : Precision
+            In which to compute; ``auto``: as `choose_precision` says.
 
         Returns
         -------
@@ -115,7 +141,11 @@ class Translator:
         """
         where = choose_device(device)
         folder = read_folder(Path(path))
-        return Translator(folder, load_model(folder).to(where), where)
+        if not others:
+            return Translator(folder, None, where, load_engine(folder, where, precision))
+        folders = [folder, *(read_member(Path(other), folder) for other in others)]
+        together = Ensemble([load_model(each).to(where) for each in folders])
+        return Translator(join_folders(folders), together.eval(), where)
 
     def options_with(self, said: Mapping[str, Any]) -> SearchOptions:
         """Lay what a user says of the search over what the model folder says.
@@ -139,6 +169,7 @@ class Translator:
         num_best: int = 1,
         prefix: str = "",
         options: SearchOptions | None = None,
+        demands: Demands | None = None,
     ) -> Translation:
         """Translate one text.
 
@@ -152,13 +183,17 @@ class Translator:
             Words with which the translation must begin.
         options : SearchOptions | None
             How to search; None: as the model folder says.
+        demands : Demands | None
+            Terms, forbidden words or chance, from `prepare_demands`; None: nothing special.
 
         Returns
         -------
         Translation
             The best translation, with alternatives.
         """
-        return self.translate_all([text], num_best=num_best, prefix=prefix, options=options)[0]
+        return self.translate_all(
+            [text], num_best=num_best, prefix=prefix, options=options, demands=demands
+        )[0]
 
     def translate_all(
         self,
@@ -167,6 +202,7 @@ class Translator:
         num_best: int = 1,
         prefix: str = "",
         options: SearchOptions | None = None,
+        demands: Demands | None = None,
     ) -> list[Translation]:
         """Translate several texts, which is faster than one by one.
 
@@ -180,6 +216,8 @@ class Translator:
             Words with which every translation must begin.
         options : SearchOptions | None
             How to search; None: as the model folder says.
+        demands : Demands | None
+            Terms, forbidden words or chance, from `prepare_demands`; None: nothing special.
 
         Returns
         -------
@@ -192,41 +230,24 @@ class Translator:
         if num_best > options.beam_size:
             options = replace(options, beam_size=num_best)
         pieces = self._pieces(texts)
-        found = self._search(pieces, options, num_best, self._prefix_ids(prefix))
+        demands = demands or Demands()
+        demands.check_prefix(prefix)
+        found = PieceSearch(
+            model=self.engine,
+            vocabularies=self.folder.vocabularies,
+            device=self.device,
+            max_length=self._max_length,
+            options=options,
+            num_best=num_best,
+            prefix_ids=self._prefix_ids(prefix),
+            demands=demands,
+        ).find(pieces)
         written = self._decode(pieces, found, options)
         of_text: list[list[Part]] = [[] for _ in texts]
-        for piece, candidates in zip(pieces, written, strict=True):
-            of_text[piece.text_index].append(Part(piece.space, candidates))
-        return [_join(parts, options) for parts in of_text]
-
-    def translate_lines(
-        self,
-        blocks: Iterable[Sequence[str]],
-        *,
-        num_best: int = 1,
-        prefix: str = "",
-        options: SearchOptions | None = None,
-    ) -> Iterator[Translation]:
-        """Translate an endless stream of texts, a block at a time.
-
-        Parameters
-        ----------
-        blocks : Iterable[Sequence[str]]
-            Texts that are there together.
-        num_best : int
-            The best translation and so many alternatives less one.
-        prefix : str
-            Words with which every translation must begin.
-        options : SearchOptions | None
-            How to search; None: as the model folder says.
-
-        Yields
-        ------
-        Translation
-            One for each text, in order.
-        """
-        for block in blocks:
-            yield from self.translate_all(block, num_best=num_best, prefix=prefix, options=options)
+        for piece, candidates, each in zip(pieces, written, found, strict=True):
+            of_text[piece.text_index].append(Part(piece, candidates, each.notes))
+        eos_id, is_distinct = self.folder.vocabularies.eos_id, demands.sampling is None
+        return [_join(parts, options, eos_id, is_distinct) for parts in of_text]
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Turn a source text into the tokens that the model reads.
@@ -277,20 +298,20 @@ class Translator:
         return pieces
 
     def _decode(
-        self, pieces: Sequence[Piece], found: list[list[Hypothesis]], options: SearchOptions
+        self, pieces: Sequence[Piece], found: Sequence[Found], options: SearchOptions
     ) -> list[list[tuple[str, Hypothesis]]]:
         """Turn hypotheses into text, all at once."""
         vocabularies = self.folder.vocabularies
         drafts = [
             Draft(piece.text, each.tokens)
-            for piece, hypotheses in zip(pieces, found, strict=True)
-            for each in hypotheses
+            for piece, all_found in zip(pieces, found, strict=True)
+            for each in all_found.hypotheses
         ]
         if vocabularies.is_closed and options.replace_unknown:
             texts = iter(replace_unknown(self.model, vocabularies, drafts, self.device))
         else:
             texts = iter(vocabularies.target.decode([draft.tokens for draft in drafts]))
-        return [[(next(texts), each) for each in hypotheses] for hypotheses in found]
+        return [[(next(texts), each) for each in all_found.hypotheses] for all_found in found]
 
     def _prefix_ids(self, prefix: str) -> list[int]:
         """Turn the words with which translations must begin into subwords."""
@@ -306,70 +327,43 @@ class Translator:
             )
         return ids
 
-    def _search(
-        self,
-        pieces: Sequence[Piece],
-        options: SearchOptions,
-        num_best: int,
-        prefix_ids: list[int],
-    ) -> list[list[Hypothesis]]:
-        """Translate pieces in batches of similar length, giving results in their order."""
-        results: list[list[Hypothesis]] = [[] for _ in pieces]
-        vocabularies = self.folder.vocabularies
-        vocabulary = vocabulary_of(vocabularies)
-        banned = () if vocabularies.is_closed else (vocabularies.target.unk_id,)
-        order = sorted(range(len(pieces)), key=lambda index: -len(pieces[index].ids))
-        beams = options.beam_size
-        places = [(len(piece.ids) + options.max_extra_tokens) * beams for piece in pieces]
-        for chosen in _batches(order, places, BATCH_PLACES[self.device.type]):
-            ids = flatten([pieces[index].ids for index in chosen])
-            source = pad_sequences(ids, vocabulary.pad_id)
-            prefixes = self._prefixes([pieces[index] for index in chosen], prefix_ids)
-            found = search(
-                self.model,
-                source.to(self.device),
-                options,
-                vocabulary,
-                num_best=num_best,
-                prefixes=prefixes,
-                banned_ids=banned,
-                max_length=self._max_length,
-            )
-            for index, hypotheses in zip(chosen, found, strict=True):
-                results[index] = hypotheses
-        return results
-
     @property
     def _max_length(self) -> int | None:
         """The longest sequence that the model can read or write; None: any."""
         return self.folder.options.max_length
 
-    def _prefixes(self, pieces: Sequence[Piece], ids: list[int]) -> Tensor | None:
-        """Lay down how each piece must begin; only a text's first piece is not free."""
-        if not ids:
-            return None
-        free = [-1] * len(ids)
-        rows = [ids if piece.is_first else free for piece in pieces]
-        return torch.tensor(rows, device=self.device)
 
-
-def _join(parts: list[Part], options: SearchOptions) -> Translation:
+def _join(parts: list[Part], options: SearchOptions, eos_id: int, is_distinct: bool) -> Translation:
     """Put the translations of a text's pieces together, the best of each first."""
     if not parts:
         return Translation(text="", score=0.0)
-    ranked: dict[str, Translation] = {}
+    ranked: dict[str | int, Translation] = {}
     for rank in range(max(len(part.candidates) for part in parts)):
         chosen = [part.candidates[min(rank, len(part.candidates) - 1)] for part in parts]
-        spaces = [" " if part.space else "" for part in parts]
-        joined = "".join(text + space for (text, _), space in zip(chosen, spaces, strict=True))
+        pieces = [part.piece for part in parts]
+        made = tuple(
+            TranslatedPart(piece.text, text, bool(piece.space))
+            for piece, (text, _) in zip(pieces, chosen, strict=True)
+        )
+        joined = "".join(each.text + " " * each.is_spaced for each in made)
         length = sum(len(each.tokens) + 1 for _, each in chosen)
         penalty = float(length_penalty(length, options.length_penalty))
         score = sum(each.log_probability for _, each in chosen) / penalty
         if options.coverage_penalty:
             score += sum(_neglect(each, options) for _, each in chosen)
         text = joined.strip()
-        if text not in ranked or ranked[text].score < score:
-            ranked[text] = Translation(text=text, score=score)
+        key = text if is_distinct else rank
+        if key not in ranked or ranked[key].score < score:
+            ranked[key] = Translation(
+                text=text,
+                score=score,
+                parts=made,
+                tokens=tuple(token for _, each in chosen for token in (*each.tokens, eos_id)),
+                log_probabilities=tuple(
+                    log for _, each in chosen for log in each.token_log_probabilities
+                ),
+                notes=tuple(note for part in parts for note in part.notes),
+            )
     best, *others = sorted(ranked.values(), key=lambda each: -each.score)
     return replace(best, alternatives=tuple(others))
 
@@ -378,15 +372,3 @@ def _neglect(hypothesis: Hypothesis, options: SearchOptions) -> float:
     """Find the coverage penalty in a hypothesis's score."""
     penalty = length_penalty(len(hypothesis.tokens) + 1, options.length_penalty)
     return hypothesis.score - hypothesis.log_probability / float(penalty)
-
-
-def _batches(order: list[int], places: list[int], max_places: int) -> Iterator[list[int]]:
-    """Cut an order of falling lengths into batches of at most so many places."""
-    batch: list[int] = []
-    for index in order:
-        if batch and (len(batch) + 1) * places[batch[0]] > max_places:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch

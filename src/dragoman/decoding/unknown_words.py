@@ -100,17 +100,39 @@ def source_attention(
         row i is the attention while word i is being produced. None if the model has no such
         module that looks at the source words.
     """
+    maps = list(layer_attention(model, batch).values())
+    return torch.stack(maps).mean(0).cpu() if maps else None
+
+
+def layer_attention(
+    model: TranslationModel, batch: Batch
+) -> dict[str, Float[Tensor, "batch targets sources"]]:
+    """Find which source words each layer of a model attends to as it writes translations.
+
+    Parameters
+    ----------
+    model : TranslationModel
+        Any model, not in training.
+    batch : Batch
+        Sources and translations, on the model's device.
+
+    Returns
+    -------
+    dict[str, Float[Tensor, "batch targets sources"]]
+        For each module with “cross_attention” in its name that looks at the source words the mean
+        over its heads; row i is the attention while word i is being produced.
+    """
     assert isinstance(model, nn.Module)
     with torch.inference_mode(), observed_attention(model) as seen:
         model.forward(batch)
     shape = (*batch.target.ids.shape, batch.source.ids.size(1))
-    maps = []
+    maps = {}
     for name, calls in seen.items():
         if SOURCE_ATTENTION in name:
             weights = torch.cat(calls, dim=2).float().mean(1)
             if weights.shape == shape:
-                maps.append(weights)
-    return torch.stack(maps).mean(0).cpu() if maps else None
+                maps[name] = weights
+    return maps
 
 
 def _rewrite(draft: Draft, attention: Tensor, target: Words, dictionary: Dictionary | None) -> str:

@@ -1,5 +1,6 @@
 """Triton, where it is installed, and the question whether a kernel of ours shall run."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,6 +11,8 @@ import torch
 from torch import Tensor
 
 try:
+    if torch.version.cuda is None and "TRITON_INTERPRET" not in os.environ:
+        raise ImportError  # nothing could run, and importing it takes a second and 50 MB
     import triton
     import triton.language as tl
 

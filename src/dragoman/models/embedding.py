@@ -11,6 +11,9 @@ from torch.nn import functional
 from dragoman.kernels.dropout import Dropout
 from dragoman.kernels.word_vectors import word_vectors
 
+MORE_COLUMNS = 8
+"""Columns that a bias adds to the words: one, and zeros so that rows begin at round addresses."""
+
 
 @runtime_checkable
 class Positions(Protocol):
@@ -117,6 +120,8 @@ class OutputLayer(nn.Module):
         One row a subword; in the paper the very matrix of the embedding.
     pad_id : int
         The padding, which can never be predicted.
+    has_bias : bool
+        Whether each subword has a bias, as Marian's models have; the paper's have none.
 
     Notes
     -----
@@ -125,10 +130,11 @@ class OutputLayer(nn.Module):
 
     impossible: Tensor
 
-    def __init__(self, words: nn.Parameter, *, pad_id: int) -> None:
+    def __init__(self, words: nn.Parameter, *, pad_id: int, has_bias: bool = False) -> None:
         super().__init__()
         self.words = words
         self.pad_id = pad_id
+        self.bias = nn.Parameter(torch.zeros(len(words))) if has_bias else None
         impossible = torch.zeros(len(words))
         impossible[pad_id] = -math.inf
         self.register_buffer("impossible", impossible, persistent=False)
@@ -146,7 +152,37 @@ class OutputLayer(nn.Module):
         Float[Tensor, "... vocabulary"]
             Scores whose softmax is the probability of each subword (logits).
         """
-        return functional.linear(hidden, self.words, self.impossible.to(self.words.dtype))
+        added = self.impossible.to(self.words.dtype)
+        if self.bias is not None:
+            added = added + self.bias
+        return functional.linear(hidden, self.words, added)
+
+    def factors(
+        self, hidden: Float[Tensor, "positions model_dim"]
+    ) -> tuple[Float[Tensor, "positions width"], Float[Tensor, "vocabulary width"]]:
+        """Write the scores as a plain product, for a loss that never has them all at once.
+
+        Parameters
+        ----------
+        hidden : Float[Tensor, "positions model_dim"]
+            What the decoder says at each position.
+
+        Returns
+        -------
+        tuple[Float[Tensor, "positions width"], Float[Tensor, "vocabulary width"]]
+            Two matrices; the scores are the first times the second transposed, but for the
+            padding's.
+
+        Notes
+        -----
+        Without a bias they are the states and the words themselves. A bias is one more column of
+        the words, beside a column of ones; zeros fill up to a width that is quickly multiplied.
+        """
+        if self.bias is None:
+            return hidden, self.words
+        ones = functional.pad(hidden.new_ones(len(hidden), 1), (0, MORE_COLUMNS - 1))
+        bias = functional.pad(self.bias[:, None], (0, MORE_COLUMNS - 1))
+        return torch.cat([hidden, ones], 1), torch.cat([self.words, bias], 1)
 
 
 class WordMatrices(NamedTuple):

@@ -140,7 +140,6 @@ class Experts(nn.Module):
         best = noisy.topk(self.experts_per_token, dim=-1)
         return Gate(best.indices, best.values.softmax(-1), clean, noisy, deviation)
 
-    @torch.compiler.disable
     def _ask(
         self,
         tokens: Float[Tensor, "tokens model_dim"],

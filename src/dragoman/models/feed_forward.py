@@ -2,12 +2,16 @@
 
 from typing import Literal
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.kernels.dropout import Dropout
 from dragoman.kernels.linear import linear
+
+FeedForwardKind = Literal["relu", "swish", "gelu", "gelu-sigmoid", "swiglu", "geglu"]
+GATED = ("swiglu", "geglu")
 
 
 class FeedForward(nn.Module):
@@ -19,18 +23,19 @@ class FeedForward(nn.Module):
         Width of what comes in and goes out.
     feed_forward_dim : int
         Width between the linear maps (d_ff), whatever the kind.
-    kind : Literal["relu", "swiglu", "geglu"]
+    kind : FeedForwardKind
         What happens there.
     dropout : float
         Dropout on what comes out of it, before it is narrowed.
 
     Notes
     -----
-    Equation 2 of the paper: :math:`\max(0, xW_1+b_1)W_2+b_2`. Gated (Shazeer, 2020):
-    :math:`(g(xW_g+b_g)\circ(xW_1+b_1))W_2+b_2`, where g is :math:`\mathrm{SiLU}(z)=z\sigma(z)` or
-    :math:`\mathrm{GELU}(z)=z\Phi(z)`. The biases are kept as in equation 2; Shazeer has none. A
-    gate is a third matrix of the same size: to keep the number of parameters, give two thirds of
-    the width.
+    Equation 2 of the paper: :math:`\max(0, xW_1+b_1)W_2+b_2`. In place of max(0, z), “swish” has
+    :math:`\mathrm{SiLU}(z)=z\sigma(z)`, “gelu” :math:`\mathrm{GELU}(z)=z\Phi(z)` and
+    “gelu-sigmoid” what Marian calls so, :math:`z\sigma(1.702z)`. Gated (Shazeer, 2020):
+    :math:`(g(xW_g+b_g)\circ(xW_1+b_1))W_2+b_2`, where g is SiLU or GELU. The biases are kept as in
+    equation 2; Shazeer has none. A gate is a third matrix of the same size: to keep the number of
+    parameters, give two thirds of the width.
     """
 
     def __init__(
@@ -38,12 +43,12 @@ class FeedForward(nn.Module):
         model_dim: int,
         feed_forward_dim: int,
         *,
-        kind: Literal["relu", "swiglu", "geglu"] = "relu",
+        kind: FeedForwardKind = "relu",
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.kind = kind
-        self.gate = nn.Linear(model_dim, feed_forward_dim) if kind != "relu" else None
+        self.gate = nn.Linear(model_dim, feed_forward_dim) if kind in GATED else None
         self.inner = nn.Linear(model_dim, feed_forward_dim)
         self.outer = nn.Linear(feed_forward_dim, model_dim)
         self.dropout = Dropout(dropout)
@@ -61,8 +66,14 @@ class FeedForward(nn.Module):
         Float[Tensor, "... model_dim"]
             The positions, transformed.
         """
-        is_plain = self.gate is None
-        inner = linear(states, self.inner, rectified=is_plain)
+        inner = linear(states, self.inner, rectified=self.kind == "relu")
+        match self.kind:
+            case "swish":
+                inner = functional.silu(inner)
+            case "gelu":
+                inner = functional.gelu(inner)
+            case "gelu-sigmoid":
+                inner = inner * torch.sigmoid(1.702 * inner)
         if self.gate is not None:
             gate = linear(states, self.gate)
             opened = functional.silu(gate) if self.kind == "swiglu" else functional.gelu(gate)

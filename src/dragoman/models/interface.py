@@ -1,5 +1,6 @@
 """The seam between models and everything else: what every family of models offers."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Float, Int
@@ -49,22 +50,19 @@ class DecoderState(Protocol):
 
 
 @runtime_checkable
-class TranslationModel(Protocol):
-    """A family of models: trained through `forward`, searched through the other three.
+class SearchedModel(Protocol):
+    """What a search needs of a model: three calls and an output layer.
 
     What `encode` returns only `start` understands; what `start` returns is a `DecoderState` that
     only `step` understands.
     """
 
     if TYPE_CHECKING:  # at run time Python ≥ 3.12 would look for it where no module keeps modules
-        output: OutputLayer
 
-    def forward(self, batch: Any) -> Output:  # noqa: ANN401
-        """Predict every target word of a `Batch` from the source and the true words before it.
-
-        Some families take a `PackedBatch` too.
-        """
-        ...
+        @property
+        def output(self) -> Callable[[Tensor], Tensor]:
+            """Score every word from what the decoder says."""
+            ...
 
     def encode(self, source: Sequences) -> Any:  # noqa: ANN401
         """Read the source sentences."""
@@ -80,4 +78,19 @@ class TranslationModel(Protocol):
         state: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], Any]:
         """Read one more word of each hypothesis."""
+        ...
+
+
+@runtime_checkable
+class TranslationModel(SearchedModel, Protocol):
+    """A family of models: trained through `forward`, searched through the rest."""
+
+    if TYPE_CHECKING:
+        output: OutputLayer
+
+    def forward(self, batch: Any) -> Output:  # noqa: ANN401
+        """Predict every target word of a `Batch` from the source and the true words before it.
+
+        Some families take a `PackedBatch` too.
+        """
         ...

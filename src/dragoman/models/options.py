@@ -18,9 +18,10 @@ class TransformerOptions:
     num_decoder_layers: int = option(6, "layers of the decoder")
     model_dim: int = option(512, "width of the residual stream (d_model)")
     feed_forward_dim: int = option(2048, "inner width of the feed-forward layers (d_ff)")
-    feed_forward: Literal["relu", "swiglu", "geglu"] = option(
+    feed_forward: Literal["relu", "swish", "gelu", "gelu-sigmoid", "swiglu", "geglu"] = option(
         "relu",
-        "the paper's, or gated; a gate is a third matrix, so 2/3 of the width costs the same",
+        "the paper's, or smoother, or gated; a gate is a third matrix, so 2/3 of the width costs "
+        "the same",
     )
     num_heads: int = option(8, "attention heads (h)")
     key_dim: int | None = option(
@@ -43,13 +44,22 @@ class TransformerOptions:
         "post", "normalise after the residual sum, as the paper does, or before the sub-layer"
     )
     positions: Literal[
-        "sinusoidal", "learned", "normalised", "index", "none", "rotary", "alibi", "relative"
-    ] = option("sinusoidal", "how word order is told")
+        "sinusoidal",
+        "learned",
+        "normalised",
+        "index",
+        "none",
+        "rotary",
+        "alibi",
+        "relative",
+        "marian",
+    ] = option("sinusoidal", "how word order is told; marian: the sinusoids that Marian takes")
     max_positions: int = option(1024, "longest sequence of learned positions")
     num_experts: int | None = option(None, "experts of a mixture of experts; off: none")
     experts_per_token: int = option(2, "experts that each word is sent to (k)")
     balance_weight: float = option(0.01, "weight of the importance loss, and of the load loss")
     tied_embeddings: Literal["all", "target", "none"] = option("all", TYING)
+    output_bias: bool = option(False, "a bias for each word in the output layer")
     dropout: float = option(0.1, "dropout on sub-layer outputs and embedding sums (P_drop)")
     attention_dropout: float = option(0.0, "dropout on the weights of attention")
     activation_dropout: float = option(0.0, "dropout within feed-forward layers")
@@ -67,7 +77,7 @@ class TransformerOptions:
                     f"model.num_heads is {self.num_heads}, but must divide model.model_dim "
                     f"({self.model_dim}) unless model.{name} is given"
                 )
-        if self.positions == "sinusoidal" and self.model_dim % 2:
+        if self.positions in ("sinusoidal", "marian") and self.model_dim % 2:
             raise OptionError(f"model.model_dim is {self.model_dim}: sinusoids need an even width")
         self._check_combination()
 
@@ -130,7 +140,7 @@ class TransformerOptions:
         """
         return (
             (self.encoder_attention, self.decoder_attention) == ("full", "full")
-            and self.positions in ("sinusoidal", "learned", "index", "none", "rotary")
+            and self.positions in ("sinusoidal", "marian", "learned", "index", "none", "rotary")
             and self.norm in ("layer", "rms")
             and self.num_experts is None
         )

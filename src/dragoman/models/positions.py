@@ -17,6 +17,8 @@ def sinusoidal_positions(
     model_dim: int,
     device: torch.device | None = None,
     dtype: torch.dtype = torch.float32,
+    *,
+    is_inclusive: bool = False,
 ) -> Float[Tensor, "count model_dim"]:
     r"""Compute the paper's position vectors.
 
@@ -32,6 +34,9 @@ def sinusoidal_positions(
         Where the tensor shall live; None: where PyTorch makes new tensors.
     dtype : torch.dtype
         The precision of what is returned.
+    is_inclusive : bool
+        Whether the slowest sinusoid is 10,000 times as slow as the fastest, as in Tensor2Tensor
+        and Marian, and not a little less, as in the paper.
 
     Returns
     -------
@@ -40,13 +45,14 @@ def sinusoidal_positions(
 
     Notes
     -----
-    :math:`PE_{pos,2i}=\sin(pos/10000^{2i/d})` and :math:`PE_{pos,2i+1}=\cos(pos/10000^{2i/d})`.
+    :math:`PE_{pos,2i}=\sin(pos/10000^{2i/d})` and :math:`PE_{pos,2i+1}=\cos(pos/10000^{2i/d})`, the
+    exponents being :math:`2i/(d-2)` if inclusive.
     Computed in double precision, so that far positions are exact, and on the host, since not
     every device has doubles.
     """
     host = None if device is None else torch.device("cpu")
     positions = torch.arange(first, first + count, dtype=torch.float64, device=host)
-    angles = positions[:, None] / _wavelengths(model_dim, host)
+    angles = positions[:, None] / _wavelengths(model_dim, host, is_inclusive=is_inclusive)
     table = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
     return table.to(device=device, dtype=dtype)
 
@@ -84,9 +90,12 @@ def offset_map(offset: int, model_dim: int) -> Float[Tensor, "model_dim model_di
     return moved
 
 
-def _wavelengths(model_dim: int, device: torch.device | None = None) -> Tensor:
+def _wavelengths(
+    model_dim: int, device: torch.device | None = None, *, is_inclusive: bool = False
+) -> Tensor:
     """Compute in how many places each pair of sine and cosine turns by an angle of 1."""
-    exponents = torch.arange(0, model_dim, 2, dtype=torch.float64, device=device) / model_dim
+    whole = max(1, model_dim - 2) if is_inclusive else model_dim
+    exponents = torch.arange(0, model_dim, 2, dtype=torch.float64, device=device) / whole
     return 10_000**exponents
 
 
@@ -97,14 +106,17 @@ class SinusoidalPositions(nn.Module):
     ----------
     model_dim : int
         Width of the vectors.
+    is_inclusive : bool
+        Whether to take Marian's wavelengths in place of the paper's.
     """
 
     table: Tensor
 
-    def __init__(self, model_dim: int) -> None:
+    def __init__(self, model_dim: int, *, is_inclusive: bool = False) -> None:
         super().__init__()
         self.model_dim = model_dim
-        table = sinusoidal_positions(0, 512, model_dim)
+        self.is_inclusive = is_inclusive
+        table = sinusoidal_positions(0, 512, model_dim, is_inclusive=is_inclusive)
         self.register_buffer("table", table, persistent=False)
 
     def forward(
@@ -132,7 +144,9 @@ class SinusoidalPositions(nn.Module):
             rows = 2 * (first + count)
             # A table that grew while nobody trained must serve training too.
             with torch.inference_mode(mode=False):
-                grown = sinusoidal_positions(0, rows, self.model_dim, table.device)
+                grown = sinusoidal_positions(
+                    0, rows, self.model_dim, table.device, is_inclusive=self.is_inclusive
+                )
                 self.table = table = grown.to(table.dtype)
         return table[first : first + count]
 

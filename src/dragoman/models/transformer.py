@@ -289,7 +289,7 @@ def make_embeddings(
     """
     sizes = (vocabulary.source_size, vocabulary.target_size)
     words = make_word_matrices(sizes, options.tied_embeddings, embedding_dim=options.model_dim)
-    positions = _positions(options)
+    positions = make_positions(options)
     source, target = (
         Embedding(
             matrix,
@@ -300,7 +300,8 @@ def make_embeddings(
         )
         for matrix in (words.source, words.target)
     )
-    return source, target, OutputLayer(words.output, pad_id=vocabulary.pad_id)
+    output = OutputLayer(words.output, pad_id=vocabulary.pad_id, has_bias=options.output_bias)
+    return source, target, output
 
 
 @torch.no_grad()
@@ -327,11 +328,24 @@ def initialise_transformer(model: nn.Module) -> None:
     initialise_words(model)
 
 
-def _positions(options: TransformerOptions) -> Positions | None:
-    """Make the positions that are added to words, shared by encoder and decoder, if any."""
+def make_positions(options: TransformerOptions) -> Positions | None:
+    """Make the positions that are added to words, shared by encoder and decoder.
+
+    Parameters
+    ----------
+    options : TransformerOptions
+        The model's shape.
+
+    Returns
+    -------
+    Positions | None
+        None: nothing is added.
+    """
     match options.positions:
         case "sinusoidal":
             return SinusoidalPositions(options.model_dim)
+        case "marian":
+            return SinusoidalPositions(options.model_dim, is_inclusive=True)
         case "learned":
             return LearnedPositions(options.max_positions, options.model_dim)
         case "normalised":

@@ -128,11 +128,27 @@ def split_sentences(text: str, language: str | None) -> list[str]:
     white space. A blank line always does. Where the rules are in doubt, they do not split. The
     cost is linear in the length of the text.
     """
-    rules = (language or "").replace("_", "-").split("-")[0].lower()
+    rules = _rules_of(language)
     ends = {match.end() for match in _EAST_ASIAN_END.finditer(text)}
     ends.update(match.end() for match in _BLANK_LINE.finditer(text))
     ends.update(_find_spaced_ends(text, rules, frozenset(ends)))
     return _cut_at(text, sorted(ends))
+
+
+def list_abbreviations(language: str | None) -> frozenset[str]:
+    """List the abbreviations whose full stop never ends a sentence.
+
+    Parameters
+    ----------
+    language : str or None
+        Code such as “en” or “de-AT”, as for `split_sentences`.
+
+    Returns
+    -------
+    frozenset of str
+        In lower case and without the last full stop.
+    """
+    return _select(_BEFORE_NAMES, _rules_of(language))
 
 
 def split_long(text: str, language: str | None, fits: Callable[[str], bool]) -> list[str]:
@@ -256,6 +272,10 @@ def _ends_at_full_stop(
         next_words = following.lstrip(_OPENING + _DASHES + " \u00a0").split(maxsplit=1)
         return bool(next_words) and _is_first_word(next_words[0], rules)
     return True
+
+
+def _rules_of(language: str | None) -> str:
+    return (language or "").replace("_", "-").split("-")[0].lower()
 
 
 def _select(lists: dict[str, frozenset[str]], rules: str) -> frozenset[str]:

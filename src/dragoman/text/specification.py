@@ -1,4 +1,7 @@
-"""What a SentencePiece model says of its making, which its library does not tell."""
+"""What a SentencePiece model says of its making, which its library does not tell.
+
+Its file is a protocol buffer, and so is that of some other tools: `read_fields` and `write_field`.
+"""
 
 import struct
 from collections.abc import Iterator
@@ -132,3 +135,36 @@ def read_fields(contents: bytes) -> Iterator[tuple[int, int | bytes]]:
         size = {1: 8, 5: 4}.get(key & 7) or read_number()
         yield key >> 3, contents[place : place + size]
         place += size
+
+
+def write_field(number: int, value: int | float | str | bytes) -> bytes:
+    """Write one field of a protocol buffer.
+
+    Parameters
+    ----------
+    number : int
+        Which field.
+    value : int | float | str | bytes
+        A number, which is not negative if whole; a text; or the bytes of anything else, such as
+        fields within the field.
+
+    Returns
+    -------
+    bytes
+        The field; a buffer is its fields one after another.
+    """
+    if isinstance(value, float):
+        return _write_number(number << 3 | 5) + struct.pack("<f", value)
+    if isinstance(value, int):
+        return _write_number(number << 3) + _write_number(value)
+    contents = value.encode() if isinstance(value, str) else value
+    return _write_number(number << 3 | 2) + _write_number(len(contents)) + contents
+
+
+def _write_number(number: int) -> bytes:
+    """Write seven bits a byte, the lowest first."""
+    written = bytearray()
+    while number > 127:
+        written.append(number & 127 | 128)
+        number >>= 7
+    return bytes((*written, number))

@@ -13,6 +13,7 @@ import sentencepiece
 from dragoman.errors import DataError, FolderError, OptionError
 from dragoman.text.normalise import normalise, sentencepiece_rules
 from dragoman.text.options import SMALLEST_VOCABULARY
+from dragoman.text.piece_order import plain_name, read_size
 from dragoman.text.specification import SPACE_MARK, is_cut_at_spaces
 
 # SentencePiece writes a space as U+2581 and, while training, an unknown character as U+2585.
@@ -176,6 +177,12 @@ class Subwords:
         if self.pad_id < 0:
             raise FolderError(f"{place}: has no piece for padding; train one with --pad_id")
         self.byte_ids = _find_byte_ids(self._processor)
+        # A model in another tool's order: text is looked up in that tool's vocabulary, as it does.
+        size = read_size(model)
+        self._size: int = self._processor.get_piece_size() if size is None else size
+        self._ids: dict[str, int] | None = None
+        if size is not None:
+            self._ids = {name: piece_id for piece_id, name in enumerate(self.pieces(range(size)))}
 
     @classmethod
     def from_bytes(cls, model: bytes, *, place: str = "subword model") -> "Subwords":
@@ -238,7 +245,7 @@ class Subwords:
         return self._model
 
     def __len__(self) -> int:
-        return self._processor.get_piece_size()
+        return self._size
 
     @functools.cached_property
     def splits_at_spaces(self) -> bool:
@@ -271,6 +278,10 @@ class Subwords:
         lines = [normalise(text) for text in texts]
         if not lines:
             return []
+        if self._ids is not None:
+            known, unknown = self._ids, self.unk_id
+            pieces = self._processor.encode(lines, out_type=str, num_threads=num_threads)
+            return [[known.get(piece, unknown) for piece in line] for line in pieces]
         ids = self._processor.encode(lines, num_threads=num_threads)
         for line_index, line in enumerate(lines):
             if SPACE_MARK in line and self.byte_ids:
@@ -295,6 +306,10 @@ class Subwords:
         kept = [[int(piece_id) for piece_id in text if piece_id not in skipped] for text in ids]
         if not kept:
             return []
+        if self._ids is not None:
+            # Pieces that only the other side has are left as they are by the library.
+            texts = [self._processor.decode_pieces(self.pieces(text)) for text in kept]
+            return [normalise(text.replace(SPACE_MARK, " ")) for text in texts]
         return [normalise(text) for text in self._processor.decode(kept, num_threads=1)]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -310,7 +325,7 @@ class Subwords:
         list of str
             The pieces, with “▁” for a space and “<0xE2>” for a byte.
         """
-        return [self._processor.id_to_piece(int(piece_id)) for piece_id in ids]
+        return [plain_name(self._processor.id_to_piece(int(piece_id))) for piece_id in ids]
 
     def _encode_space_mark(self, line: str) -> list[int]:
         """Encode a line that contains U+2581, which SentencePiece would read as a space."""

@@ -70,10 +70,13 @@ class ConsistencyStep(nn.Module):
         readings = [
             self.model.forward(cut_off_tokens(batch, share, output.pad_id)) for share in shares
         ]
+        (first, words), (second, _) = (
+            output.factors(reading.hidden.flatten(0, -2)) for reading in readings
+        )
         loss = consistent_cross_entropy(
-            readings[0].hidden.flatten(0, -2),
-            readings[1].hidden.flatten(0, -2),
-            output.words,
+            first,
+            second,
+            words,
             batch.target.ids.flatten(),
             output.pad_id,
             self.label_smoothing,

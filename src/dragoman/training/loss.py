@@ -48,9 +48,10 @@ class TrainingStep(nn.Module):
         if self.training:
             batch = cut_off_tokens(batch, self.token_cutoff, output.pad_id)
         hidden, auxiliary_loss = self.model.forward(batch)
+        states, words = output.factors(hidden.flatten(0, -2))
         loss = projected_cross_entropy(
-            hidden.flatten(0, -2),
-            output.words,
+            states,
+            words,
             batch.target.ids.flatten(),
             output.pad_id,
             self.label_smoothing,

@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import nn
 
 from dragoman.data.segmentation import SegmentedPairs
 from dragoman.data.store import PairStore, Store, open_store
 from dragoman.decoding.device import choose_device
+from dragoman.decoding.engines import fits_int8
 from dragoman.decoding.translator import Translator
 from dragoman.errors import FolderError
 from dragoman.files import write_file
@@ -67,6 +69,7 @@ from dragoman.training.updates import UpdatePlanner, segment_pairs
 from dragoman.training.validation import Validation, Validator
 
 CHECKPOINTS = "checkpoints"
+NUM_INT8_PAIRS = 100
 
 
 def start_run(request: RunRequest, say: Callable[[str], None], workers: Workers = LONE) -> None:
@@ -284,6 +287,9 @@ def _train(
             log.say(f"go on with: dragoman train --resume --out {folder.path}")
             raise InterruptedRunError
         workers.first_alone(lambda: _finish(loop, progress, log, writer))
+        if workers.is_first:
+            some = run.store.valid.ids(np.arange(min(len(run.store.valid), NUM_INT8_PAIRS)))
+            writer.describe(fits_int8=fits_int8(folder, *some))
         log.event("end", step=progress.step, why=why, seconds=progress.seconds)
         log.say(f"done: {why} in {format_time(progress.seconds)}; the model is in {folder.path}")
 

@@ -1,0 +1,214 @@
+"""One system translating one file: what `inference_speed.py` starts, in a process of its own.
+
+    python benchmarks/inference_systems.py SYSTEM FOLDER LINES --mode single|bulk --beam 4 [--out …]
+
+Text goes in and text comes out, so every system cuts into subwords and joins them itself. Loading
+and the first sentences, in which caches are filled, do not count. Prints one line of JSON.
+"""
+
+import argparse
+import json
+import os
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+NUM_WARM_UPS = 3
+MAX_EXTRA_TOKENS = 50
+
+Translate = Callable[[list[str]], list[str]]
+
+
+class System(NamedTuple):
+    """A loaded system: how it translates some lines together, and how it counts its subwords."""
+
+    translate: Translate
+    count: Callable[[list[str]], int]
+
+
+class Setting(NamedTuple):
+    """What a system may choose for itself."""
+
+    beam_size: int
+    threads: int
+    batch: int
+    device: str
+
+
+def load_dragoman(folder: Path, setting: Setting, precision: str) -> System:
+    """Load our own engine.
+
+    Parameters
+    ----------
+    folder : Path
+        A model folder.
+    setting : Setting
+        Beam, threads; batches are its own affair.
+    precision : str
+        Of the products.
+
+    Returns
+    -------
+    System
+        Ready to translate.
+    """
+    import torch
+
+    from dragoman.decoding.translator import Translator
+
+    torch.set_num_threads(setting.threads)
+    translator = Translator.load(folder, setting.device, precision=precision)
+    options = translator.options_with({"beam_size": setting.beam_size})
+    subwords = translator.folder.vocabularies.target
+
+    def translate(lines: list[str]) -> list[str]:
+        return [each.text for each in translator.translate_all(lines, options=options)]
+
+    return System(translate, lambda lines: sum(map(len, subwords.encode(lines))))
+
+
+def load_ctranslate2(folder: Path, setting: Setting, compute_type: str) -> System:
+    """Load CTranslate2 with an exported model and its SentencePiece models.
+
+    Parameters
+    ----------
+    folder : Path
+        What “dragoman export --to ctranslate2” wrote.
+    setting : Setting
+        Beam, threads, sentences a batch; a negative number of these lets every thread translate
+        batches of its own.
+    compute_type : str
+        Of the products.
+
+    Returns
+    -------
+    System
+        Ready to translate.
+    """
+    import ctranslate2
+    import sentencepiece
+
+    source, target = (
+        sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.spm"))
+        for side in ("source", "target")
+    )
+    is_split = setting.batch < 0
+    translator = ctranslate2.Translator(
+        str(folder), device=setting.device, compute_type=compute_type,
+        inter_threads=setting.threads if is_split else 1,
+        intra_threads=1 if is_split else setting.threads,
+    )  # fmt: skip
+
+    def translate(lines: list[str]) -> list[str]:
+        pieces = source.encode(lines, out_type=str)
+        longest = max(map(len, pieces)) + 1 + MAX_EXTRA_TOKENS
+        found = translator.translate_batch(
+            pieces, beam_size=setting.beam_size, length_penalty=0.6 if setting.beam_size > 1 else 0,
+            max_batch_size=abs(setting.batch), max_decoding_length=longest, disable_unk=True,
+        )  # fmt: skip
+        return target.decode([each.hypotheses[0] for each in found])
+
+    return System(translate, lambda lines: sum(map(len, target.encode(lines))))
+
+
+def load_huggingface(folder: Path, setting: Setting) -> System:
+    """Load Hugging Face's Marian with an exported model.
+
+    Parameters
+    ----------
+    folder : Path
+        What “dragoman export --to huggingface” wrote.
+    setting : Setting
+        Beam, threads, sentences a batch.
+
+    Returns
+    -------
+    System
+        Ready to translate.
+    """
+    import torch
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    torch.set_num_threads(setting.threads)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    dtype = torch.float16 if setting.device == "cuda" else torch.float32
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=dtype)
+    model.eval().to(setting.device)
+
+    def translate(lines: list[str]) -> list[str]:
+        order = sorted(range(len(lines)), key=lambda place: len(lines[place]))
+        found = [""] * len(lines)
+        for start in range(0, len(order), setting.batch):
+            chosen = order[start : start + setting.batch]
+            batch = tokenizer([lines[each] for each in chosen], return_tensors="pt", padding=True)
+            batch = batch.to(setting.device)
+            with torch.inference_mode():
+                ids = model.generate(
+                    **batch, num_beams=setting.beam_size, do_sample=False,
+                    max_new_tokens=batch["input_ids"].shape[1] + MAX_EXTRA_TOKENS,
+                )  # fmt: skip
+            texts = tokenizer.batch_decode(ids, skip_special_tokens=True)
+            for place, text in zip(chosen, texts, strict=True):
+                found[place] = text
+        return found
+
+    def count(lines: list[str]) -> int:
+        return sum(len(ids) - 1 for ids in tokenizer(text_target=lines)["input_ids"])
+
+    return System(translate, count)
+
+
+LOADERS: dict[str, Callable[[Path, Setting], System]] = {
+    "dragoman_int8": lambda folder, setting: load_dragoman(folder, setting, "int8"),
+    "dragoman_float32": lambda folder, setting: load_dragoman(folder, setting, "float32"),
+    "dragoman_float16": lambda folder, setting: load_dragoman(folder, setting, "float16"),
+    "ctranslate2_int8": lambda folder, setting: load_ctranslate2(folder, setting, "int8"),
+    "ctranslate2_float32": lambda folder, setting: load_ctranslate2(folder, setting, "float32"),
+    "huggingface": load_huggingface,
+}
+
+
+def main() -> None:
+    """Translate, and print what it took."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("system", choices=LOADERS)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("lines", type=Path)
+    parser.add_argument("--mode", choices=("single", "bulk"), default="bulk")
+    parser.add_argument("--beam", type=int, default=4)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    lines = given.lines.read_text(encoding="utf-8").splitlines()
+    setting = Setting(given.beam, given.threads, given.batch, given.device)
+    started = time.perf_counter()
+    system = LOADERS[given.system](given.folder, setting)
+    loaded = time.perf_counter() - started
+    system.translate(lines[:NUM_WARM_UPS])
+    seconds, texts = [], []
+    for group in [[line] for line in lines] if given.mode == "single" else [lines]:
+        started = time.perf_counter()
+        texts += system.translate(group)
+        seconds.append(time.perf_counter() - started)
+    if given.out:
+        given.out.write_text("".join(text + "\n" for text in texts), encoding="utf-8")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    found = {
+        "seconds": seconds,
+        "tokens": system.count(texts) + len(texts),
+        "sentences": len(texts),
+        "peak_bytes": peak,
+        "load_seconds": loaded,
+    }
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,327 @@
+"""Which word translates which: alignments from a model's attention to the source."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import nn
+
+from dragoman.data.batches import flatten, make_batch
+from dragoman.decoding.translator import Translation, Translator
+from dragoman.decoding.unknown_words import SOURCE_ATTENTION, layer_attention
+from dragoman.errors import OptionError
+from dragoman.models.interface import TranslationModel
+from dragoman.text.normalise import normalise
+from dragoman.text.specification import SPACE_MARK
+from dragoman.text.vocabulary import TextVocabulary, Vocabularies
+
+# Places of attention that are looked at together: source × target tokens.
+BATCH_PLACES = 1 << 18
+# A source word that gets less in all, where one target word gives 1, was left untranslated.
+LEAST_ATTENTION = 0.1
+
+Link = tuple[int, int]
+
+
+class WordTokens(NamedTuple):
+    """The tokens of a text, and which word between white space each is of."""
+
+    ids: list[int]
+    words: list[int]
+    num_words: int
+
+
+class Aligner:
+    """Aligns texts with their translations by what a model attends to.
+
+    Parameters
+    ----------
+    model : TranslationModel
+        A model with attention to the source, not in training, that nobody else uses meanwhile.
+    vocabularies : Vocabularies
+        Its subwords.
+    device : torch.device
+        Where it is.
+    max_length : int | None
+        The longest sequence that it can read; None: any.
+
+    Notes
+    -----
+    Source and translation are read once more, all words at a time. The weight between two words is
+    the mean over all layers and heads of the attention while the target word is being produced,
+    summed over subwords, the end symbol left out. As a share of what the target word gives to all
+    source words, times the share in what the source word gets from all target words, it is high
+    where both agree. Each target word is linked to the source word of the highest such product,
+    and each source word that is then without a link to the target word of its highest, unless it
+    got hardly any attention at all.
+    ``benchmarks/alignments.py`` measures this beside single layers, and beside attention while the
+    target word is being read (Chen et al., 2020), on a corpus whose true alignment is known.
+    """
+
+    def __init__(
+        self,
+        model: TranslationModel,
+        vocabularies: Vocabularies,
+        device: torch.device,
+        max_length: int | None = None,
+    ) -> None:
+        if not _can_be_observed(model):
+            raise OptionError(
+                f"--alignments: {type(model).__name__} has no attention to the source words by "
+                "which to align; leave it out"
+            )
+        self._model = model
+        self._vocabularies = vocabularies
+        self._device = device
+        self._max_length = max_length
+
+    @staticmethod
+    def of(translator: Translator) -> "Aligner":
+        """Make an aligner of a translator's model.
+
+        Parameters
+        ----------
+        translator : Translator
+            The translator; what is looked at is the model as it was trained, whatever engine
+            translates.
+
+        Returns
+        -------
+        Aligner
+            The aligner.
+        """
+        folder = translator.folder
+        max_length = folder.options.max_length
+        return Aligner(translator.model, folder.vocabularies, translator.device, max_length)
+
+    def align_translations(
+        self, texts: Sequence[str], translations: Sequence[Translation]
+    ) -> list[frozenset[Link]]:
+        """Align texts with what they were translated to.
+
+        Parameters
+        ----------
+        texts : Sequence[str]
+            The texts.
+        translations : Sequence[Translation]
+            Theirs; those of long texts piece by piece.
+
+        Returns
+        -------
+        list[frozenset[Link]]
+            For each text pairs (source word index, target word index), counted from 0 among the
+            words that white space parts.
+        """
+        pairs = [(part.source, part.text) for each in translations for part in each.parts]
+        links = iter(self.align(pairs))
+        return [
+            frozenset(
+                (source + first_source, target + first_target)
+                for first_source, first_target in _first_words(text, translation)
+                for source, target in next(links)
+            )
+            for text, translation in zip(texts, translations, strict=True)
+        ]
+
+    def align(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        *,
+        layer: str | None = None,
+        is_shifted: bool = False,
+    ) -> list[frozenset[Link]]:
+        """Align texts with their translations, whoever made them.
+
+        Parameters
+        ----------
+        pairs : Sequence[tuple[str, str]]
+            Source and target, each short enough for the model.
+        layer : str | None
+            The attention module to use; None: all of them.
+        is_shifted : bool
+            Whether to use the attention while a target word is being read, not produced.
+
+        Returns
+        -------
+        list[frozenset[Link]]
+            For each pair (source word index, target word index), counted from 0 among the words
+            that white space parts.
+        """
+        room = None if self._max_length is None else self._max_length - 1
+        source, target = (
+            [_cut(token_words(vocabulary, pair[side]), room) for pair in pairs]
+            for side, vocabulary in enumerate(self._vocabularies)
+        )
+        found: list[frozenset[Link]] = [frozenset()] * len(pairs)
+        for rows in _batches(source, target):
+            sides = ([source[row] for row in rows], [target[row] for row in rows])
+            maps = self._attention(*sides)
+            weights = np.sum(list(maps.values()), axis=0) if layer is None else maps[layer]
+            for row, one, other, each in zip(rows, *sides, weights, strict=True):
+                first = 1 if is_shifted else 0
+                places = each[first : first + len(other.ids), : len(one.ids)]
+                found[row] = link_words(_merge(places, one, other))
+        return found
+
+    def layers(self) -> list[str]:
+        """Name the attention modules.
+
+        Returns
+        -------
+        list[str]
+            In the order of the model.
+        """
+        text = WordTokens([self._vocabularies.eos_id], [0], 1)
+        return list(self._attention([text], [text]))
+
+    def _attention(
+        self, source: Sequence[WordTokens], target: Sequence[WordTokens]
+    ) -> dict[str, Float[np.ndarray, "batch targets sources"]]:
+        """Read some pairs."""
+        eos_id = self._vocabularies.eos_id
+        sides = [flatten([(*each.ids, eos_id) for each in side]) for side in (source, target)]
+        batch = make_batch(sides[0], sides[1], self._vocabularies.pad_id).to(self._device)
+        return {
+            name: each.cpu().numpy() for name, each in layer_attention(self._model, batch).items()
+        }
+
+
+def token_words(vocabulary: TextVocabulary, text: str) -> WordTokens:
+    """Find of which word each token of a text is.
+
+    Parameters
+    ----------
+    vocabulary : TextVocabulary
+        Turns text into tokens.
+    text : str
+        The text.
+
+    Returns
+    -------
+    WordTokens
+        The tokens and the index of the word that each is of, among those that white space parts.
+
+    Notes
+    -----
+    Words of which normalisation leaves nothing have no tokens. A foreign vocabulary may find other
+    words in a text than white space parts; then the words are encoded one by one.
+    """
+    spaced = text.split()
+    kept = [index for index, word in enumerate(spaced) if normalise(word)]
+    ids = vocabulary.encode([text])[0]
+    word = -1
+    words = []
+    for place, piece in enumerate(vocabulary.pieces(ids)):
+        word += 1 if piece.startswith(SPACE_MARK) or not place else 0
+        words.append(word)
+    if word + 1 == len(kept):
+        return WordTokens(ids, [kept[word] for word in words], len(spaced))
+    encoded = vocabulary.encode(spaced)
+    ids = [token_id for each in encoded for token_id in each]
+    words = [index for index, each in enumerate(encoded) for _ in each]
+    return WordTokens(ids, words, len(spaced))
+
+
+def link_words(weights: Float[np.ndarray, "targets sources"]) -> frozenset[Link]:
+    """Decide which words are linked.
+
+    Parameters
+    ----------
+    weights : Float[np.ndarray, "targets sources"]
+        How much each target word attends to each source word; nothing for words without tokens.
+
+    Returns
+    -------
+    frozenset[Link]
+        Pairs (source word index, target word index).
+    """
+    tiny = np.finfo(np.float32).tiny
+    given = weights.sum(1, keepdims=True)
+    taken = weights / np.maximum(given, tiny)
+    got = taken.sum(0, keepdims=True)
+    both = taken * (taken / np.maximum(got, tiny))
+    links = {
+        (int(both[target].argmax()), target) for target in range(len(both)) if given[target] > 0
+    }
+    linked = {source for source, _ in links}
+    for source in range(both.shape[1]):
+        if source not in linked and got[0, source] > LEAST_ATTENTION:
+            links.add((source, int(both[:, source].argmax())))
+    return frozenset(links)
+
+
+def write_pharaoh(links: frozenset[Link]) -> str:
+    """Write an alignment as Pharaoh's decoder did, and many tools since.
+
+    Parameters
+    ----------
+    links : frozenset[Link]
+        Pairs (source word index, target word index).
+
+    Returns
+    -------
+    str
+        Such as “0-0 1-2 2-1”, sorted.
+    """
+    return " ".join(f"{source}-{target}" for source, target in sorted(links))
+
+
+def _can_be_observed(model: object) -> bool:
+    """Whether a model has attention to the source that can be looked at."""
+    return isinstance(model, nn.Module) and any(
+        SOURCE_ATTENTION in name and hasattr(each, "observer")
+        for name, each in model.named_modules()
+    )
+
+
+def _cut(text: WordTokens, num_tokens: int | None) -> WordTokens:
+    """Leave out what the model cannot read: those words have no links."""
+    return text._replace(ids=text.ids[:num_tokens], words=text.words[:num_tokens])
+
+
+def _merge(
+    places: Float[np.ndarray, "tokens others"], source: WordTokens, target: WordTokens
+) -> Float[np.ndarray, "targets sources"]:
+    """Add up the attention of the tokens of each word."""
+    weights = np.zeros((target.num_words, source.num_words))
+    np.add.at(weights, (np.array(target.words)[:, None], np.array(source.words)), places)
+    return weights
+
+
+def _first_words(text: str, translation: Translation) -> Iterator[Link]:
+    """Find which word of a text, and of its translation, each part of the two begins with."""
+    place = 0
+    written = ""
+    for part in translation.parts:
+        place = text.index(part.source, place)
+        yield _count_words(text[:place]), _count_words(written)
+        place += len(part.source)
+        written += part.text + (" " if part.is_spaced else "")
+
+
+def _count_words(before: str) -> int:
+    """Count the words that are over where a text goes on."""
+    return len(before.split()) - (1 if before and not before[-1].isspace() else 0)
+
+
+def _batches(source: list[WordTokens], target: list[WordTokens]) -> Iterator[list[int]]:
+    """Put pairs of similar length together, as many as attention has places for."""
+
+    def places(row: int) -> int:
+        return (len(source[row].ids) + 1) * (len(target[row].ids) + 1)
+
+    order = [row for row in range(len(source)) if source[row].ids and target[row].ids]
+    order.sort(key=lambda row: (-len(source[row].ids), -len(target[row].ids)))
+    while order:
+        size = widest = 0
+        longest_target = 0
+        for row in order:
+            longest_target = max(longest_target, len(target[row].ids) + 1)
+            widest = (size + 1) * (len(source[order[0]].ids) + 1) * longest_target
+            if size and widest > BATCH_PLACES:
+                break
+            size += 1
+        yield order[:size]
+        order = order[size:]

@@ -1,0 +1,189 @@
+"""What a user demands of translations besides that they be the best."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+
+from dragoman.decoding.constraints import TermSpeller, count_subwords
+from dragoman.decoding.forbidden import ForbiddenTable
+from dragoman.decoding.glossary import ForbiddenPhrase, Glossary, Term, find_contradiction
+from dragoman.decoding.options import SamplingOptions
+from dragoman.decoding.spelling import find_words
+from dragoman.decoding.term_automaton import MOST_TERMS, Requirement
+from dragoman.errors import OptionError
+from dragoman.text.vocabulary import TextVocabulary
+
+
+class Wanted(NamedTuple):
+    """What must appear in the translation of a piece, and what was left out of that, and why."""
+
+    requirements: tuple[Requirement, ...]
+    notes: tuple[str, ...]
+
+
+NOTHING_WANTED = Wanted((), ())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demands:
+    """What is demanded, made ready for one target vocabulary by `prepare_demands`.
+
+    Parameters
+    ----------
+    glossary : Glossary | None
+        Terms that must appear where their sources do; None: none.
+    speller : TermSpeller | None
+        How they may be written; there if there is a glossary.
+    phrases : tuple[ForbiddenPhrase, ...]
+        Words that must not appear.
+    forbidden : ForbiddenTable | None
+        How these may be spelt; there if there are any.
+    sampling : SamplingOptions | None
+        Draw translations at random; None: search for the best.
+    is_scored : bool
+        Whether anybody will look at scores; greedy search is faster without.
+    """
+
+    glossary: Glossary | None = None
+    speller: TermSpeller | None = None
+    phrases: tuple[ForbiddenPhrase, ...] = ()
+    forbidden: ForbiddenTable | None = None
+    sampling: SamplingOptions | None = None
+    is_scored: bool = True
+
+    def want(self, text: str, limit: int) -> Wanted:
+        """Find the terms that must appear in a translation.
+
+        Parameters
+        ----------
+        text : str
+            The source.
+        limit : int
+            Subwords that the translation may have besides the end symbol and a forced prefix.
+
+        Returns
+        -------
+        Wanted
+            The terms; where they do not fit, the longest are left out until the others do.
+        """
+        if self.glossary is None or self.speller is None:
+            return NOTHING_WANTED
+        terms = self.glossary.find(text)
+        notes: list[str] = []
+        while terms:
+            requirements = self.speller.require([term.target for term in terms])
+            needed, times = count_subwords(requirements), sum(each.times for each in requirements)
+            if needed <= limit and times <= MOST_TERMS:
+                return Wanted(requirements, tuple(notes))
+            dropped = max(terms, key=lambda term: len(self._shortest(term)))
+            why = (
+                f"its terms take {needed} subwords, but the translation may have {limit}"
+                if needed > limit
+                else f"it has {times} terms, but {MOST_TERMS} are the most"
+            )
+            notes.append(f"{why}; translated without “{dropped.target}” ({dropped.place})")
+            terms.remove(dropped)
+        return Wanted((), tuple(notes))
+
+    def check_prefix(self, prefix: str) -> None:
+        """Refuse a beginning that is forbidden.
+
+        Parameters
+        ----------
+        prefix : str
+            The words with which translations must begin.
+        """
+        for phrase in self.phrases:
+            if find_words(prefix, phrase.text):
+                raise OptionError(
+                    f"prefix: “{prefix}” has “{phrase.text}”, which {phrase.place} forbids; leave "
+                    "out one of them"
+                )
+
+    def _shortest(self, term: Term) -> tuple[int, ...]:
+        assert self.speller is not None
+        return self.speller.spell(term.target)[0].tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """Demands, and what of them cannot be met, in words.
+
+    Parameters
+    ----------
+    demands : Demands
+        What can be met.
+    warnings : list[str]
+        What cannot, one line each.
+    """
+
+    demands: Demands
+    warnings: list[str] = field(default_factory=list)
+
+
+def prepare_demands(
+    vocabulary: TextVocabulary,
+    device: torch.device,
+    *,
+    glossary: Glossary | None = None,
+    phrases: tuple[ForbiddenPhrase, ...] = (),
+    sampling: SamplingOptions | None = None,
+    is_scored: bool = True,
+) -> Prepared:
+    """Make demands ready for a vocabulary.
+
+    Parameters
+    ----------
+    vocabulary : TextVocabulary
+        Of the target.
+    device : torch.device
+        Where translations are searched for.
+    glossary : Glossary | None
+        Terms that must appear.
+    phrases : tuple[ForbiddenPhrase, ...]
+        Words that must not appear.
+    sampling : SamplingOptions | None
+        Draw translations at random.
+    is_scored : bool
+        Whether anybody will look at scores.
+
+    Returns
+    -------
+    Prepared
+        The demands without the terms that the vocabulary cannot write or that are forbidden, and
+        a warning for each of these.
+    """
+    if sampling is not None and glossary is not None:
+        raise OptionError(
+            "sample: words drawn at random cannot be made to use a glossary; leave out --sample "
+            "or --terms"
+        )
+    warnings: list[str] = []
+    speller = None
+    if glossary is not None:
+        speller = TermSpeller(vocabulary, device)
+        dropped = []
+        for term in glossary.terms:
+            phrase = find_contradiction(term, phrases)
+            if phrase is not None:
+                why = f"“{phrase.text}” is forbidden ({phrase.place})"
+            elif not speller.spell(term.target):
+                why = "has characters or words that the model cannot write"
+            else:
+                continue
+            warnings.append(f"{term.place}: “{term.target}”: {why}; translated without the term")
+            dropped.append(term)
+        glossary = glossary.without(dropped)
+    table = None
+    if phrases:
+        table = ForbiddenTable([phrase.text for phrase in phrases], vocabulary, device)
+    demands = Demands(
+        glossary=glossary if glossary and glossary.terms else None,
+        speller=speller,
+        phrases=phrases,
+        forbidden=table,
+        sampling=sampling,
+        is_scored=is_scored,
+    )
+    return Prepared(demands=demands, warnings=warnings)

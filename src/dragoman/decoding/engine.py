@@ -1,0 +1,335 @@
+"""A trained Transformer rebuilt for translating: the same numbers, with less around them.
+
+Projections that read the same vectors are one product; caches are written in place; hypotheses move
+only when they must; products are in float32 or in eight bits. It offers the seam that every family
+offers to the search, and nothing for training.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from dragoman.data.batches import Sequences
+from dragoman.decoding.engine_layers import (
+    EngineAttention,
+    EngineDecoderLayer,
+    EngineEncoderLayer,
+    EngineFeedForward,
+    MakeProduct,
+)
+from dragoman.decoding.products import Product
+from dragoman.models.attention.multihead_attention import KeysAndValues
+from dragoman.models.embedding import Embedding
+from dragoman.models.options import TransformerOptions
+from dragoman.models.transformer import Transformer
+
+
+def can_rebuild(options: object) -> bool:
+    """Say whether a model can be rebuilt.
+
+    Parameters
+    ----------
+    options : object
+        Its family and shape.
+
+    Returns
+    -------
+    bool
+        True for Transformers with full attention and without experts.
+    """
+    return (
+        isinstance(options, TransformerOptions)
+        and (options.encoder_attention, options.decoder_attention) == ("full", "full")
+        and options.num_experts is None
+    )
+
+
+class EngineMemory(NamedTuple):
+    """What the encoder made of the source sentences."""
+
+    hidden: Float[Tensor, "sentences length model_dim"]
+    lengths: Int[Tensor, "sentences"]
+    mask: Tensor | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineState:
+    """What the decoder remembers.
+
+    Parameters
+    ----------
+    past : list[KeysAndValues]
+        Of the hypotheses so far, one row a hypothesis, with room for more words.
+    source : list[KeysAndValues]
+        Of the source sentences, one row a sentence.
+    mask : Tensor | None
+        Where the source sentences end; None: all at the same place.
+    lengths : Int[Tensor, "sentences"]
+        The same as numbers, for positions that ask.
+    rows : Int[Tensor, "rows"] | None
+        The row of `past` that each hypothesis continues, if they have to move before the next
+        word; moving waits for the next step, so that leaving and reordering is one copy.
+    num_beams : int
+        Hypotheses a sentence.
+    length : int
+        Words read so far.
+    """
+
+    past: list[KeysAndValues]
+    source: list[KeysAndValues]
+    mask: Tensor | None
+    lengths: Int[Tensor, "sentences"]
+    rows: Int[Tensor, "rows"] | None
+    num_beams: int
+    length: int
+
+    @property
+    def coverage(self) -> None:
+        """Many heads look at the source, each for its own reasons: there is no one coverage."""
+        return
+
+    def reorder(self, beams: Int[Tensor, "sentences beams"]) -> "EngineState":
+        """Let each hypothesis continue another of the same sentence.
+
+        Parameters
+        ----------
+        beams : Int[Tensor, "sentences beams"]
+            The hypothesis that each new one continues.
+
+        Returns
+        -------
+        EngineState
+            With as many hypotheses as `beams` names.
+        """
+        if beams.size(1) == self.num_beams == 1:
+            return self
+        first_rows = torch.arange(len(beams), device=beams.device)[:, None] * self.num_beams
+        rows = (first_rows + beams).flatten()
+        return replace(self, rows=self._compose(rows), num_beams=beams.size(1))
+
+    def keep(self, sentences: Int[Tensor, "kept"]) -> "EngineState":
+        """Forget all sentences but these.
+
+        Parameters
+        ----------
+        sentences : Int[Tensor, "kept"]
+            Their places.
+
+        Returns
+        -------
+        EngineState
+            The smaller state.
+        """
+        beams = torch.arange(self.num_beams, device=sentences.device)
+        rows = (sentences[:, None] * self.num_beams + beams).flatten()
+        lengths = self.lengths[sentences]
+        longest = int(lengths.max())
+        source = [
+            KeysAndValues(*(each[sentences, :, :longest] for each in layer))
+            for layer in self.source
+        ]
+        mask = None if self.mask is None else self.mask[sentences, :, :, :longest]
+        if mask is not None and int(lengths.min()) == longest:
+            mask = None
+        return replace(self, rows=self._compose(rows), source=source, mask=mask, lengths=lengths)
+
+    def moved(self) -> "EngineState":
+        """Let the hypotheses move to their rows.
+
+        Returns
+        -------
+        EngineState
+            With no move outstanding.
+
+        Notes
+        -----
+        With as many rows as before only those are copied that continue another: mostly few.
+        """
+        if self.rows is None:
+            return self
+        rows, length = self.rows, self.length
+        if len(rows) != len(self.past[0].keys):
+            past = [layer.rows(rows, length) for layer in self.past]
+            return replace(self, past=past, rows=None)
+        movers = (rows != torch.arange(len(rows), device=rows.device)).nonzero().flatten()
+        if len(movers):
+            parents = rows[movers]
+            for layer in self.past:
+                for each in layer:
+                    each[movers, :, :length] = each[parents, :, :length]
+        return replace(self, rows=None)
+
+    def _compose(self, rows: Tensor) -> Tensor:
+        return rows if self.rows is None else self.rows[rows]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """What an engine computes with.
+
+    Parameters
+    ----------
+    make_product : MakeProduct
+        Makes the product of one or several linear layers side by side.
+    source_words : Product
+        From the ids of source words to their vectors, not scaled.
+    target_words : Product
+        Likewise of the target.
+    output : Product
+        From hidden states to the scores of all words; a fresh tensor.
+    """
+
+    make_product: MakeProduct
+    source_words: Product
+    target_words: Product
+    output: Product
+
+
+class Engine:
+    """A Transformer that only translates.
+
+    Parameters
+    ----------
+    model : Transformer
+        Its shape, norms and positions; of its matrices only what `weights` takes from them.
+    weights : Weights
+        What takes their place.
+    """
+
+    def __init__(self, model: Transformer, weights: Weights) -> None:
+        make_product = weights.make_product
+        self._model = model
+        self._source_words, self._target_words = weights.source_words, weights.target_words
+        self._output = weights.output
+        self._encoder = [
+            EngineEncoderLayer(
+                EngineAttention(layer.self_attention, make_product, is_self=True),
+                EngineFeedForward(layer.feed_forward, make_product),
+                layer.self_attention_norm,
+                layer.feed_forward_norm,
+            )
+            for layer in model.encoder
+        ]
+        self._decoder = [
+            EngineDecoderLayer(
+                EngineAttention(layer.self_attention, make_product, is_self=True),
+                EngineAttention(layer.cross_attention, make_product, is_self=False),
+                EngineFeedForward(layer.feed_forward, make_product),
+                layer.self_attention_norm,
+                layer.cross_attention_norm,
+                layer.feed_forward_norm,
+            )
+            for layer in model.decoder
+        ]
+        self.pad_id = model.output.pad_id
+
+    def output(self, hidden: Float[Tensor, "... model_dim"]) -> Float[Tensor, "... vocabulary"]:
+        """Score every subword.
+
+        Parameters
+        ----------
+        hidden : Float[Tensor, "... model_dim"]
+            What the decoder says at each position.
+
+        Returns
+        -------
+        Float[Tensor, "... vocabulary"]
+            Logits.
+        """
+        scores = self._output(hidden.reshape(-1, hidden.size(-1)))
+        scores[:, self.pad_id] = -torch.inf
+        return scores.view(*hidden.shape[:-1], -1)
+
+    def encode(self, source: Sequences) -> EngineMemory:
+        """Read the source sentences.
+
+        Parameters
+        ----------
+        source : Sequences
+            Their tokens.
+
+        Returns
+        -------
+        EngineMemory
+            A vector for each source position.
+        """
+        embedding = self._model.source_embedding
+        words = self._source_words(source.read_ids)
+        states = _add_positions(words, embedding, 0, source.lengths)
+        shape = states.shape
+        states = states.flatten(0, 1)
+        mask = None
+        if int(source.lengths.min()) < shape[1]:
+            mask = source.is_token[:, None, None, :]
+        for layer in self._encoder:
+            states = layer.read(states, shape, mask)
+        if self._model.encoder_norm is not None:
+            states = self._model.encoder_norm(states.view(shape)).flatten(0, 1)
+        return EngineMemory(states.view(shape), source.lengths, mask)
+
+    def start(self, memory: EngineMemory, capacity: int) -> EngineState:
+        """Begin one hypothesis for each sentence.
+
+        Parameters
+        ----------
+        memory : EngineMemory
+            The source sentences.
+        capacity : int
+            How many words a hypothesis may get.
+
+        Returns
+        -------
+        EngineState
+            Before the first word.
+        """
+        hidden = memory.hidden
+        source = [layer.cross.project_memory(hidden) for layer in self._decoder]
+        past = [layer.own.make_cache(len(hidden), capacity, hidden) for layer in self._decoder]
+        return EngineState(
+            past=past,
+            source=source,
+            mask=memory.mask,
+            lengths=memory.lengths,
+            rows=None,
+            num_beams=1,
+            length=0,
+        )
+
+    def step(
+        self, tokens: Int[Tensor, "sentences beams"], state: EngineState
+    ) -> tuple[Float[Tensor, "sentences beams model_dim"], EngineState]:
+        """Read one more word of each hypothesis.
+
+        Parameters
+        ----------
+        tokens : Int[Tensor, "sentences beams"]
+            The newest words; the padding id to begin.
+        state : EngineState
+            What came before. It is used up.
+
+        Returns
+        -------
+        tuple[Float[Tensor, "sentences beams model_dim"], EngineState]
+            What the decoder now says, and the state for the next step.
+        """
+        state = state.moved()
+        length = state.length
+        lengths = state.lengths[:, None].expand_as(tokens).flatten()
+        words = self._target_words(tokens.reshape(-1, 1))
+        states = _add_positions(words, self._model.target_embedding, length, lengths)
+        for layer, past, source in zip(self._decoder, state.past, state.source, strict=True):
+            states = layer.step(states, past, source, state.mask, length)
+        if self._model.decoder_norm is not None:
+            states = self._model.decoder_norm(states, length)
+        return states.view(*tokens.shape, -1), replace(state, length=length + 1)
+
+
+def _add_positions(words: Tensor, embedding: Embedding, first: int, lengths: Tensor) -> Tensor:
+    """Scale word vectors and tell them where they stand, as `Embedding` does."""
+    words = words * embedding.scale
+    if embedding.positions is None:
+        return words
+    return words + embedding.positions(first, words.size(1), lengths)

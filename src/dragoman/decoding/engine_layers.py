@@ -1,0 +1,301 @@
+"""The layers of a rebuilt Transformer: products side by side, caches written in place."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from dragoman.decoding.products import Product
+from dragoman.models.attention.multihead_attention import KeysAndValues, MultiheadAttention
+from dragoman.models.attention.scaled_dot_product_attention import attend, score_scale
+from dragoman.models.feed_forward import FeedForward
+
+MakeProduct = Callable[[Sequence[nn.Linear]], Product]
+
+
+class EngineAttention:
+    """One attention, its projections side by side.
+
+    Parameters
+    ----------
+    attention : object
+        The trained attention.
+    make_product : MakeProduct
+        Makes products of its linear layers.
+    is_self : bool
+        Whether queries, keys and values come from the same vectors.
+    """
+
+    def __init__(self, attention: object, make_product: MakeProduct, *, is_self: bool) -> None:
+        assert isinstance(attention, MultiheadAttention)
+        query, key, value = attention.query, attention.key, attention.value
+        if is_self:
+            self._all = make_product([query, key, value])
+        else:
+            self._query, self._memory = make_product([query]), make_product([key, value])
+        self._output = make_product([attention.output])
+        self._num_heads = attention.num_heads
+        self._key_dim = key.out_features // attention.num_heads
+        self._value_dim = value.out_features // attention.num_heads
+        self._scale = score_scale(self._key_dim, attention.scaled)
+        self._rotation, self._score_bias = attention.rotation, attention.score_bias
+
+    def make_cache(self, rows: int, capacity: int, like: Tensor) -> KeysAndValues:
+        """Make room for the words of hypotheses.
+
+        Parameters
+        ----------
+        rows : int
+            Hypotheses.
+        capacity : int
+            Words of each.
+        like : Tensor
+            For precision and device.
+
+        Returns
+        -------
+        KeysAndValues
+            With nothing in it yet.
+        """
+        dims = (self._key_dim, self._value_dim)
+        return KeysAndValues(
+            *(like.new_empty(rows, self._num_heads, capacity, dim) for dim in dims)
+        )
+
+    def project_memory(self, hidden: Tensor) -> KeysAndValues:
+        """Project what the encoder made of the source.
+
+        Parameters
+        ----------
+        hidden : Tensor
+            Its vectors, [sentences, length, model_dim].
+
+        Returns
+        -------
+        KeysAndValues
+            One row a sentence.
+        """
+        joined = self._memory(hidden.flatten(0, 1))
+        keys, values = self._split(
+            joined.view(*hidden.shape[:2], -1), (self._key_dim, self._value_dim)
+        )
+        return KeysAndValues(keys.contiguous(), values.contiguous())
+
+    def attend_to_self(self, states: Tensor, shape: Sequence[int], mask: Tensor | None) -> Tensor:
+        """Let whole sentences attend to themselves.
+
+        Parameters
+        ----------
+        states : Tensor
+            Their vectors, [sentences × length, model_dim].
+        shape : Sequence[int]
+            Sentences and length.
+        mask : Tensor | None
+            Where sentences end; None: all at the same place.
+
+        Returns
+        -------
+        Tensor
+            What each position found.
+        """
+        dims = (self._key_dim, self._key_dim, self._value_dim)
+        query, keys, values = self._split(self._all(states).view(*shape[:2], -1), dims)
+        if self._rotation is not None:
+            query, keys = self._rotation(query, 0), self._rotation(keys, 0)
+        return self._find(query, keys, values, mask)
+
+    def attend_to_past(self, states: Tensor, past: KeysAndValues, length: int) -> Tensor:
+        """Let the newest words attend to those before them, after writing them into the cache.
+
+        Parameters
+        ----------
+        states : Tensor
+            The newest words, [rows, 1, model_dim].
+        past : KeysAndValues
+            The cache.
+        length : int
+            Words before.
+
+        Returns
+        -------
+        Tensor
+            What each found, [rows, model_dim].
+        """
+        dims = (self._key_dim, self._key_dim, self._value_dim)
+        query, keys, values = self._split(self._all(states.squeeze(1)).unsqueeze(1), dims)
+        if self._rotation is not None:
+            query, keys = self._rotation(query, length), self._rotation(keys, length)
+        end = length + 1
+        past.keys[:, :, length:end] = keys
+        past.values[:, :, length:end] = values
+        return self._find(query, past.keys[:, :, :end], past.values[:, :, :end], None)
+
+    def attend_to_source(
+        self, states: Tensor, source: KeysAndValues, mask: Tensor | None
+    ) -> Tensor:
+        """Let the newest words of a sentence's hypotheses look at its source.
+
+        Parameters
+        ----------
+        states : Tensor
+            The newest words, [rows, 1, model_dim].
+        source : KeysAndValues
+            Of the sentences.
+        mask : Tensor | None
+            Where they end; None: all at the same place.
+
+        Returns
+        -------
+        Tensor
+            What each found, [rows, model_dim].
+        """
+        query = self._query(states.squeeze(1)).view(
+            len(source.keys), -1, self._num_heads, self._key_dim
+        )
+        return self._find(query.transpose(1, 2), source.keys, source.values, mask)
+
+    def _find(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+        if self._score_bias is not None:
+            bias = self._score_bias(query, keys.size(2))
+            mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+        found = attend(query, keys, values, mask, scale=self._scale)
+        return self._output(found.transpose(1, 2).reshape(-1, self._num_heads * self._value_dim))
+
+    def _split(self, joined: Tensor, dims: Sequence[int]) -> list[Tensor]:
+        parts = joined.split([self._num_heads * dim for dim in dims], dim=-1)
+        return [
+            part.unflatten(-1, (self._num_heads, dim)).transpose(1, 2)
+            for part, dim in zip(parts, dims, strict=True)
+        ]
+
+
+class EngineFeedForward:
+    """One feed-forward layer.
+
+    Parameters
+    ----------
+    layer : nn.Module
+        The trained layer.
+    make_product : MakeProduct
+        Makes products of its linear layers.
+    """
+
+    def __init__(self, layer: nn.Module, make_product: MakeProduct) -> None:
+        assert isinstance(layer, FeedForward)
+        gates = [] if layer.gate is None else [layer.gate]
+        self._inner = make_product([layer.inner, *gates])
+        self._outer = make_product([layer.outer])
+        self._kind = layer.kind
+
+    def __call__(self, states: Tensor) -> Tensor:
+        """Apply the layer.
+
+        Parameters
+        ----------
+        states : Tensor
+            One vector a row.
+
+        Returns
+        -------
+        Tensor
+            The vectors, transformed.
+        """
+        inner = self._inner(states)
+        match self._kind:
+            case "relu":
+                inner = inner.relu_()
+            case "swish":
+                inner = functional.silu(inner)
+            case "gelu":
+                inner = functional.gelu(inner)
+            case "gelu-sigmoid":
+                inner = inner * torch.sigmoid(1.702 * inner)
+            case _:
+                inner, gate = inner.chunk(2, dim=-1)
+                is_swish = self._kind == "swiglu"
+                inner = (functional.silu(gate) if is_swish else functional.gelu(gate)) * inner
+        return self._outer(inner)
+
+
+class EngineEncoderLayer(NamedTuple):
+    """A layer of the encoder, with the norms of the trained one."""
+
+    own: EngineAttention
+    feed: EngineFeedForward
+    own_norm: nn.Module
+    feed_norm: nn.Module
+
+    def read(self, states: Tensor, shape: Sequence[int], mask: Tensor | None) -> Tensor:
+        """Apply the layer.
+
+        Parameters
+        ----------
+        states : Tensor
+            The source positions, [sentences × length, model_dim].
+        shape : Sequence[int]
+            Sentences and length.
+        mask : Tensor | None
+            Where sentences end.
+
+        Returns
+        -------
+        Tensor
+            The source positions, each informed by the others.
+        """
+        states = self.own_norm(states, lambda x: self.own.attend_to_self(x, shape, mask))
+        return self.feed_norm(states, self.feed)
+
+
+class EngineDecoderLayer(NamedTuple):
+    """A layer of the decoder, with the norms of the trained one."""
+
+    own: EngineAttention
+    cross: EngineAttention
+    feed: EngineFeedForward
+    own_norm: nn.Module
+    cross_norm: nn.Module
+    feed_norm: nn.Module
+
+    def step(
+        self,
+        states: Tensor,
+        past: KeysAndValues,
+        source: KeysAndValues,
+        mask: Tensor | None,
+        length: int,
+    ) -> Tensor:
+        """Apply the layer to the newest word of each hypothesis.
+
+        Parameters
+        ----------
+        states : Tensor
+            The newest words, [rows, 1, model_dim].
+        past : KeysAndValues
+            The cache, which is written.
+        source : KeysAndValues
+            The source positions, projected by this layer.
+        mask : Tensor | None
+            Where the source sentences end.
+        length : int
+            Words read before.
+
+        Returns
+        -------
+        Tensor
+            The newest words, informed.
+        """
+
+        def own(x: Tensor) -> Tensor:
+            return self.own.attend_to_past(x, past, length).unsqueeze(1)
+
+        def cross(x: Tensor) -> Tensor:
+            return self.cross.attend_to_source(x, source, mask).unsqueeze(1)
+
+        def feed(x: Tensor) -> Tensor:
+            return self.feed(x.squeeze(1)).unsqueeze(1)
+
+        states = self.own_norm(states, own, length)
+        states = self.cross_norm(states, cross, length)
+        return self.feed_norm(states, feed, length)

@@ -1,0 +1,222 @@
+"""An output file that an interrupted run leaves so that the next one can go on."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from dragoman.data.lines import LineReader
+from dragoman.errors import DataError, DragomanError, FolderError, OptionError
+
+try:
+    from fcntl import LOCK_EX, LOCK_NB, flock
+except ImportError:  # Windows, where two runs at once are not noticed
+    flock = None  # type: ignore[assignment]
+
+FORMAT = 1
+OPENING = b'{"format": '
+SKIPPED_LINES = 65_536
+
+
+class ContinuedOutput:
+    """A file that grows block by block and survives being killed at any moment.
+
+    Parameters
+    ----------
+    path : Path
+        Where the file shall be in the end.
+    identity : Mapping[str, str]
+        All on which the output depends besides the input; a run goes on only with the same.
+
+    Attributes
+    ----------
+    num_done : int
+        Lines of the input whose output is there.
+
+    Notes
+    -----
+    The output grows in ``FILE.partial``. After each block it is flushed to the disk, and then a
+    line is added to ``FILE.journal``: how many lines of the input are done, how many bytes they
+    have become, and a hash of those lines. Whatever lies beyond the last whole line of the journal
+    is cut off and made again. When all is done the partial file is moved into place, over a file
+    that may be there, and the journal removed.
+    """
+
+    def __init__(self, path: Path, identity: Mapping[str, str]) -> None:
+        path = path.resolve()
+        if path.exists() and not path.is_file():
+            raise OptionError(f"--output {path}: is not a plain file; name one, or use “>”")
+        self._path = path
+        self._partial = path.with_name(f"{path.name}.partial")
+        self._journal = path.with_name(f"{path.name}.journal")
+        self._identity = dict(identity)
+        self._digest = hashlib.blake2b(digest_size=16)
+        self._wanted_digest = self._digest.hexdigest()
+        self.num_done = 0
+
+    def __enter__(self) -> "ContinuedOutput":
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._records = _open_locked(self._journal)
+            self._begin()
+        except OSError as error:
+            self._close()
+            raise FolderError(
+                f"{error.filename or self._path}: cannot be written ({error.strerror}); choose "
+                "another place for --output"
+            ) from None
+        except DragomanError:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._close()
+
+    def skip(self, reader: LineReader) -> None:
+        """Pass over the lines of the input that are done, making sure that they are the same.
+
+        Parameters
+        ----------
+        reader : LineReader
+            The input, at its beginning.
+        """
+        while reader.num_taken < self.num_done:
+            raw = reader.take(min(SKIPPED_LINES, self.num_done - reader.num_taken))
+            if not raw:
+                break
+            self._digest.update(b"".join(raw))
+        if self._digest.hexdigest() != self._wanted_digest:
+            raise DataError(
+                f"{self._journal}: {self.num_done:,} lines are done, but {reader.place} does not "
+                f"begin with them; give the same input, or {self._begin_afresh}"
+            )
+
+    def add(self, raw: Sequence[bytes], records: Sequence[str]) -> None:
+        """Write what some lines have become, for good.
+
+        Parameters
+        ----------
+        raw : Sequence[bytes]
+            The next lines of the input.
+        records : Sequence[str]
+            What to write for them, without ends of line.
+        """
+        self._file.write("".join(f"{record}\n" for record in records).encode())
+        _flush(self._file)
+        self._digest.update(b"".join(raw))
+        self.num_done += len(raw)
+        self._note(lines=self.num_done, bytes=self._file.tell(), digest=self._digest.hexdigest())
+
+    def finish(self) -> None:
+        """Move the file into place."""
+        self._file.close()
+        self._partial.replace(self._path)
+        _flush_folder(self._path.parent)
+        self._journal.unlink()
+
+    def _close(self) -> None:
+        for name in ("_file", "_records"):
+            if hasattr(self, name):
+                getattr(self, name).close()
+
+    @property
+    def _begin_afresh(self) -> str:
+        return f"delete {self._partial.name} and {self._journal.name} to begin afresh"
+
+    def _begin(self) -> None:
+        """Take up what an earlier run left, or nothing."""
+        header, records = self._read_records()
+        if header is not None and records and not self._partial.exists():
+            header, records = None, []  # killed after the file was moved into place
+            self._records.truncate(0)
+        if header is None and self._partial.exists() and self._partial.stat().st_size:
+            self._journal.unlink()
+            raise FolderError(f"{self._partial}: is in the way; move it or choose another --output")
+        if header is None:
+            self._note(format=FORMAT, identity=self._identity)
+        else:
+            self._check(header)
+        nothing: dict[str, Any] = {"lines": 0, "bytes": 0, "digest": self._wanted_digest}
+        last = records[-1] if records else nothing
+        self._file = self._partial.open("ab")
+        if self._file.tell() < last["bytes"]:
+            raise FolderError(
+                f"{self._partial}: shorter than {self._journal.name} says; {self._begin_afresh}"
+            )
+        self._file.truncate(last["bytes"])
+        self._file.seek(0, os.SEEK_END)
+        self.num_done, self._wanted_digest = last["lines"], last["digest"]
+
+    def _read_records(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+        """Read the journal, and cut off a last line that was not written to its end."""
+        self._records.seek(0)
+        contents = self._records.read()
+        is_own = contents.startswith(OPENING) or OPENING.startswith(contents)
+        *lines, rest = contents.split(b"\n")
+        try:
+            header, *records = [json.loads(line) for line in lines] or [None]
+        except ValueError:
+            is_own = False
+        if not is_own or (header is not None and header["format"] != FORMAT):
+            raise FolderError(
+                f"{self._journal}: not a journal of this version of Dragoman; move it away, or "
+                "choose another --output"
+            )
+        self._records.truncate(len(contents) - len(rest))
+        return header, records
+
+    def _check(self, header: Mapping[str, Any]) -> None:
+        """Refuse to go on with another model or other options."""
+        before = header["identity"]
+        for name in sorted({*before, *self._identity}):
+            old, new = before.get(name, "not given"), self._identity.get(name, "not given")
+            if old != new:
+                raise OptionError(
+                    f"{self._journal}: begun with {name} {old}, now {new}; give the same command, "
+                    f"or {self._begin_afresh}"
+                )
+
+    def _note(self, **record: object) -> None:
+        """Add a line to the journal."""
+        self._records.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+        _flush(self._records)
+
+
+def _open_locked(path: Path) -> IO[bytes]:
+    """Open a journal that no other run is writing, making it if there is none."""
+    while True:
+        file = path.open("a+b")
+        if flock is None:
+            return file
+        try:
+            flock(file, LOCK_EX | LOCK_NB)
+        except OSError:
+            file.close()
+            raise FolderError(f"{path}: another run is writing there; wait for its end") from None
+        if os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()  # removed by a run that ended between the two calls
+
+
+def _flush(file: IO[bytes]) -> None:
+    """Make the system write a file out to the disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make the system write down which files a folder has."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,259 @@
+"""Pieces of text in, hypotheses out: in batches of similar length, with what a user demands."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from dragoman.data.batches import flatten, pad_sequences
+from dragoman.decoding.candidates import Chooser
+from dragoman.decoding.constraints import RequiredTerms, count_beams
+from dragoman.decoding.demands import Demands, Wanted
+from dragoman.decoding.forbidden import ForbiddenWords
+from dragoman.decoding.hypotheses import Hypothesis
+from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.sampling import SampledWords
+from dragoman.decoding.search import search
+from dragoman.decoding.term_automaton import Requirement
+from dragoman.folder import vocabulary_of
+from dragoman.models.interface import SearchedModel
+from dragoman.text.vocabulary import Vocabularies
+
+# Places in the decoder's cache: sentences × beams × longest translation.
+BATCH_PLACES = {"cpu": 32_768, "mps": 65_536, "cuda": 524_288}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """A part of a text, short enough for the model.
+
+    Parameters
+    ----------
+    text_index : int
+        Which text it is a part of.
+    text : str
+        The part as it is written.
+    ids : tuple[int, ...]
+        Its subwords, ended by the end symbol.
+    space : str
+        The white space after it.
+    is_first : bool
+        Whether the text begins with it.
+    """
+
+    text_index: int
+    text: str
+    ids: tuple[int, ...]
+    space: str
+    is_first: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What was found for a piece.
+
+    Parameters
+    ----------
+    hypotheses : list[Hypothesis]
+        Translations, best first.
+    notes : tuple[str, ...]
+        What of the demands could not be met, in words.
+    """
+
+    hypotheses: list[Hypothesis]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PieceSearch:
+    """Searches for translations of pieces of text.
+
+    Parameters
+    ----------
+    model : SearchedModel
+        The model, on its device, not in training.
+    vocabularies : Vocabularies
+        Its subwords.
+    device : torch.device
+        That device.
+    max_length : int | None
+        The longest sequence that the model can write; None: any.
+    options : SearchOptions
+        How to search.
+    num_best : int
+        Translations of a piece.
+    prefix_ids : Sequence[int]
+        Subwords with which the translation of a text's first piece must begin.
+    demands : Demands
+        What else must be.
+    """
+
+    model: SearchedModel
+    vocabularies: Vocabularies
+    device: torch.device
+    max_length: int | None
+    options: SearchOptions
+    num_best: int
+    prefix_ids: Sequence[int]
+    demands: Demands
+
+    def find(self, pieces: Sequence[Piece]) -> list[Found]:
+        """Translate pieces.
+
+        Parameters
+        ----------
+        pieces : Sequence[Piece]
+            In any order.
+
+        Returns
+        -------
+        list[Found]
+            In that order. A piece for which nothing meets all demands is translated without them.
+
+        Notes
+        -----
+        All pieces are first translated without their terms; only where a translation lacks one
+        is it searched for again, with terms and a wider beam. So terms cost little where the
+        model knows them anyway, and change nothing there.
+        """
+        wanted = [self.demands.want(piece.text, self._room(piece)) for piece in pieces]
+        free = self._search_all(pieces, [()] * len(pieces))
+        results = [
+            Found(hypotheses=hypotheses, notes=each.notes)
+            for hypotheses, each in zip(free, wanted, strict=True)
+        ]
+        lacking = [index for index, each in enumerate(wanted) if self._lacks(each, results[index])]
+        again = self._search_all(
+            [pieces[index] for index in lacking], [wanted[index].requirements for index in lacking]
+        )
+        for index, hypotheses in zip(lacking, again, strict=True):
+            results[index] = replace(results[index], hypotheses=hypotheses)
+        self._give_up(pieces, wanted, results)
+        return results
+
+    def _lacks(self, wanted: Wanted, found: Found) -> bool:
+        """Say whether a translation lacks a term."""
+        if not wanted.requirements:
+            return False
+        assert self.demands.speller is not None
+        return not found.hypotheses or not all(
+            self.demands.speller.is_met(wanted.requirements, each.tokens)
+            for each in found.hypotheses
+        )
+
+    def _give_up(
+        self, pieces: Sequence[Piece], wanted: Sequence[Wanted], results: list[Found]
+    ) -> None:
+        """Translate without demands where nothing was found that meets them, and say so."""
+        failed = [index for index, each in enumerate(results) if not each.hypotheses]
+        if not failed or (self.demands.glossary is None and self.demands.forbidden is None):
+            return
+        free = replace(self, demands=Demands(sampling=self.demands.sampling))
+        again = free.find([pieces[index] for index in failed])
+        for index, found in zip(failed, again, strict=True):
+            note = _say_what_failed(wanted[index], self.demands)
+            results[index] = replace(found, notes=(*wanted[index].notes, note))
+
+    def _search_all(
+        self, pieces: Sequence[Piece], requirements: Sequence[tuple[Requirement, ...]]
+    ) -> list[list[Hypothesis]]:
+        """Search in batches of similar length and equally wide beams."""
+        results: list[list[Hypothesis]] = [[] for _ in pieces]
+        for batch in self._batches(pieces, [self._beams(each) for each in requirements]):
+            found = self._search(
+                [pieces[index] for index in batch], [requirements[index] for index in batch]
+            )
+            for index, hypotheses in zip(batch, found, strict=True):
+                results[index] = hypotheses
+        return results
+
+    def _room(self, piece: Piece) -> int:
+        """Count the subwords that a translation may have, less the prefix and the end."""
+        limit = len(piece.ids) + self.options.max_extra_tokens
+        if self.max_length is not None:
+            limit = min(limit, self.max_length - len(self.prefix_ids))
+        return limit - 1
+
+    def _beams(self, requirements: tuple[Requirement, ...]) -> int:
+        """Count the hypotheses that a piece takes."""
+        if self.demands.sampling is not None:
+            return self.num_best
+        return count_beams(self.options.beam_size, requirements)
+
+    def _batches(self, pieces: Sequence[Piece], beams: Sequence[int]) -> Iterator[list[int]]:
+        """Put pieces of similar length and equally wide beams together, within the room."""
+        most = BATCH_PLACES[self.device.type]
+        lengths = [len(piece.ids) for piece in pieces]
+        batch: list[int] = []
+        largest = 0
+        for index in sorted(range(len(pieces)), key=lambda each: (-beams[each], -lengths[each])):
+            places = (lengths[index] + self.options.max_extra_tokens) * beams[index]
+            if batch and (len(batch) + 1) * max(largest, places) > most:
+                yield batch
+                batch, largest = [], 0
+            batch.append(index)
+            largest = max(largest, places)
+        if batch:
+            yield batch
+
+    def _search(
+        self, pieces: Sequence[Piece], requirements: Sequence[tuple[Requirement, ...]]
+    ) -> list[list[Hypothesis]]:
+        """Search for the translations of one batch."""
+        vocabulary = vocabulary_of(self.vocabularies)
+        unk_id = self.vocabularies.target.unk_id
+        ids = [piece.ids for piece in pieces]
+        table = self.demands.forbidden
+        return search(
+            self.model,
+            pad_sequences(flatten(ids), vocabulary.pad_id).to(self.device),
+            self.options,
+            vocabulary,
+            num_best=self.num_best,
+            prefixes=self._prefixes(pieces),
+            banned_ids=() if self.vocabularies.is_closed else (unk_id,),
+            max_length=self.max_length,
+            chooser=self._chooser(ids, requirements, vocabulary.eos_id),
+            forbidden=None if table is None else ForbiddenWords(table),
+            is_scored=self.demands.is_scored,
+        )
+
+    def _chooser(
+        self,
+        ids: Sequence[Sequence[int]],
+        requirements: Sequence[tuple[Requirement, ...]],
+        eos_id: int,
+    ) -> Chooser | None:
+        """Make what decides how hypotheses go on; None: the most probable words."""
+        if self.demands.sampling is not None:
+            capacity = max(map(len, ids)) + self.options.max_extra_tokens + len(self.prefix_ids)
+            return SampledWords(
+                self.demands.sampling,
+                ids,
+                num_samples=self.num_best,
+                capacity=capacity,
+                eos_id=eos_id,
+                device=self.device,
+            )
+        if not any(requirements) or self.demands.speller is None:
+            return None
+        return RequiredTerms(
+            requirements, self.demands.speller, beam_size=self.options.beam_size, eos_id=eos_id
+        )
+
+    def _prefixes(self, pieces: Sequence[Piece]) -> Tensor | None:
+        """Lay down how each piece must begin; only a text's first piece is not free."""
+        if not self.prefix_ids:
+            return None
+        free = [-1] * len(self.prefix_ids)
+        rows = [list(self.prefix_ids) if piece.is_first else free for piece in pieces]
+        return torch.tensor(rows, device=self.device)
+
+
+def _say_what_failed(wanted: Wanted, demands: Demands) -> str:
+    """Say which demands had to be given up."""
+    what = [f"“{each.text}”" for each in wanted.requirements]
+    if demands.forbidden is not None:
+        what.append("a way around the forbidden words")
+    return f"found no translation with {', '.join(what)}; translated without that demand"

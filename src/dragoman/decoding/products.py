@@ -1,0 +1,139 @@
+"""Products with the weights of a trained model: in its own precision, or in eight bits."""
+
+import warnings
+from collections.abc import Callable, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from dragoman.eight_bits import SMALLEST, Quantised
+
+LARGEST_ACTIVATION = 63
+
+Product = Callable[[Tensor], Tensor]
+
+
+def has_int8() -> bool:
+    """Say whether this build of PyTorch multiplies in eight bits on this processor.
+
+    Returns
+    -------
+    bool
+        True where FBGEMM is there: on x86 with AVX2.
+    """
+    return "fbgemm" in torch.backends.quantized.supported_engines
+
+
+class Int8Product:
+    r"""Multiply vectors by a matrix of eight-bit numbers.
+
+    Parameters
+    ----------
+    weight : Quantised
+        The matrix, one row an output.
+    bias : Float[Tensor, "outputs"] | None
+        What is added.
+
+    Notes
+    -----
+    Each vector x is divided by its largest entry m and rounded to 7 bits; the whole numbers are
+    multiplied and summed exactly, and the sums are multiplied by m and by the scales of the
+    outputs. So a vector's result depends on that vector alone, not on its neighbours in a batch.
+    Seven bits, because processors without VNNI add two products of 8 bits in 16, and two products
+    of 7 and 8 bits always fit.
+    """
+
+    def __init__(self, weight: Quantised, bias: Float[Tensor, "outputs"] | None) -> None:
+        numbers, scales = weight
+        zeros = torch.zeros(len(numbers), dtype=torch.int64)
+        before = torch.backends.quantized.engine
+        torch.backends.quantized.engine = "fbgemm"
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                matrix = torch._make_per_channel_quantized_tensor(
+                    numbers, scales.double(), zeros, 0
+                )
+            self._packed = torch.ops.quantized.linear_prepack(matrix, None)
+        finally:
+            torch.backends.quantized.engine = before
+        self._bias = bias
+        self._multiply = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32.default
+
+    def __call__(
+        self, states: Float[Tensor, "positions inputs"]
+    ) -> Float[Tensor, "positions outputs"]:
+        """Multiply.
+
+        Parameters
+        ----------
+        states : Float[Tensor, "positions inputs"]
+            One vector a row.
+
+        Returns
+        -------
+        Float[Tensor, "positions outputs"]
+            In float32.
+        """
+        largest = states.abs().amax(1, keepdim=True).clamp_min_(SMALLEST)
+        zero = LARGEST_ACTIVATION + 1
+        found = self._multiply(states / largest, 1 / LARGEST_ACTIVATION, zero, self._packed)
+        if self._bias is None:
+            return found.mul_(largest)
+        return torch.addcmul(self._bias, found, largest, out=found)
+
+
+class FloatProduct:
+    """Multiply vectors by a matrix in the model's own precision.
+
+    Parameters
+    ----------
+    weight : Float[Tensor, "outputs inputs"]
+        The matrix.
+    bias : Float[Tensor, "outputs"] | None
+        What is added.
+    """
+
+    def __init__(
+        self, weight: Float[Tensor, "outputs inputs"], bias: Float[Tensor, "outputs"] | None
+    ) -> None:
+        self._weight, self._bias = weight, bias
+
+    def __call__(
+        self, states: Float[Tensor, "positions inputs"]
+    ) -> Float[Tensor, "positions outputs"]:
+        """Multiply.
+
+        Parameters
+        ----------
+        states : Float[Tensor, "positions inputs"]
+            One vector a row.
+
+        Returns
+        -------
+        Float[Tensor, "positions outputs"]
+            In the same precision.
+        """
+        return functional.linear(states, self._weight, self._bias)
+
+
+def join_layers(layers: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
+    """Put linear layers that read the same vectors side by side.
+
+    Parameters
+    ----------
+    layers : Sequence[nn.Linear]
+        All with a bias, or all without.
+
+    Returns
+    -------
+    tuple[Tensor, Tensor | None]
+        Weight and bias of one layer that says what they all say.
+    """
+    biases = [each.bias.detach() for each in layers if each.bias is not None]
+    weights = [each.weight.detach() for each in layers]
+    if len(weights) == 1:
+        return weights[0], biases[0] if biases else None
+    return torch.cat(weights), torch.cat(biases) if biases else None

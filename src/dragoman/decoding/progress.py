@@ -1,0 +1,110 @@
+"""What a person sees while a stream of lines is worked on: how far it is, and warnings."""
+
+import sys
+from io import TextIOBase
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+MOST_WARNINGS = 100
+
+
+class Watch:
+    """Tells warnings, and on a terminal how far the work is.
+
+    Parameters
+    ----------
+    stream : TextIOBase | None
+        Where to; None: the standard error stream.
+    num_bytes : int | None
+        Bytes of the whole input; None: nobody knows.
+    shows_progress : bool
+        Whether to show how far the work is if the stream is a terminal.
+
+    Notes
+    -----
+    After a hundred warnings the others are counted, and the count is told at the end.
+    """
+
+    def __init__(
+        self,
+        stream: TextIOBase | None = None,
+        *,
+        num_bytes: int | None = None,
+        shows_progress: bool = True,
+    ) -> None:
+        self._console = Console(
+            file=stream or sys.stderr,  # type: ignore[arg-type]
+            highlight=False,
+            soft_wrap=True,
+        )
+        self._num_lines = 0
+        self._num_warnings = 0
+        self._progress: Progress | None = None
+        if shows_progress and self._console.is_terminal:
+            columns = [TextColumn("{task.fields[lines]:,} lines")]
+            columns += [TextColumn("{task.fields[speed]:,.0f} a second")]
+            known = [BarColumn(), TextColumn("{task.percentage:.0f} %"), TimeRemainingColumn()]
+            self._progress = Progress(
+                *columns, *(known if num_bytes else []), console=self._console, transient=True
+            )
+            self._task = self._progress.add_task("", total=num_bytes, lines=0, speed=0.0)
+
+    def __enter__(self) -> "Watch":
+        if self._progress is not None:
+            self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+        untold = self._num_warnings - MOST_WARNINGS
+        if untold > 0:
+            self.say(f"{untold:,} more warnings")
+
+    def say(self, text: str) -> None:
+        """Tell a person something.
+
+        Parameters
+        ----------
+        text : str
+            One line.
+        """
+        self._console.print(Text(f"dragoman: {text}"))
+
+    def warn(self, text: str) -> None:
+        """Tell a person that something may be wrong, unless that was told a hundred times.
+
+        Parameters
+        ----------
+        text : str
+            One line that names the place.
+        """
+        self._num_warnings += 1
+        if self._num_warnings <= MOST_WARNINGS:
+            self.say(f"warning: {text}")
+
+    def advance(self, num_lines: int, num_bytes: int) -> None:
+        """Take note that some lines are done.
+
+        Parameters
+        ----------
+        num_lines : int
+            How many.
+        num_bytes : int
+            Of how many bytes.
+        """
+        self._num_lines += num_lines
+        if self._progress is not None:
+            seconds = self._progress.tasks[0].elapsed or 1.0
+            speed = self._num_lines / seconds
+            self._progress.update(
+                self._task, advance=num_bytes, lines=self._num_lines, speed=speed, refresh=True
+            )

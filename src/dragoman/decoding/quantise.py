@@ -1,0 +1,304 @@
+"""Transformers in eight bits: a quarter of the size, and faster on a processor."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from dragoman.data.batches import Sequences
+from dragoman.decoding.engine import Engine, Weights, can_rebuild
+from dragoman.decoding.products import FloatProduct, Int8Product, Product, join_layers
+from dragoman.eight_bits import SCALES, Quantised, quantise_matrix
+from dragoman.errors import FolderError, OptionError
+from dragoman.files import written_beside
+from dragoman.folder import (
+    WEIGHTS_FILE,
+    ModelFolder,
+    load_model,
+    vocabulary_of,
+    weights_of,
+    write_description,
+)
+from dragoman.models.build import build_model, count_parameters
+from dragoman.models.options import TransformerOptions
+from dragoman.models.transformer import Transformer
+from dragoman.tensor_files import write_tensors
+
+LARGE = 1 << 14
+FILLING = ("kaiming_uniform_", "xavier_uniform_", "uniform_", "normal_", "zero_", "fill_")
+
+
+class WeightFile:
+    """The weights of a model folder, read one by one when they are asked for.
+
+    Parameters
+    ----------
+    path : Path
+        A safetensors file; matrices in float32, or in eight bits with their scales beside them.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._file = safe_open(path, framework="pt")
+            self.names = set(self._file.keys())
+        except (SafetensorError, OSError) as error:
+            raise FolderError(
+                f"{path}: missing, cut short or not a safetensors file ({error}); get it again"
+            ) from None
+
+    @property
+    def is_quantised(self) -> bool:
+        """Whether matrices are in eight bits."""
+        return any(name.endswith(SCALES) for name in self.names)
+
+    def tensor(self, name: str) -> Tensor:
+        """Read one tensor as it is.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+
+        Returns
+        -------
+        Tensor
+            A tensor of its own.
+        """
+        if name not in self.names:
+            raise FolderError(f"{self._path}: holds another model ({name} is missing)")
+        return self._file.get_tensor(name).clone()
+
+    def matrix(self, name: str) -> Quantised:
+        """Read a matrix in eight bits, rounding it if it is not yet.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+
+        Returns
+        -------
+        Quantised
+            The matrix.
+        """
+        if name + SCALES in self.names:
+            return Quantised(self.tensor(name), self.tensor(name + SCALES))
+        return quantise_matrix(self.tensor(name))
+
+
+class Int8Words:
+    """The vectors of words, each kept in eight bits.
+
+    Parameters
+    ----------
+    matrix : Quantised
+        One row a word.
+    """
+
+    def __init__(self, matrix: Quantised) -> None:
+        self._matrix = matrix
+
+    def __call__(self, ids: Int[Tensor, "*places"]) -> Float[Tensor, "*places model_dim"]:
+        """Look words up.
+
+        Parameters
+        ----------
+        ids : Int[Tensor, "*places"]
+            Which words.
+
+        Returns
+        -------
+        Float[Tensor, "*places model_dim"]
+            Their vectors.
+        """
+        return self._matrix.numbers[ids] * self._matrix.scales[ids].unsqueeze(-1)
+
+
+def rebuild(model: Transformer) -> Engine:
+    """Rebuild a model for translating, in its own precision.
+
+    Parameters
+    ----------
+    model : Transformer
+        The trained model, one that `can_rebuild` accepts.
+
+    Returns
+    -------
+    Engine
+        With the same weights, not copied but for projections that are put side by side.
+    """
+    source, target = (
+        each.words.detach() for each in (model.source_embedding, model.target_embedding)
+    )
+    bias = None if model.output.bias is None else model.output.bias.detach()
+    weights = Weights(
+        make_product=lambda layers: FloatProduct(*join_layers(layers)),
+        source_words=lambda ids: functional.embedding(ids, source),
+        target_words=lambda ids: functional.embedding(ids, target),
+        output=FloatProduct(model.output.words.detach(), bias),
+    )
+    return Engine(model, weights)
+
+
+def load_int8(folder: ModelFolder) -> Engine:
+    """Load a folder's model for translating in eight bits.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        With weights in float or in eight bits; one that `can_rebuild` accepts.
+
+    Returns
+    -------
+    Engine
+        On the CPU. At no time are all weights in memory in float.
+    """
+    file = WeightFile(folder.path / WEIGHTS_FILE)
+    model, names = _make_frame(folder, file)
+    words = {
+        name: file.matrix(name) for name in {names[id(each)] for each in _word_matrices(model)}
+    }
+    source, target, output = (words[names[id(each)]] for each in _word_matrices(model))
+
+    def make_product(layers: Sequence[nn.Linear]) -> Product:
+        matrices = [file.matrix(names[id(each.weight)]) for each in layers]
+        biases = [each.bias.detach() for each in layers if each.bias is not None]
+        joined = Quantised(*(torch.cat(each) for each in zip(*matrices, strict=True)))
+        return Int8Product(joined, torch.cat(biases) if biases else None)
+
+    bias = None if model.output.bias is None else model.output.bias.detach()
+    weights = Weights(
+        make_product=make_product,
+        source_words=Int8Words(source),
+        target_words=Int8Words(target),
+        output=Int8Product(output, bias),
+    )
+    return Engine(model.eval(), weights)
+
+
+def write_int8(folder: ModelFolder, path: Path) -> None:
+    """Write a model folder with its matrices in eight bits.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        The model, in float.
+    path : Path
+        The new folder.
+    """
+    if not can_rebuild(folder.options):
+        raise OptionError(
+            f"{folder.path}: only Transformers with full attention and without experts are "
+            "computed in eight bits; use the folder as it is"
+        )
+    if path.exists():
+        raise FolderError(f"{path}: is there already; give a new folder, or remove it first")
+    file = WeightFile(folder.path / WEIGHTS_FILE)
+    if file.is_quantised:
+        raise FolderError(f"{folder.path}: is in eight bits already; use it as it is")
+    model, names = _make_frame(folder, file)
+    rounded = {names[id(each)] for each in _matrices(model)}
+    tensors: dict[str, Tensor] = {}
+    for name in sorted(file.names):
+        if name in rounded:
+            tensors[name], tensors[name + SCALES] = file.matrix(name)
+        else:
+            tensors[name] = file.tensor(name)
+    facts = replace(folder.facts, weights=f"{folder.facts.weights}, in eight bits".lstrip(", "))
+    with written_beside(path) as beside:
+        new = replace(folder, path=beside, facts=facts)
+        write_description(beside, new, count_parameters(model))
+        write_tensors(beside / WEIGHTS_FILE, tensors)
+
+
+@torch.inference_mode()
+def int8_loss_change(folder: ModelFolder, source: Sequences, target: Sequences) -> float:
+    """Measure what eight bits do to the loss on some sentence pairs.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        A model in float; one that `can_rebuild` accepts.
+    source : Sequences
+        Sentences.
+    target : Sequences
+        Their translations.
+
+    Returns
+    -------
+    float
+        By how much the loss grows, in nats a subword.
+    """
+    model = load_model(folder)
+    assert isinstance(model, Transformer)
+    exact, rounded = (_loss(each, source, target) for each in (rebuild(model), load_int8(folder)))
+    return rounded - exact
+
+
+def _loss(engine: Engine, source: Sequences, target: Sequences) -> float:
+    """Read given translations word by word; return the mean loss of a subword."""
+    state = engine.start(engine.encode(source), target.ids.size(1))
+    total = 0.0
+    words = target.shifted(engine.pad_id)
+    for place in range(target.ids.size(1)):
+        hidden, state = engine.step(words[:, place : place + 1], state)
+        losses = functional.cross_entropy(
+            engine.output(hidden)[:, 0], target.ids[:, place], reduction="none"
+        )
+        total += float(losses[target.is_token[:, place]].sum())
+    return total / int(target.lengths.sum())
+
+
+def _make_frame(folder: ModelFolder, file: WeightFile) -> tuple[Transformer, dict[int, str]]:
+    """Make a model without its matrices; say what each of those is called."""
+    options = folder.options
+    assert isinstance(options, TransformerOptions)
+    with _Untouched():
+        model = build_model(options, vocabulary_of(folder.vocabularies))
+    assert isinstance(model, Transformer)
+    names = {id(each): name for name, each in model.named_parameters()}
+    matrices = {names[id(each)] for each in _matrices(model)}
+    small = {name: file.tensor(name) for name in weights_of(model) if name not in matrices}
+    model.load_state_dict(small, strict=False)
+    return model, names
+
+
+class _Untouched(TorchFunctionMode):
+    """Writes nothing into large new weights, so that the system never has to give memory for them.
+
+    PyTorch's own way, the device “meta”, imports 150 MB of compilers to compute with no numbers.
+    """
+
+    def __torch_function__(
+        self,
+        function: Any,  # noqa: ANN401
+        kinds: Any,  # noqa: ANN401
+        arguments: Any = (),  # noqa: ANN401
+        named: Any = None,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        del kinds
+        named = named or {}
+        if getattr(function, "__name__", "") in FILLING:
+            tensor = arguments[0] if arguments else named["tensor"]
+            if tensor.numel() > LARGE:
+                return tensor
+        return function(*arguments, **named)
+
+
+def _matrices(model: Transformer) -> list[Tensor]:
+    """List what is kept in eight bits."""
+    layers: list[Tensor] = [each.weight for each in model.modules() if isinstance(each, nn.Linear)]
+    return [*layers, *_word_matrices(model)]
+
+
+def _word_matrices(model: Transformer) -> list[Tensor]:
+    """List the words of source, target and output, which may be one matrix."""
+    return [model.source_embedding.words, model.target_embedding.words, model.output.words]

@@ -1,0 +1,183 @@
+"""A model that is kept from saying the same over and over."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from dragoman.data.batches import Sequences
+from dragoman.models.interface import DecoderState, SearchedModel
+
+LONGEST_PHRASE = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class RememberingState:
+    """A decoder's state, and the words that it has read.
+
+    Parameters
+    ----------
+    state : DecoderState
+        The state.
+    past : Int[Tensor, "sentences beams length"]
+        The words of each hypothesis, the start symbol first.
+    """
+
+    state: DecoderState
+    past: Int[Tensor, "sentences beams length"]
+
+    @property
+    def coverage(self) -> Float[Tensor, "sentences beams source"] | None:
+        """How much attention each source word has had in all, if the state knows."""
+        return self.state.coverage
+
+    def reorder(self, beams: Int[Tensor, "sentences beams"]) -> "RememberingState":
+        """Let each hypothesis continue another of the same sentence.
+
+        Parameters
+        ----------
+        beams : Int[Tensor, "sentences beams"]
+            The hypothesis that each new one continues.
+
+        Returns
+        -------
+        RememberingState
+            With as many hypotheses as `beams` names.
+        """
+        places = beams.unsqueeze(-1).expand(-1, -1, self.past.size(2))
+        return replace(self, state=self.state.reorder(beams), past=self.past.gather(1, places))
+
+    def keep(self, sentences: Int[Tensor, "kept"]) -> "RememberingState":
+        """Forget all sentences but these.
+
+        Parameters
+        ----------
+        sentences : Int[Tensor, "kept"]
+            Their places.
+
+        Returns
+        -------
+        RememberingState
+            The smaller state.
+        """
+        return replace(self, state=self.state.keep(sentences), past=self.past[sentences])
+
+
+class BlockedOutput:
+    """An output layer that rules out what would say a phrase the third time in a row.
+
+    Parameters
+    ----------
+    output : Callable[[Tensor], Tensor]
+        The output layer.
+    """
+
+    def __init__(self, output: Callable[[Tensor], Tensor]) -> None:
+        self._output = output
+        self.past: Tensor | None = None
+
+    def __call__(
+        self, hidden: Float[Tensor, "sentences beams model_dim"]
+    ) -> Float[Tensor, "sentences beams vocabulary"]:
+        """Score every word.
+
+        Parameters
+        ----------
+        hidden : Float[Tensor, "sentences beams model_dim"]
+            What the decoder says after the words of `past`.
+
+        Returns
+        -------
+        Float[Tensor, "sentences beams vocabulary"]
+            Scores, −∞ for a word that is ruled out.
+        """
+        logits = self._output(hidden)
+        assert self.past is not None
+        past = self.past[:, :, 1:]
+        for period in range(1, min(LONGEST_PHRASE, (past.size(2) + 1) // 3) + 1):
+            said = past[:, :, past.size(2) - 2 * period + 1 :]
+            before = past[:, :, past.size(2) - 3 * period + 1 : past.size(2) - period]
+            is_third = (said == before).all(-1, keepdim=True)
+            words = past[:, :, past.size(2) - period, None]
+            scores = logits.gather(2, words)
+            logits = logits.scatter(2, words, scores.masked_fill(is_third, -torch.inf))
+        return logits
+
+
+class WithoutRepetition:
+    """A model that says no phrase three times in a row.
+
+    Parameters
+    ----------
+    model : SearchedModel
+        The model that might.
+
+    Notes
+    -----
+    Of the third time all but the last subword may be said, since only then is it one: after “the
+    the” there is no third “the”, after “a b a b a” no “b”. Phrases have at most 32 subwords. The
+    rest is the model's own, and what is ruled out is ruled out before probabilities are made.
+    """
+
+    def __init__(self, model: SearchedModel) -> None:
+        self._model = model
+        self.output = BlockedOutput(model.output)
+
+    def encode(self, source: Sequences) -> Any:  # noqa: ANN401
+        """Read the source sentences.
+
+        Parameters
+        ----------
+        source : Sequences
+            The sentences.
+
+        Returns
+        -------
+        Any
+            What the model makes of them.
+        """
+        return self._model.encode(source)
+
+    def start(self, memory: Any, capacity: int) -> RememberingState:  # noqa: ANN401
+        """Begin one hypothesis a sentence.
+
+        Parameters
+        ----------
+        memory : Any
+            From `encode`.
+        capacity : int
+            How long translations may become.
+
+        Returns
+        -------
+        RememberingState
+            Without any word.
+        """
+        state = self._model.start(memory, capacity)
+        return RememberingState(state=state, past=torch.empty(0, 1, 0, dtype=torch.int64))
+
+    def step(
+        self, tokens: Int[Tensor, "sentences beams"], state: RememberingState
+    ) -> tuple[Float[Tensor, "sentences beams model_dim"], RememberingState]:
+        """Read one more word of each hypothesis.
+
+        Parameters
+        ----------
+        tokens : Int[Tensor, "sentences beams"]
+            The words.
+        state : RememberingState
+            What came before; used up.
+
+        Returns
+        -------
+        tuple[Float[Tensor, "sentences beams model_dim"], RememberingState]
+            What the decoder says, and the new state.
+        """
+        hidden, inner = self._model.step(tokens, state.state)
+        newest = tokens.unsqueeze(-1)
+        past = torch.cat([state.past, newest], dim=2) if state.past.size(2) else newest
+        self.output.past = past
+        return hidden, RememberingState(state=inner, past=past)

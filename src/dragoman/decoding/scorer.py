@@ -1,0 +1,225 @@
+"""From a decoder's hidden states to the log-probability of every word that may come next."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from dragoman.decoding.forbidden import ForbiddenWords
+
+IMPOSSIBLE = -torch.inf
+
+_BITS = 1 / math.log(2)
+# On a CPU: words whose largest score is found at once, and rows that stay in the cache together.
+_BLOCK = 128
+_ROWS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordScores:
+    """What each hypothesis says of every word.
+
+    Parameters
+    ----------
+    logits : Float[Tensor, "sentences beams vocabulary"]
+        Scores; −∞ for words that must not come.
+    normaliser : Float[Tensor, "sentences beams 1"] | None
+        The logarithm of the sum of their exponentials before any word was ruled out; None: nobody
+        needs to know.
+    """
+
+    logits: Float[Tensor, "sentences beams vocabulary"]
+    normaliser: Float[Tensor, "sentences beams 1"] | None
+
+    def best(
+        self, count: int
+    ) -> tuple[Float[Tensor, "sentences beams best"], Int[Tensor, "sentences beams best"]]:
+        """Find the most probable words of each hypothesis.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+
+        Returns
+        -------
+        tuple[Float[Tensor, "sentences beams best"], Int[Tensor, "sentences beams best"]]
+            Their log-probabilities in falling order, and the words. Without a normaliser they are
+            plain scores, comparable only within a hypothesis.
+        """
+        scores, words = find_largest(self.logits, count)
+        return self._normalise(scores), words
+
+    def of(
+        self, words: Int[Tensor, "sentences beams chosen"]
+    ) -> Float[Tensor, "sentences beams chosen"]:
+        """Say how probable some words are.
+
+        Parameters
+        ----------
+        words : Int[Tensor, "sentences beams chosen"]
+            Their ids.
+
+        Returns
+        -------
+        Float[Tensor, "sentences beams chosen"]
+            Their log-probabilities.
+        """
+        return self._normalise(self.logits.gather(2, words))
+
+    def _normalise(self, scores: Tensor) -> Tensor:
+        return scores if self.normaliser is None else scores - self.normaliser
+
+
+class Scorer:
+    """An output layer, and the words that must never come.
+
+    Parameters
+    ----------
+    output : Callable[[Tensor], Tensor]
+        From hidden states to a score for every word.
+    banned_ids : tuple[int, ...]
+        Subwords that must not occur.
+    forbidden : ForbiddenWords | None
+        Words that must not occur however they are spelt; None: any may.
+    is_normalised : bool
+        Whether anybody needs probabilities; greedy search by itself does not.
+    """
+
+    def __init__(
+        self,
+        output: Callable[[Tensor], Tensor],
+        *,
+        banned_ids: tuple[int, ...] = (),
+        forbidden: ForbiddenWords | None = None,
+        is_normalised: bool = True,
+    ) -> None:
+        self._output = output
+        self._banned = banned_ids
+        self._banned_ids: Tensor | None = None
+        self._forbidden = forbidden
+        self._is_normalised = is_normalised
+
+    def score(self, hidden: Float[Tensor, "sentences beams model_dim"]) -> WordScores:
+        """Score every word that may follow each hypothesis.
+
+        Parameters
+        ----------
+        hidden : Float[Tensor, "sentences beams model_dim"]
+            What the decoder says.
+
+        Returns
+        -------
+        WordScores
+            The scores. What the output layer gave is written into.
+        """
+        logits = self._output(hidden).float()
+        normaliser = log_sum_exp(logits) if self._is_normalised else None
+        if self._banned:
+            if self._banned_ids is None:
+                self._banned_ids = torch.tensor(self._banned, device=logits.device)
+            logits.index_fill_(2, self._banned_ids, IMPOSSIBLE)
+        if self._forbidden is not None:
+            self._forbidden.rule_out(logits)
+        return WordScores(logits=logits, normaliser=normaliser)
+
+    def follow(
+        self, parents: Int[Tensor, "sentences beams"], words: Int[Tensor, "sentences beams"]
+    ) -> None:
+        """Take note of how hypotheses go on.
+
+        Parameters
+        ----------
+        parents : Int[Tensor, "sentences beams"]
+            Which hypothesis each new one continues.
+        words : Int[Tensor, "sentences beams"]
+            The word that it adds.
+        """
+        if self._forbidden is not None:
+            self._forbidden.follow(parents, words)
+
+    def keep(self, sentences: Int[Tensor, "kept"]) -> None:
+        """Forget all sentences but these.
+
+        Parameters
+        ----------
+        sentences : Int[Tensor, "kept"]
+            Their places.
+        """
+        if self._forbidden is not None:
+            self._forbidden.keep(sentences)
+
+
+def log_sum_exp(
+    logits: Float[Tensor, "sentences beams vocabulary"],
+) -> Float[Tensor, "sentences beams 1"]:
+    """Compute what is subtracted from scores to make them log-probabilities.
+
+    Parameters
+    ----------
+    logits : Float[Tensor, "sentences beams vocabulary"]
+        The scores.
+
+    Returns
+    -------
+    Float[Tensor, "sentences beams 1"]
+        The logarithm of the sum of their exponentials.
+
+    Notes
+    -----
+    Powers of two cost half of what those of e do on a CPU, and a few rows at a time stay in its
+    cache: together less than half the time of `torch.logsumexp` for 32,000 words.
+    """
+    rows = logits.flatten(0, 1)
+    parts = rows.split(_ROWS) if rows.device.type == "cpu" else (rows,)
+    sums = [_log_sum_exp(part) for part in parts]
+    return (sums[0] if len(sums) == 1 else torch.cat(sums)).view(*logits.shape[:2], 1)
+
+
+def _log_sum_exp(rows: Tensor) -> Tensor:
+    largest = rows.amax(1, keepdim=True)
+    powers = torch.add(largest * -_BITS, rows, alpha=_BITS).exp2_()
+    return powers.sum(1, keepdim=True).log_().add_(largest)
+
+
+def find_largest(
+    logits: Float[Tensor, "sentences beams vocabulary"], count: int
+) -> tuple[Float[Tensor, "sentences beams best"], Int[Tensor, "sentences beams best"]]:
+    """Find the largest scores of each hypothesis.
+
+    Parameters
+    ----------
+    logits : Float[Tensor, "sentences beams vocabulary"]
+        The scores.
+    count : int
+        How many are wanted.
+
+    Returns
+    -------
+    tuple[Float[Tensor, "sentences beams best"], Int[Tensor, "sentences beams best"]]
+        The scores in falling order, and the words; fewer if the vocabulary is smaller.
+
+    Notes
+    -----
+    The k largest lie in the k blocks with the largest maxima. Maxima of blocks are found with all
+    of a CPU's lanes, which `topk` does not use: it takes a quarter of the time for 32,000 words.
+    """
+    size = logits.size(2)
+    if logits.device.type != "cpu" or size < 4 * count * _BLOCK:
+        scores, words = logits.topk(min(count, size))
+        return scores, words
+    rows = logits.flatten(0, 1)
+    num_blocks = size // _BLOCK
+    blocks = rows[:, : num_blocks * _BLOCK].unflatten(1, (num_blocks, _BLOCK))
+    chosen = blocks.amax(2).topk(count).indices
+    values = blocks.gather(1, chosen.unsqueeze(2).expand(-1, -1, _BLOCK)).flatten(1)
+    if num_blocks * _BLOCK < size:
+        # The rest of the vocabulary is one more block, always chosen.
+        values = torch.cat([values, rows[:, num_blocks * _BLOCK :]], dim=1)
+        chosen = torch.cat([chosen, chosen.new_full((len(rows), 1), num_blocks)], dim=1)
+    scores, places = values.topk(count)
+    words = chosen.gather(1, places // _BLOCK) * _BLOCK + places % _BLOCK
+    return scores.view(*logits.shape[:2], count), words.view(*logits.shape[:2], count)

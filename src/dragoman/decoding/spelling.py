@@ -1,0 +1,150 @@
+"""How subwords spell words: what characters they stand for, and where words begin and end."""
+
+import functools
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from dragoman.text.normalise import normalise
+from dragoman.text.vocabulary import TextVocabulary
+
+_SPACE_MARK = "\u2581"
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_JOINERS = "\u200c\u200d"
+_SENTENCE_ENDS = ".!?…。！？¿¡:"
+
+
+class Unit(NamedTuple):
+    """A character, or a single byte of one, and whether it belongs to a word.
+
+    Of a byte outside ASCII nobody can say by itself: None.
+    """
+
+    spelt: bytes
+    is_word: bool | None
+
+
+class TokenFacts(NamedTuple):
+    """What a subword does at the borders of words."""
+
+    continues_word: bool
+    has_word: bool
+    ends_with_word: bool
+    ends_sentence: bool
+
+
+@functools.cache
+def is_word_character(character: str) -> bool:
+    """Say whether a character is a part of words.
+
+    Parameters
+    ----------
+    character : str
+        One character.
+
+    Returns
+    -------
+    bool
+        True for letters, digits, underscores and combining marks, as in `split_words`.
+    """
+    is_mark = unicodedata.category(character).startswith("M") or character in _JOINERS
+    return character.isalnum() or character == "_" or is_mark
+
+
+def spell_pieces(vocabulary: TextVocabulary) -> list[tuple[Unit, ...]]:
+    """Say what every entry of a vocabulary stands for.
+
+    Parameters
+    ----------
+    vocabulary : TextVocabulary
+        Subwords, characters or words.
+
+    Returns
+    -------
+    list[tuple[Unit, ...]]
+        The characters of each, a space among them; none for special symbols.
+    """
+    pieces = vocabulary.pieces(range(len(vocabulary)))
+    special = {vocabulary.eos_id, vocabulary.unk_id, vocabulary.pad_id}
+    # An entry of characters may look like a byte: only as many as there can be bytes are.
+    has_bytes = all(f"<0x{byte:02X}>" in pieces for byte in range(256))
+    return [
+        () if number in special else tuple(_spell(piece, has_bytes))
+        for number, piece in enumerate(pieces)
+    ]
+
+
+def _spell(piece: str, has_bytes: bool) -> Iterator[Unit]:
+    """Spell one entry."""
+    byte = _BYTE.fullmatch(piece) if has_bytes else None
+    if byte:
+        value = int(byte.group(1), 16)
+        yield Unit(bytes([value]), is_word_character(chr(value)) if value < 128 else None)
+        return
+    for character in piece.replace(_SPACE_MARK, " "):
+        yield Unit(character.encode("utf-8", "replace"), is_word_character(character))
+
+
+def describe_token(units: tuple[Unit, ...]) -> TokenFacts:
+    """Say what a subword does at the borders of words.
+
+    Parameters
+    ----------
+    units : tuple[Unit, ...]
+        What it stands for.
+
+    Returns
+    -------
+    TokenFacts
+        A byte outside ASCII counts as a part of a word; so does what stands for nothing.
+    """
+    if not units:
+        return TokenFacts(True, True, True, False)
+    belongs = [unit.is_word is not False for unit in units]
+    ends_sentence = units[-1].spelt.decode(errors="replace") in _SENTENCE_ENDS
+    return TokenFacts(belongs[0], any(belongs), belongs[-1], ends_sentence)
+
+
+def find_words(text: str, wanted: str) -> bool:
+    """Say whether words occur in a text as whole words.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    wanted : str
+        One word or several.
+
+    Returns
+    -------
+    bool
+        True if they do, in whatever case.
+    """
+    return bool(word_pattern([wanted]).search(normalise(text)))
+
+
+def word_pattern(phrases: list[str], joiners: str = "") -> re.Pattern[str]:
+    """Make the pattern of some words, wherever they occur as whole words, in whatever case.
+
+    Parameters
+    ----------
+    phrases : list[str]
+        Each one word or several; of two that begin at the same place the longer is found.
+    joiners : str
+        Marks that join words into one.
+
+    Returns
+    -------
+    re.Pattern[str]
+        To be used on normalised text; what is found is in its first group.
+    """
+    inside = rf"[\w{re.escape(joiners)}]"
+    longest_first = sorted({normalise(each) for each in phrases}, key=len, reverse=True)
+    branches = [
+        (f"(?<!{inside})" if is_word_character(each[0]) else "")
+        + re.escape(each)
+        + (f"(?!{inside})" if is_word_character(each[-1]) else "")
+        for each in longest_first
+    ]
+    return re.compile(f"({'|'.join(branches) or '(?!)'})", re.IGNORECASE)

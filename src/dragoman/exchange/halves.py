@@ -1,0 +1,83 @@
+"""Sinusoids side by side or in two halves: the same model with its channels in another order.
+
+Here sine and cosine alternate, as in the paper; in Marian all sines come first. Every tensor on the
+residual stream has its channels moved accordingly, and nothing changes but the order in which sums
+are added up.
+"""
+
+from collections.abc import Callable, Mapping
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+READERS = ("query", "key", "value", "inner", "gate")
+"""The linear maps that read the residual stream; the others write to it."""
+
+
+def to_halves(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Put the sines before the cosines.
+
+    Parameters
+    ----------
+    weights : Mapping[str, Tensor]
+        A Transformer's weights under the names they have here.
+
+    Returns
+    -------
+    dict[str, Tensor]
+        The same names.
+    """
+    return _move(weights, halved)
+
+
+def from_halves(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Let sines and cosines alternate.
+
+    Parameters
+    ----------
+    weights : Mapping[str, Tensor]
+        What `to_halves` gave.
+
+    Returns
+    -------
+    dict[str, Tensor]
+        What it was given.
+    """
+    return _move(weights, lambda model_dim: halved(model_dim).argsort())
+
+
+def halved(model_dim: int) -> Int[Tensor, "model_dim"]:
+    """List the even channels, then the odd ones.
+
+    Parameters
+    ----------
+    model_dim : int
+        How many there are; even.
+
+    Returns
+    -------
+    Int[Tensor, "model_dim"]
+        Their numbers.
+    """
+    return torch.arange(model_dim).view(-1, 2).t().flatten()
+
+
+def _move(weights: Mapping[str, Tensor], order: Callable[[int], Tensor]) -> dict[str, Tensor]:
+    moved = {}
+    for name, each in weights.items():
+        axis = _residual_axis(name)
+        moved[name] = each if axis is None else each.index_select(axis, order(each.size(axis)))
+    return moved
+
+
+def _residual_axis(name: str) -> int | None:
+    """Say along which axis a weight lies on the residual stream."""
+    *_, part, kind = name.split(".")
+    if kind == "words":
+        return 1
+    if name == "output.bias":
+        return None
+    if part in READERS:
+        return 1 if kind == "weight" else None
+    return 0

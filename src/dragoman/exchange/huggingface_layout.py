@@ -1,0 +1,228 @@
+"""Between the weights of a Transformer here and those of a MarianMT model."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from dragoman.errors import FolderError
+from dragoman.exchange.halves import from_halves, to_halves
+from dragoman.models.options import TransformerOptions
+
+NO_WORD = -30_000.0
+"""A logit that leaves the padding no probability, even in half precision."""
+
+ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
+BLOCKS = {"self_attention": "self_attn", "cross_attention": "encoder_attn"}
+REST = {
+    "feed_forward.inner": "fc1",
+    "feed_forward.outer": "fc2",
+    "feed_forward_norm.norm": "final_layer_norm",
+}
+ACTIVATIONS = {
+    "relu": "relu",
+    "swish": "swish",
+    "silu": "swish",
+    "gelu": "gelu",
+    "quick_gelu": "gelu-sigmoid",
+}
+"""What MarianMT calls the feed-forward layers, of which these are those it shares with us."""
+
+SOURCE, TARGET, OUTPUT = "source_embedding.words", "target_embedding.words", "output.words"
+THEIR_WORDS = {
+    SOURCE: ("model.encoder.embed_tokens.weight", "model.shared.weight"),
+    TARGET: ("model.decoder.embed_tokens.weight", "model.shared.weight"),
+    OUTPUT: ("lm_head.weight", "model.decoder.embed_tokens.weight", "model.shared.weight"),
+}
+BIAS = "final_logits_bias"
+
+
+def layer_names(options: TransformerOptions) -> dict[str, str]:
+    """Pair the names of all weights within the layers.
+
+    Parameters
+    ----------
+    options : TransformerOptions
+        How many layers there are.
+
+    Returns
+    -------
+    dict[str, str]
+        Ours to theirs; biases of attention are always among them.
+    """
+    counts = {"encoder": options.num_encoder_layers, "decoder": options.num_decoder_layers}
+    pairs = {}
+    for stack, count in counts.items():
+        parts = dict(REST)
+        for block, other in BLOCKS.items():
+            if block == "self_attention" or stack == "decoder":
+                parts |= {f"{block}.{ours}": f"{other}.{each}" for ours, each in ATTENTION.items()}
+                parts[f"{block}_norm.norm"] = f"{other}_layer_norm"
+        for layer_index in range(count):
+            for ours, theirs in parts.items():
+                for kind in ("weight", "bias"):
+                    name = f"model.{stack}.layers.{layer_index}.{theirs}.{kind}"
+                    pairs[f"{stack}.{layer_index}.{ours}.{kind}"] = name
+    return pairs
+
+
+def to_huggingface(
+    weights: Mapping[str, Tensor],
+    options: TransformerOptions,
+    orders: tuple[list[int], list[int]],
+    pad_id: int,
+) -> dict[str, Tensor]:
+    """Turn a model's weights into those of a MarianMT model.
+
+    Parameters
+    ----------
+    weights : Mapping[str, Tensor]
+        Ours, each tied matrix once.
+    options : TransformerOptions
+        The model's shape.
+    orders : tuple[list[int], list[int]]
+        For each of their ids ours, on the source's side and the target's.
+    pad_id : int
+        Our padding.
+
+    Returns
+    -------
+    dict[str, Tensor]
+        Theirs.
+    """
+    halves = to_halves(weights)
+    source_order, target_order = (torch.tensor(order) for order in orders)
+    theirs = {THEIR_WORDS[SOURCE][options.tied_embeddings == "all"]: halves[SOURCE][source_order]}
+    if options.tied_embeddings != "all":
+        theirs[THEIR_WORDS[TARGET][0]] = halves[TARGET][target_order]
+    if options.tied_embeddings == "none":
+        theirs[THEIR_WORDS[OUTPUT][0]] = halves[OUTPUT][target_order]
+    bias = halves.get("output.bias", torch.zeros(len(target_order))).clone()
+    bias[pad_id] = NO_WORD
+    theirs[BIAS] = bias[target_order].unsqueeze(0)
+    scale = 1.0 if options.scaled else options.head_key_dim**0.5
+    for ours, name in layer_names(options).items():
+        each = halves.get(ours)
+        if each is None:
+            each = torch.zeros(options.model_dim)
+        theirs[name] = each * scale if ".query." in ours else each
+    return {name: each.float().contiguous() for name, each in theirs.items()}
+
+
+def from_huggingface(
+    theirs: Mapping[str, Tensor],
+    options: TransformerOptions,
+    orders: tuple[list[int], list[int]],
+    place: Path,
+) -> dict[str, Tensor]:
+    """Turn the weights of a MarianMT model into ours.
+
+    Parameters
+    ----------
+    theirs : Mapping[str, Tensor]
+        Their weights.
+    options : TransformerOptions
+        The model's shape, with biases.
+    orders : tuple[list[int], list[int]]
+        For each of our ids theirs, on the source's side and the target's.
+    place : Path
+        Where they come from, for error messages.
+
+    Returns
+    -------
+    dict[str, Tensor]
+        Ours, each tied matrix once.
+    """
+    pairs = layer_names(options)
+    for name in theirs:
+        is_known = name == BIAS or any(name in names for names in THEIR_WORDS.values())
+        if not (is_known or "embed_positions" in name or name in pairs.values()):
+            raise FolderError(f"{place}: holds “{name}”, which no MarianMT model has")
+    tied = {"all": (SOURCE,), "target": (SOURCE, TARGET), "none": (SOURCE, TARGET, OUTPUT)}
+    found = {}
+    for ours in tied[options.tied_embeddings]:
+        order = orders[ours != SOURCE]
+        shape = (len(order), options.model_dim)
+        found[ours] = _take(theirs, THEIR_WORDS[ours], shape, place)[torch.tensor(order)]
+    bias = _take(theirs, (BIAS,), (1, len(orders[1])), place)
+    found["output.bias"] = bias[0][torch.tensor(orders[1])]
+    for ours, name in pairs.items():
+        found[ours] = _take(theirs, (name,), _shape_of(ours, options), place)
+    return from_halves(found)
+
+
+def check_tying(options: TransformerOptions, orders: Sequence[list[int]], place: Path) -> None:
+    """Refuse a model whose one matrix would have to be in two orders.
+
+    Parameters
+    ----------
+    options : TransformerOptions
+        The model's shape.
+    orders : Sequence[list[int]]
+        For each of our ids theirs, on the source's side and the target's.
+    place : Path
+        The model, for error messages.
+    """
+    if options.tied_embeddings == "all" and orders[0] != orders[1]:
+        raise FolderError(f"{place}: one matrix serves two vocabularies; give one vocabulary")
+
+
+def drop_zero_biases(
+    weights: Mapping[str, Tensor], options: TransformerOptions, pad_id: int
+) -> tuple[dict[str, Tensor], TransformerOptions]:
+    """Leave biases out that say nothing.
+
+    Parameters
+    ----------
+    weights : Mapping[str, Tensor]
+        Ours, with biases.
+    options : TransformerOptions
+        The model's shape, with biases.
+    pad_id : int
+        The padding, whose bias does not count.
+
+    Returns
+    -------
+    tuple[dict[str, Tensor], TransformerOptions]
+        The weights that remain, and the shape that they fit.
+    """
+    names = [name for name in weights if "attention." in name and name.endswith(".bias")]
+    output = weights["output.bias"].clone()
+    output[pad_id] = 0
+    options = replace(
+        options,
+        attention_bias=any(bool(weights[name].any()) for name in names),
+        output_bias=bool(output.any()),
+    )
+    dropped = set() if options.attention_bias else set(names)
+    kept = {name: each for name, each in weights.items() if name not in dropped}
+    kept["output.bias"] = output
+    if not options.output_bias:
+        del kept["output.bias"]
+    return kept, options
+
+
+def _shape_of(name: str, options: TransformerOptions) -> tuple[int, ...]:
+    """Say which shape one of our weights within the layers has."""
+    *_, part, kind = name.split(".")
+    width, inner = options.model_dim, options.feed_forward_dim
+    if part == "inner":
+        return (inner, width) if kind == "weight" else (inner,)
+    if part == "outer" and kind == "weight":
+        return (width, inner)
+    return (width, width) if part in ATTENTION and kind == "weight" else (width,)
+
+
+def _take(
+    theirs: Mapping[str, Tensor], names: tuple[str, ...], shape: tuple[int, ...], place: Path
+) -> Tensor:
+    """Take the first of some weights that is there, and check its shape."""
+    name = next((each for each in names if each in theirs), None)
+    if name is None:
+        raise FolderError(f"{place}: lacks “{names[-1]}”; get the model again")
+    if theirs[name].shape != shape:
+        found = tuple(theirs[name].shape)
+        raise FolderError(f"{place}: “{name}” has shape {found}, not {shape}; get the model again")
+    return theirs[name].float()

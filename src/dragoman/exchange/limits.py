@@ -1,0 +1,127 @@
+"""What other tools cannot represent, refused by name before anything is written."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from dragoman.errors import FolderError
+from dragoman.folder import ModelFolder
+from dragoman.models.families import ModelOptions
+from dragoman.models.options import TransformerOptions
+from dragoman.text.subwords import Subwords
+
+
+def check_for_huggingface(folder: ModelFolder) -> TransformerOptions:
+    """Refuse a model that MarianMT cannot be.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        The model.
+
+    Returns
+    -------
+    TransformerOptions
+        Its options.
+    """
+    options = _check_transformer(folder, "Hugging Face's MarianMT")
+    _refuse(folder.path, "Hugging Face's MarianMT", _beyond_marian(options))
+    return options
+
+
+def check_for_ctranslate2(folder: ModelFolder) -> TransformerOptions:
+    """Refuse a model that CTranslate2 cannot run.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        The model.
+
+    Returns
+    -------
+    TransformerOptions
+        Its options.
+    """
+    options = _check_transformer(folder, "CTranslate2")
+    kind = options.positions
+    beyond = (
+        [f"“{kind}” positions"] if kind in ("normalised", "rotary", "alibi", "relative") else []
+    )
+    _refuse(folder.path, "CTranslate2", iter(beyond))
+    return options
+
+
+def check_new(out: Path) -> None:
+    """Refuse a place where something is already.
+
+    Parameters
+    ----------
+    out : Path
+        Where to write.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise FolderError(f"{out}: already holds something; name a new place")
+
+
+def subwords_of(folder: ModelFolder) -> tuple[Subwords, Subwords]:
+    """Give a model's subwords, known to be SentencePiece's.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        The model, from which closed vocabularies have been refused.
+
+    Returns
+    -------
+    tuple[Subwords, Subwords]
+        Of the source and of the target.
+    """
+    source, target = folder.vocabularies
+    assert isinstance(source, Subwords)
+    assert isinstance(target, Subwords)
+    return source, target
+
+
+def _check_transformer(folder: ModelFolder, tool: str) -> TransformerOptions:
+    """Refuse what neither tool knows."""
+    _refuse(folder.path, tool, _beyond_both(folder, folder.options))
+    assert isinstance(folder.options, TransformerOptions)
+    return folder.options
+
+
+def _refuse(path: Path, tool: str, obstacles: Iterator[str]) -> None:
+    found = next(obstacles, None)
+    if found is not None:
+        raise FolderError(f"{path}: has {found}, which {tool} cannot represent; nothing is written")
+
+
+def _beyond_both(folder: ModelFolder, options: ModelOptions) -> Iterator[str]:
+    """Name what neither tool can represent."""
+    if not all(isinstance(each, Subwords) for each in folder.vocabularies):
+        yield "a closed vocabulary of words"
+    if not isinstance(options, TransformerOptions):
+        yield f"a model of the family “{options.family}”"
+        return
+    if options.decoder_attention == "feedback":
+        yield "feedback memory"
+    for kind in (options.encoder_attention, options.decoder_attention):
+        if kind != "full":
+            yield f"“{kind}” attention"
+    if options.num_experts is not None:
+        yield "a mixture of experts"
+    if options.norm.startswith("batch"):
+        yield "batch normalisation"
+    for name, dim in (("key_dim", options.head_key_dim), ("value_dim", options.head_value_dim)):
+        if dim * options.num_heads != options.model_dim:
+            yield f"heads of another width than model_dim / num_heads ({name} {dim})"
+
+
+def _beyond_marian(options: TransformerOptions) -> Iterator[str]:
+    """Name what CTranslate2 could represent, but MarianMT cannot."""
+    if options.norm_position == "pre":
+        yield "norms before the sub-layers (pre-norm)"
+    if options.norm == "rms":
+        yield "RMS norms"
+    if options.feed_forward in ("swiglu", "geglu"):
+        yield f"gated feed-forward layers ({options.feed_forward})"
+    if options.positions != "sinusoidal":
+        yield f"“{options.positions}” positions"

@@ -1,0 +1,163 @@
+"""The names of subwords in other tools, and the order in which they stand there."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import FolderError
+from dragoman.text.piece_order import END, LANGUAGE_MARK, PADDING, UNKNOWN, order_pieces
+from dragoman.text.subwords import Subwords
+from dragoman.text.vocabulary import Vocabularies
+
+SPECIAL = (END, UNKNOWN, PADDING)
+
+
+def names_of(subwords: Subwords, *, place: Path) -> list[str]:
+    """List a vocabulary's entries by id, the special ones as other tools call them.
+
+    Parameters
+    ----------
+    subwords : Subwords
+        The vocabulary.
+    place : Path
+        Where it comes from, for error messages.
+
+    Returns
+    -------
+    list[str]
+        A name for each id, no two the same.
+    """
+    names = subwords.pieces(range(len(subwords)))
+    special = {subwords.eos_id: END, subwords.unk_id: UNKNOWN, subwords.pad_id: PADDING}
+    for piece_id, name in special.items():
+        names[piece_id] = name
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise FolderError(f"{place}: two subwords would be called “{twice}”; nothing is written")
+    return names
+
+
+def plain_marks(names: Sequence[str]) -> list[str]:
+    """Write the marks of target languages as Marian does, without the space before them.
+
+    Parameters
+    ----------
+    names : Sequence[str]
+        From `names_of`.
+
+    Returns
+    -------
+    list[str]
+        “>>fra<<” for “▁>>fra<<”; everything else as it is.
+    """
+    marks = ((name, LANGUAGE_MARK.fullmatch(name)) for name in names)
+    return [mark[1] if mark else name for name, mark in marks]
+
+
+def marian_order(subwords: Subwords) -> list[int]:
+    """Order ids as Marian's vocabularies are: the end, the unknown, the others, the padding.
+
+    Parameters
+    ----------
+    subwords : Subwords
+        The vocabulary.
+
+    Returns
+    -------
+    list[int]
+        For each of Marian's ids the id here.
+    """
+    special = (subwords.eos_id, subwords.unk_id, subwords.pad_id)
+    others = [piece_id for piece_id in range(len(subwords)) if piece_id not in special]
+    return [subwords.eos_id, subwords.unk_id, *others, subwords.pad_id]
+
+
+def own_order(names: Sequence[str], *, place: str) -> list[int]:
+    """Order the ids of another tool as they are here: the three special ones first.
+
+    Parameters
+    ----------
+    names : Sequence[str]
+        The other tool's vocabulary by id.
+    place : str
+        Where it comes from, for error messages.
+
+    Returns
+    -------
+    list[int]
+        For each id here the other tool's.
+    """
+    ids = {name: piece_id for piece_id, name in enumerate(names)}
+    missing = [name for name in SPECIAL if name not in ids]
+    if missing:
+        raise FolderError(f"{place}: has no entry “{missing[0]}”; get the model again")
+    first = [ids[name] for name in SPECIAL]
+    return [*first, *(piece_id for piece_id in range(len(names)) if piece_id not in first)]
+
+
+def names_by_id(ids: Mapping[str, Any], *, place: str) -> list[str]:
+    """Turn a vocabulary from names to ids around, checking that the ids are without gaps.
+
+    Parameters
+    ----------
+    ids : Mapping[str, Any]
+        What the file says of each name.
+    place : str
+        The file.
+
+    Returns
+    -------
+    list[str]
+        By id.
+    """
+    names: dict[int, str] = {}
+    for name, piece_id in ids.items():
+        is_new = isinstance(piece_id, int) and piece_id not in names
+        if not is_new or piece_id not in range(len(ids)):
+            raise FolderError(
+                f"{place}: “{name}” has the id {piece_id}, but the {len(ids)} ids must count up "
+                "from 0; get the model again"
+            )
+        names[piece_id] = name
+    return [names[piece_id] for piece_id in range(len(ids))]
+
+
+def build_vocabularies(
+    models: tuple[bytes, bytes], names: tuple[Sequence[str], Sequence[str]], *, place: Path
+) -> Vocabularies:
+    """Make vocabularies of SentencePiece models that another tool numbers in its own way.
+
+    Parameters
+    ----------
+    models : tuple[bytes, bytes]
+        SentencePiece models of source and target.
+    names : tuple[Sequence[str], Sequence[str]]
+        Their vocabularies as they shall be here, by id.
+    place : Path
+        Where they come from, for error messages.
+
+    Returns
+    -------
+    Vocabularies
+        One for both sides if everything is the same on both.
+    """
+    source, target = (
+        Subwords.from_bytes(order_pieces(_checked(model, place), side, place=str(place)))
+        for model, side in zip(models, names, strict=True)
+    )
+    if source.to_bytes() == target.to_bytes():
+        return Vocabularies(source, source)
+    return Vocabularies(source, target)
+
+
+def _checked(model: bytes, place: Path) -> bytes:
+    """Refuse what is no SentencePiece model before its fields are read."""
+    import sentencepiece
+
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.LoadFromSerializedProto(model)
+    except RuntimeError:
+        message = f"{place}: has a damaged SentencePiece model; get the model again"
+        raise FolderError(message) from None
+    return model

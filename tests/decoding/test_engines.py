@@ -1,0 +1,115 @@
+"""Which engine is taken for which model, where."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from dragoman.data.batches import flatten
+from dragoman.decoding import engines
+from dragoman.decoding.engine import Engine
+from dragoman.decoding.engines import choose_precision, fits_int8, load_engine
+from dragoman.decoding.products import has_int8
+from dragoman.decoding.quantise import write_int8
+from dragoman.decoding.translator import Translator
+from dragoman.errors import OptionError
+from dragoman.folder import read_folder, vocabulary_of
+
+CPU = torch.device("cpu")
+needs_int8 = pytest.mark.skipif(not has_int8(), reason="this processor has no FBGEMM")
+
+
+@pytest.fixture
+def folder(tiny_folder):
+    return read_folder(tiny_folder.path)
+
+
+def some_pairs(folder):
+    """Make sentences, each its own translation, as a store gives them."""
+    vocabulary = vocabulary_of(folder.vocabularies)
+    generator = np.random.default_rng(2)
+    rows = generator.integers(4, vocabulary.source_size, (4, 5)).tolist()
+    rows = [[*row, vocabulary.eos_id] for row in rows]
+    return flatten(rows), flatten(rows)
+
+
+@needs_int8
+class TestPrecision:
+    def test_float_is_taken_unless_the_folder_says_that_eight_bits_do(self, folder):
+        assert choose_precision(folder, CPU, "auto") == "float32"
+        fitting = replace(folder, facts=replace(folder.facts, fits_int8=True))
+        assert choose_precision(fitting, CPU, "auto") == "int8"
+        assert choose_precision(fitting, CPU, "float32") == "float32"
+
+    def test_a_folder_in_eight_bits_is_taken_at_its_word(self, folder, tmp_path):
+        write_int8(folder, tmp_path / "int8")
+        assert choose_precision(read_folder(tmp_path / "int8"), CPU, "auto") == "int8"
+
+    def test_elsewhere_it_is_float(self, folder):
+        fitting = replace(folder, facts=replace(folder.facts, fits_int8=True))
+        assert choose_precision(fitting, torch.device("meta"), "auto") == "float32"
+
+    @pytest.mark.parametrize(
+        ("device", "changes", "has", "obstacle"),
+        [
+            ("meta", {}, True, "the device is meta, and eight bits are for the CPU"),
+            (
+                "cpu",
+                {},
+                False,
+                "this processor, or this build of PyTorch, does not multiply in eight bits",
+            ),
+            (
+                "cpu",
+                {"encoder_attention": "restricted"},
+                True,
+                "only Transformers with full attention and without experts are computed so",
+            ),
+        ],
+    )
+    def test_what_stands_in_the_way_is_said(
+        self, folder, monkeypatch, device, changes, has, obstacle
+    ):
+        monkeypatch.setattr(engines, "has_int8", lambda: has)
+        other = replace(folder, options=replace(folder.options, **changes))
+        with pytest.raises(OptionError) as caught:
+            choose_precision(other, torch.device(device), "int8")
+        assert str(caught.value) == (
+            f"precision is “int8”, but {obstacle}; give --precision float32"
+        )
+
+
+class TestLoading:
+    def test_a_transformer_is_rebuilt(self, folder):
+        assert isinstance(load_engine(folder, CPU), Engine)
+
+    def test_translations_are_those_of_the_model(self, folder):
+        fast = Translator.load(folder.path, "cpu")
+        plain = Translator(folder, fast.model, CPU)
+        texts = ["the cat sees a dog .", "a dog", "we read the books ."]
+        assert fast.translate_all(texts) == plain.translate_all(texts)
+
+    @needs_int8
+    def test_the_translator_asks_for_what_is_wanted(self, folder, monkeypatch):
+        seen = []
+
+        def load(*arguments):
+            seen.append(arguments[2])
+            return load_engine(*arguments)
+
+        monkeypatch.setattr("dragoman.decoding.translator.load_engine", load)
+        assert Translator.load(folder.path, "cpu", precision="int8").translate("a dog").text
+        assert seen == ["int8"]
+
+
+@needs_int8
+class TestFitting:
+    def test_a_narrow_model_stays_in_float(self, folder):
+        assert not fits_int8(folder, *some_pairs(folder))
+
+    @pytest.mark.parametrize(("change", "expected"), [(0.0099, True), (0.0101, False)])
+    def test_what_counts_is_how_the_loss_changes(self, folder, monkeypatch, change, expected):
+        monkeypatch.setattr(engines, "LEAST_WIDTH", 1)
+        monkeypatch.setattr(engines, "int8_loss_change", lambda *_: change)
+        assert fits_int8(folder, *some_pairs(folder)) is expected

@@ -1,0 +1,68 @@
+"""Products in eight bits: near the true ones, and blind to their neighbours."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from dragoman.decoding.products import FloatProduct, Int8Product, has_int8, join_layers
+from dragoman.eight_bits import quantise_matrix
+
+needs_int8 = pytest.mark.skipif(not has_int8(), reason="this processor has no FBGEMM")
+
+
+@needs_int8
+class TestInt8Product:
+    @pytest.mark.parametrize("with_bias", [False, True])
+    def test_sums_are_exact_for_what_was_rounded(self, with_bias):
+        torch.manual_seed(1)
+        weight, bias = torch.randn(50, 64), torch.randn(50) if with_bias else None
+        states = torch.randn(7, 64) * torch.logspace(-2, 2, 7)[:, None]
+        quantised = quantise_matrix(weight)
+        found = Int8Product(quantised, bias)(states)
+        steps = states.abs().amax(1, keepdim=True) / 63
+        rounded = (states / steps).round() * steps
+        expected = functional.linear(rounded.double(), quantised.restored().double())
+        expected += 0 if bias is None else bias
+        torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-4)
+
+    def test_large_weights_and_states_do_not_overflow(self):
+        weight = torch.full((8, 512), 1.0)
+        states = torch.full((3, 512), 1.0)
+        found = Int8Product(quantise_matrix(weight), None)(states)
+        torch.testing.assert_close(found, torch.full((3, 8), 512.0), rtol=1e-5, atol=0.0)
+
+    def test_neighbours_change_nothing(self):
+        torch.manual_seed(2)
+        product = Int8Product(quantise_matrix(torch.randn(96, 64)), torch.randn(96))
+        states = torch.randn(33, 64)
+        states[5] *= 1000
+        together = product(states)
+        for place in (0, 5, 32):
+            assert torch.equal(product(states[place : place + 1])[0], together[place])
+        assert torch.equal(product(states[10:20]), together[10:20])
+
+    def test_nothing_gives_the_bias(self):
+        bias = torch.randn(6)
+        product = Int8Product(quantise_matrix(torch.randn(6, 16)), bias)
+        assert torch.equal(product(torch.zeros(2, 16)), bias.expand(2, -1))
+
+    def test_the_engine_of_others_is_left_as_it_was(self):
+        before = torch.backends.quantized.engine
+        Int8Product(quantise_matrix(torch.randn(6, 16)), None)
+        assert torch.backends.quantized.engine == before
+
+
+def test_a_product_in_float_is_the_linear_layer():
+    layer = nn.Linear(8, 5)
+    states = torch.randn(3, 8)
+    assert torch.equal(FloatProduct(layer.weight, layer.bias)(states), layer(states))
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+@pytest.mark.parametrize("count", [1, 3])
+def test_joined_layers_say_what_each_says(count, with_bias):
+    layers = [nn.Linear(8, 5 + place, bias=with_bias) for place in range(count)]
+    states = torch.randn(3, 8)
+    found = FloatProduct(*join_layers(layers))(states)
+    torch.testing.assert_close(found, torch.cat([each(states) for each in layers], dim=1))

@@ -1,0 +1,209 @@
+"""Models in eight bits: near the float ones, blind to neighbours, and a quarter of the size."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tests.decoding.test_engine import SMALL
+from torch.nn import functional
+
+from dragoman.data.batches import flatten, make_batch, pad_sequences
+from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.products import has_int8
+from dragoman.decoding.quantise import (
+    WeightFile,
+    int8_loss_change,
+    load_int8,
+    rebuild,
+    write_int8,
+)
+from dragoman.decoding.search import search
+from dragoman.errors import FolderError, OptionError
+from dragoman.folder import (
+    WEIGHTS_FILE,
+    Facts,
+    ModelFolder,
+    load_model,
+    read_folder,
+    vocabulary_of,
+    write_model,
+)
+from dragoman.models.build import build_model
+from dragoman.options import to_plain
+
+pytestmark = pytest.mark.skipif(not has_int8(), reason="this processor has no FBGEMM")
+
+KINDS = {
+    "paper": {},
+    "untied": {"tied_embeddings": "none"},
+    "target tied": {"tied_embeddings": "target"},
+    "alibi": {"positions": "alibi"},
+    "learned": {"positions": "learned"},
+    "batch": {"norm": "batch"},
+    "biases": {"attention_bias": True, "output_bias": True},
+    "swiglu": {"feed_forward": "swiglu"},
+}
+
+
+@pytest.fixture
+def make_folder(tmp_path, vocabularies):
+    def make(**changes):
+        torch.manual_seed(4)
+        options = replace(SMALL, **changes)
+        config = {"model": to_plain(options)}
+        folder = ModelFolder(
+            path=tmp_path / "float",
+            config=config,
+            options=options,
+            vocabularies=vocabularies,
+            facts=Facts(weights="best"),
+        )
+        model = build_model(options, vocabulary_of(vocabularies)).eval()
+        for each in model.parameters():
+            if each.dim() == 1:
+                torch.nn.init.normal_(each, mean=float(each.detach().mean()), std=0.3)
+        write_model(folder.path, folder, model)
+        return read_folder(folder.path), model
+
+    return make
+
+
+def some_sentences(vocabulary, count=6):
+    generator = torch.Generator().manual_seed(7)
+    rows = [
+        [*torch.randint(4, vocabulary.source_size, (n,), generator=generator).tolist(), 0]
+        for n in range(2, 2 + count)
+    ]
+    return [[*row[:-1], vocabulary.eos_id] for row in rows]
+
+
+def first_scores(engine, source, vocabulary):
+    with torch.inference_mode():
+        state = engine.start(engine.encode(source), 4)
+        tokens = torch.full((len(source.lengths), 1), vocabulary.pad_id)
+        hidden, _ = engine.step(tokens, state)
+        return engine.output(hidden)[:, 0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_near_those_in_float(make_folder, kind):
+    folder, model = make_folder(**KINDS[kind])
+    vocabulary = vocabulary_of(folder.vocabularies)
+    source = pad_sequences(flatten(some_sentences(vocabulary)), vocabulary.pad_id)
+    exact = first_scores(rebuild(model), source, vocabulary)
+    rounded = first_scores(load_int8(folder), source, vocabulary)
+    is_word = torch.arange(vocabulary.target_size) != vocabulary.pad_id
+    exact, rounded = exact[:, is_word], rounded[:, is_word]
+    assert (exact - rounded).norm() < 0.08 * exact.norm()
+    assert not torch.equal(exact, rounded)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_in_eight_bits_gives_the_same_engine(make_folder, tmp_path, kind):
+    folder, _ = make_folder(**KINDS[kind])
+    write_int8(folder, tmp_path / "int8")
+    small = read_folder(tmp_path / "int8")
+    vocabulary = vocabulary_of(folder.vocabularies)
+    source = pad_sequences(flatten(some_sentences(vocabulary)), vocabulary.pad_id)
+    found, expected = (
+        first_scores(load_int8(each), source, vocabulary) for each in (small, folder)
+    )
+    assert torch.equal(found, expected)
+    assert small.facts.weights == "best, in eight bits"
+
+
+def test_the_plain_model_of_a_folder_in_eight_bits_is_near_too(make_folder, tmp_path):
+    folder, model = make_folder()
+    write_int8(folder, tmp_path / "int8")
+    restored = load_model(read_folder(tmp_path / "int8"))
+    for one, other in zip(restored.parameters(), model.parameters(), strict=True):
+        assert (one - other).abs().max() <= other.abs().max() / 200
+
+
+def test_matrices_take_a_quarter(make_folder, tmp_path):
+    folder, _ = make_folder(model_dim=64, feed_forward_dim=256)
+    write_int8(folder, tmp_path / "int8")
+    sizes = [(path / WEIGHTS_FILE).stat().st_size for path in (tmp_path / "int8", folder.path)]
+    assert sizes[0] < 0.33 * sizes[1]
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_neighbours_in_a_batch_change_nothing(make_folder, beam_size):
+    folder, _ = make_folder()
+    engine, vocabulary = load_int8(folder), vocabulary_of(folder.vocabularies)
+    rows = some_sentences(vocabulary)
+    options = SearchOptions(beam_size=beam_size, max_extra_tokens=4)
+
+    def translate(some):
+        source = pad_sequences(flatten(some), vocabulary.pad_id)
+        return [best[0].tokens for best in search(engine, source, options, vocabulary)]
+
+    together = translate(rows)
+    assert together == [translate([row])[0] for row in rows]
+    assert together == translate(rows[::-1])[::-1]
+
+
+def test_the_change_of_the_loss_is_that_of_teacher_forcing(make_folder, tmp_path):
+    folder, model = make_folder()
+    vocabulary = vocabulary_of(folder.vocabularies)
+    rows = some_sentences(vocabulary)
+    batch = make_batch(flatten(rows), flatten(rows[::-1]), vocabulary.pad_id)
+    write_int8(folder, tmp_path / "int8")
+    restored = load_model(read_folder(tmp_path / "int8"))
+
+    def loss(each):
+        with torch.inference_mode():
+            scores = each.output(each.forward(batch).hidden)
+        is_token = batch.target.is_token
+        return functional.cross_entropy(scores[is_token], batch.target.ids[is_token]).item()
+
+    change = int8_loss_change(folder, batch.source, batch.target)
+    # Weights alone are rounded in what was restored; activations too in what is measured.
+    assert change == pytest.approx(loss(restored) - loss(model), abs=0.02)
+    assert abs(change) < 0.05
+
+
+class TestComplaints:
+    def test_what_cannot_be_rebuilt(self, make_folder, tmp_path):
+        folder, _ = make_folder(encoder_attention="restricted")
+        with pytest.raises(OptionError) as caught:
+            write_int8(folder, tmp_path / "int8")
+        assert str(caught.value) == (
+            f"{folder.path}: only Transformers with full attention and without experts are "
+            "computed in eight bits; use the folder as it is"
+        )
+        assert not (tmp_path / "int8").exists()
+
+    def test_a_folder_that_is_there(self, make_folder, tmp_path):
+        folder, _ = make_folder()
+        with pytest.raises(FolderError) as caught:
+            write_int8(folder, tmp_path)
+        assert str(caught.value) == (
+            f"{tmp_path}: is there already; give a new folder, or remove it first"
+        )
+
+    def test_eight_bits_twice(self, make_folder, tmp_path):
+        folder, _ = make_folder()
+        write_int8(folder, tmp_path / "int8")
+        with pytest.raises(FolderError) as caught:
+            write_int8(read_folder(tmp_path / "int8"), tmp_path / "again")
+        assert (
+            str(caught.value) == f"{tmp_path / 'int8'}: is in eight bits already; use it as it is"
+        )
+
+    def test_another_model(self, make_folder):
+        folder, _ = make_folder()
+        path = folder.path / WEIGHTS_FILE
+        weights = load_file(path)
+        name = "decoder.0.feed_forward.inner.weight"
+        save_file({key: each for key, each in weights.items() if key != name}, path)
+        with pytest.raises(FolderError) as caught:
+            load_int8(folder)
+        assert str(caught.value) == f"{path}: holds another model ({name} is missing)"
+
+    def test_a_broken_file(self, tmp_path):
+        path = tmp_path / "broken"
+        path.write_bytes(b"nothing")
+        with pytest.raises(FolderError, match=f"{path}: missing, cut short or not a safetensors"):
+            WeightFile(path)

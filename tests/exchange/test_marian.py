@@ -1,0 +1,270 @@
+"""Models of Marian: what was written as Marian does comes back, and CTranslate2 reads the same."""
+
+import json
+from dataclasses import replace
+
+import ctranslate2
+import numpy as np
+import pytest
+import torch
+import yaml
+from ctranslate2.converters import MarianConverter
+
+from dragoman.errors import FolderError, OptionError
+from dragoman.exchange.halves import to_halves
+from dragoman.exchange.marian import import_marian
+from dragoman.exchange.marian_files import read_yaml_vocabulary
+from dragoman.folder import load_model, read_folder, weights_of, write_model
+
+NAMES = {"self_attention": "self", "cross_attention": "context", "query": "q", "key": "k",
+         "value": "v", "output": "o", "inner": "1", "outer": "2"}  # fmt: skip
+
+
+def marian_name(name, suffix):
+    """What Marian calls one of our weights, and whether it is turned."""
+    stack, *rest = name.split(".")
+    if stack.endswith("_norm"):
+        kind = {"weight": "scale", "bias": "bias"}[rest[0]]
+        return f"{stack.removesuffix('_norm')}_top_ln_{kind}", False
+    index, part, inner, kind = rest
+    layer = f"{stack}_l{int(index) + 1}"
+    if inner == "norm":
+        block = part.removesuffix("_norm")
+        block = f"{NAMES[block]}_Wo" if block in NAMES else "ffn_ffn"
+        return f"{layer}_{block}_ln_{'scale' if kind == 'weight' else 'bias'}{suffix}", False
+    letter = "W" if kind == "weight" else "b"
+    return f"{layer}_{NAMES.get(part, 'ffn')}_{letter}{NAMES[inner]}", kind == "weight"
+
+
+def write_marian(path, folder, changes=(), **said):
+    """Write a model as Marian would: no padding, matrices turned, sines before cosines."""
+    options, subwords = folder.options, folder.vocabularies.source
+    weights = to_halves(weights_of(load_model(folder)))
+    kept = [i for i in range(len(subwords)) if i != subwords.pad_id]
+    is_pre = options.norm_position == "pre"
+    arrays = {}
+    for name, each in weights.items():
+        each = each.numpy()
+        if name == "output.bias":
+            arrays["decoder_ff_logit_out_b"] = each[None, kept]
+        elif name == "output.words":
+            arrays["decoder_ff_logit_out_W"] = each[kept].T
+        elif name.endswith(".words"):
+            side = "encoder" if name.startswith("source") else "decoder"
+            is_one = options.tied_embeddings == "all"
+            arrays["Wemb" if is_one else f"{side}_Wemb"] = each[kept]
+        else:
+            theirs, is_turned = marian_name(name, "_pre" if is_pre else "")
+            arrays[theirs] = each.T if is_turned else each[None]
+    config = {
+        "type": "transformer", "enc-depth": options.num_encoder_layers,
+        "dec-depth": options.num_decoder_layers, "dim-emb": options.model_dim,
+        "transformer-heads": options.num_heads, "transformer-dim-ffn": options.feed_forward_dim,
+        "transformer-ffn-activation": options.feed_forward.removesuffix("-sigmoid"),
+        "transformer-preprocess": "n" if is_pre else "",
+        "transformer-postprocess": "da" if is_pre else "dan",
+        "transformer-postprocess-top": "n" if is_pre else "",
+        "transformer-postprocess-emb": "d", "transformer-ffn-depth": 2,
+        "transformer-decoder-autoreg": "self-attention", "transformer-tied-layers": [],
+        "transformer-train-position-embeddings": False, "transformer-no-projection": False,
+        "transformer-guided-alignment-layer": "last",
+        "dim-vocabs": [len(kept), len(kept)],
+    } | said  # fmt: skip
+    text = yaml.safe_dump(config, default_flow_style=None) + "\0"
+    arrays["special:model.yml"] = np.frombuffer(text.encode(), np.int8)
+    arrays |= dict(changes)
+    path.mkdir(exist_ok=True)
+    np.savez(path / "model.npz", **arrays)
+    names = subwords.pieces(kept)
+    vocabulary = {name: i for i, name in enumerate(names)}
+    (path / "opus.vocab.yml").write_text(
+        yaml.safe_dump(vocabulary, allow_unicode=True, sort_keys=False, width=10_000),
+        encoding="utf-8",
+    )
+    for name in ("source.spm", "target.spm"):
+        (path / name).write_bytes(subwords.to_bytes())
+    return path
+
+
+SHAPES = [
+    {"feed_forward": "swish", "attention_bias": True, "output_bias": True},
+    {"feed_forward": "gelu-sigmoid", "norm_position": "pre", "attention_bias": True,
+     "tied_embeddings": "target", "output_bias": True},
+    {"attention_bias": True, "output_bias": True, "tied_embeddings": "none"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", SHAPES, ids=lambda each: "-".join(map(str, each.values())))
+def test_comes_back(make_model, vocabularies, own, texts, others, tmp_path, changes):
+    path = make_model(vocabularies, positions="marian", **changes)
+    foreign = write_marian(tmp_path / "opus", read_folder(path))
+    import_marian(foreign, tmp_path / "model", source_language="en", target_language="fr")
+    before, after = own(path), own(tmp_path / "model")
+    assert after.folder.options == replace(before.folder.options, dropout=0.1)
+    assert after.greedy(max_length=20) == before.greedy(max_length=20)
+    torch.testing.assert_close(after.likelihoods(texts, others), before.likelihoods(texts, others))
+    assert (after.folder.facts.source_language, after.folder.facts.target_language) == ("en", "fr")
+
+
+@pytest.mark.parametrize("changes", SHAPES, ids=lambda each: "-".join(map(str, each.values())))
+def test_ctranslate2_reads_the_same(
+    make_model, vocabularies, own, texts, others, tmp_path, changes
+):
+    path = make_model(vocabularies, positions="marian", **changes)
+    foreign = write_marian(tmp_path / "opus", read_folder(path))
+    import_marian(foreign / "model.npz", tmp_path / "model")
+    # CTranslate2 gives every model of Marian the paper's sinusoids.
+    config = tmp_path / "model" / "config.toml"
+    config.write_text(config.read_text().replace('"marian"', '"sinusoidal"'))
+    vocabulary = str(foreign / "opus.vocab.yml")
+    converter = MarianConverter(str(foreign / "model.npz"), [vocabulary, vocabulary])
+    converter.convert(str(tmp_path / "converted"))
+    translator = ctranslate2.Translator(str(tmp_path / "converted"), compute_type="float32")
+    model = own(tmp_path / "model")
+    pieces = [
+        [side.pieces(ids) for ids in side.encode(lines)]
+        for side, lines in zip(model.folder.vocabularies, (texts, others), strict=True)
+    ]
+    scored = translator.score_batch(*pieces)
+    sums = [sum(each.log_probs) for each in scored]
+    expected = model.likelihoods(texts, others)
+    np.testing.assert_allclose(sums, expected, atol=1e-4, rtol=1e-5)
+
+
+def test_a_vocabulary_of_sentencepiece_itself(make_model, vocabularies, own, texts, tmp_path):
+    shape = {"positions": "marian", "attention_bias": True, "output_bias": True}
+    path = make_model(vocabularies, **shape)
+    folder = read_folder(path)
+    foreign = write_marian(tmp_path / "opus", folder)
+    (foreign / "opus.vocab.yml").unlink()
+    # Marian counts all pieces, so the one called padding has a row there.
+    words = to_halves(weights_of(load_model(folder)))["source_embedding.words"].numpy()
+    bias = load_model(folder).output.bias.detach().numpy()
+    write_marian(foreign, folder, {"Wemb": words, "decoder_ff_logit_out_b": bias[None]})
+    (foreign / "opus.vocab.yml").unlink()
+    (foreign / "vocab.spm").write_bytes(folder.vocabularies.source.to_bytes())
+    import_marian(foreign, tmp_path / "model")
+    after = own(tmp_path / "model")
+    assert len(after.folder.vocabularies.target) == len(words) + 1
+    expected = own(path).likelihoods(texts, texts)
+    assert after.folder.vocabularies.source.encode(texts) != []
+    difference = after.likelihoods(texts, texts) - expected
+    assert (difference <= 1e-4).all()  # for a little goes to the entry that is called padding
+
+
+def test_a_vocabulary_in_yaml(tmp_path):
+    names = ["</s>", "<unk>", "▁a", "'", '"', ":", "a: b", "\\", "\x07", "- x", "?", "é",
+             "~", "123", "#x", "null", "\u00a0", "it's", "x" * 300]  # fmt: skip
+    written = {name: i for i, name in enumerate(names)}
+    path = tmp_path / "vocab.yml"
+    for options in ({"allow_unicode": True}, {}):
+        path.write_text(yaml.safe_dump(written, sort_keys=False, width=10_000, **options))
+        assert read_yaml_vocabulary(path) == written
+    path.write_text(json.dumps(written))
+    assert read_yaml_vocabulary(path) == written
+
+
+@pytest.fixture
+def foreign(make_model, vocabularies, tmp_path):
+    shape = {"positions": "marian", "attention_bias": True, "output_bias": True}
+    folder = read_folder(make_model(vocabularies, **shape))
+    return lambda *changes, **said: write_marian(tmp_path / "opus", folder, *changes, **said)
+
+
+def message_of(path, kind=FolderError, **said):
+    with pytest.raises(kind) as caught:
+        import_marian(path, path.parent / "out", **said)
+    assert "\n" not in str(caught.value)
+    assert not (path.parent / "out").exists()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"type": "s2s"}, "type is “s2s”, which is not supported here"),
+        ({"transformer-decoder-autoreg": "rnn"}, "transformer-decoder-autoreg is “rnn”"),
+        ({"transformer-ffn-depth": 3}, "transformer-ffn-depth is “3”"),
+        ({"transformer-tied-layers": [1, 1]}, "transformer-tied-layers is"),
+        ({"transformer-postprocess": "d"}, "normalises in an order that is not supported here"),
+        ({"transformer-postprocess-emb": "nd"}, "normalises in an order"),
+        ({"transformer-ffn-activation": "tanh"}, "transformer-ffn-activation is “tanh”"),
+        ({"dim-emb": "wide"}, "does not say model_dim as a number"),
+        ({"transformer-heads": 5}, "num_heads is 5"),
+        ({"enc-depth": 3}, "lacks “encoder_l3_self_Wq”"),
+        ({"enc-depth": 1}, "holds “encoder_l2_ffn_W1”, which is not supported here"),
+        ({"transformer-dim-ffn": 40}, "“encoder_l1_ffn_W1” has shape (32, 48), not (32, 40)"),
+    ],
+    ids=lambda each: "-".join(each) if isinstance(each, dict) else "",
+)
+def test_what_is_refused(foreign, said, message):
+    assert message in message_of(foreign(**said))
+
+
+def test_numbers_that_are_not_plain(foreign):
+    path = foreign({"Wemb": np.zeros((3, 3), np.int8)})
+    assert "“Wemb” is stored as int8; give the model before it was packed" in message_of(path)
+    path = foreign({"Wemb": np.array([{"code": 1}])})
+    assert "is no .npz file of plain numbers, or damaged" in message_of(path)
+
+
+@pytest.mark.parametrize("contents", [b"", b"nothing", b"PK\x03\x04 nothing"])
+def test_a_damaged_file(foreign, contents):
+    path = foreign()
+    (path / "model.npz").write_bytes(contents)
+    assert "model.npz: " in message_of(path)
+
+
+def test_no_model_of_marian(tmp_path):
+    np.savez(tmp_path / "model.npz", a=np.zeros(3))
+    with pytest.raises(
+        FolderError, match=r"has no special:model\.yml, so it is no model of Marian"
+    ):
+        import_marian(tmp_path / "model.npz", tmp_path / "out")
+    with pytest.raises(FolderError, match="cannot be read"):
+        import_marian(tmp_path / "other.npz", tmp_path / "out")
+
+
+def test_vocabularies_that_are_not_there_or_too_many(foreign):
+    path = foreign()
+    file = path / "opus.vocab.yml"
+    assert "give one for both sides, or that of each" in (
+        message_of(path, OptionError, vocabularies=[file] * 3)
+    )
+    file.rename(path / "words.yml")
+    assert "has no vocabulary (*vocab*.yml, *vocab*.spm); name the right one" in message_of(path)
+    assert "cannot be read" in message_of(path, vocabularies=[path / "none.yml"])
+    (path / "vocab.spm").write_bytes(b"nothing")
+    assert "is not a SentencePiece model" in message_of(path)
+    (path / "source.spm").unlink()
+    assert "put the SentencePiece model there" in (
+        message_of(path, vocabularies=[path / "words.yml"])
+    )
+    (path / "model2.npz").write_bytes(b"")
+    assert "has 2 files *.npz; name the one to import" in message_of(path)
+
+
+@pytest.mark.parametrize("contents", ["a\n", "a: b\n", "a: 0\na: 1\n", "{", "a: 5\n"])
+def test_damaged_vocabularies(foreign, contents):
+    path = foreign()
+    (path / "opus.vocab.yml").write_text(contents)
+    assert "opus.vocab.yml" in message_of(path)
+    (path / "opus.vocab.yml").write_bytes(b"\xff: 0\n")
+    assert "is not UTF-8" in message_of(path)
+
+
+def test_one_matrix_for_two_vocabularies(foreign):
+    path = foreign()
+    lines = (path / "opus.vocab.yml").read_text().splitlines()
+    lines[0], lines[1] = "</s>: 1", "<unk>: 0"
+    (path / "other.yml").write_text("\n".join(lines))
+    assert "one matrix serves two vocabularies; give one vocabulary" in (
+        message_of(path, vocabularies=[path / "opus.vocab.yml", path / "other.yml"])
+    )
+
+
+def test_the_model_can_be_written_again(foreign, own, tmp_path):
+    import_marian(foreign(), tmp_path / "model")
+    model = own(tmp_path / "model")
+    write_model(tmp_path / "again", model.folder, model.model)
+    assert own(tmp_path / "again").greedy(max_length=9) == model.greedy(max_length=9)
