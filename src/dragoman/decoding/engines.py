@@ -7,16 +7,16 @@ from pathlib import Path
 import torch
 
 from dragoman.data.batches import Flat, pad_sequences
-from dragoman.decoding.engine import can_rebuild
+from dragoman.decoding.engine import Engine, can_rebuild
 from dragoman.decoding.options import Precision
 from dragoman.decoding.products import has_int8
 from dragoman.decoding.quantise import WeightFile, int8_loss_change, load_int8, rebuild
 from dragoman.errors import OptionError
 from dragoman.folder import WEIGHTS_FILE, ModelFolder, load_model
-from dragoman.models.interface import SearchedModel
+from dragoman.models.interface import TranslationModel
 from dragoman.models.transformer import Transformer
 
-LEAST_WIDTH = 256
+LEAST_WIDTH = 512
 LARGEST_LOSS = 0.01
 # Numbers of the C library's options, and blocks up to which freed memory is kept for the next.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
@@ -25,7 +25,7 @@ KEPT_BYTES = 1 << 28
 
 def load_engine(
     folder: ModelFolder, device: torch.device, precision: Precision = "auto"
-) -> SearchedModel:
+) -> Engine | TranslationModel:
     """Load a folder's model for translating.
 
     Parameters
@@ -39,7 +39,7 @@ def load_engine(
 
     Returns
     -------
-    SearchedModel
+    Engine | TranslationModel
         Ready for a search.
     """
     if choose_precision(folder, device, precision) == "int8":

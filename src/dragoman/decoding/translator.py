@@ -10,6 +10,7 @@ import torch
 
 from dragoman.decoding.demands import Demands
 from dragoman.decoding.device import choose_device
+from dragoman.decoding.engine import Engine
 from dragoman.decoding.engines import load_engine
 from dragoman.decoding.ensemble import Ensemble, join_folders, read_member
 from dragoman.decoding.hypotheses import Hypothesis
@@ -106,7 +107,8 @@ class Translator:
     def model(self) -> TranslationModel:
         """The model as it was trained, for those who look inside."""
         if self._model is None:
-            self._model = load_model(self.folder).to(self.device)
+            with torch.inference_mode(mode=False):  # somebody may want gradients of it
+                self._model = load_model(self.folder).to(self.device)
         return self._model
 
     @property
@@ -142,7 +144,10 @@ class Translator:
         where = choose_device(device)
         folder = read_folder(Path(path))
         if not others:
-            return Translator(folder, None, where, load_engine(folder, where, precision))
+            engine = load_engine(folder, where, precision)
+            if isinstance(engine, Engine):
+                return Translator(folder, None, where, engine)
+            return Translator(folder, engine, where)
         folders = [folder, *(read_member(Path(other), folder) for other in others)]
         together = Ensemble([load_model(each).to(where) for each in folders])
         return Translator(join_folders(folders), together.eval(), where)
