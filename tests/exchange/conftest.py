@@ -35,6 +35,13 @@ TEXTS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def threads_as_before():
+    """Undo what CTranslate2 does to all of a process: it sets the number of threads."""
+    yield
+    torch.set_num_threads(1)  # as all tests begin
+
+
 def batch_of(folder: ModelFolder, texts, others) -> Batch:
     sides = [
         flatten([(*line, subwords.eos_id) for line in subwords.encode(lines)])
