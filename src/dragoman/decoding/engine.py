@@ -24,6 +24,7 @@ from dragoman.decoding.products import Product
 from dragoman.models.attention.multihead_attention import KeysAndValues
 from dragoman.models.embedding import Embedding
 from dragoman.models.options import TransformerOptions
+from dragoman.models.state import rows_of_beams, rows_of_sentences
 from dragoman.models.transformer import Transformer
 
 
@@ -106,8 +107,7 @@ class EngineState:
         """
         if beams.size(1) == self.num_beams == 1:
             return self
-        first_rows = torch.arange(len(beams), device=beams.device)[:, None] * self.num_beams
-        rows = (first_rows + beams).flatten()
+        rows = rows_of_beams(beams, self.num_beams)
         return replace(self, rows=self._compose(rows), num_beams=beams.size(1))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> "EngineState":
@@ -123,8 +123,7 @@ class EngineState:
         EngineState
             The smaller state.
         """
-        beams = torch.arange(self.num_beams, device=sentences.device)
-        rows = (sentences[:, None] * self.num_beams + beams).flatten()
+        rows = rows_of_sentences(sentences, self.num_beams)
         lengths = self.lengths[sentences]
         longest = int(lengths.max())
         source = [

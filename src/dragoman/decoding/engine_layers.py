@@ -5,12 +5,11 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from dragoman.decoding.products import Product
 from dragoman.models.attention.multihead_attention import KeysAndValues, MultiheadAttention
 from dragoman.models.attention.scaled_dot_product_attention import attend, score_scale
-from dragoman.models.feed_forward import FeedForward
+from dragoman.models.feed_forward import FeedForward, activate
 
 MakeProduct = Callable[[Sequence[nn.Linear]], Product]
 
@@ -187,7 +186,7 @@ class EngineFeedForward:
         gates = [] if layer.gate is None else [layer.gate]
         self._inner = make_product([layer.inner, *gates])
         self._outer = make_product([layer.outer])
-        self._kind = layer.kind
+        self._kind, self._has_gate = layer.kind, layer.gate is not None
 
     def __call__(self, states: Tensor) -> Tensor:
         """Apply the layer.
@@ -203,19 +202,12 @@ class EngineFeedForward:
             The vectors, transformed.
         """
         inner = self._inner(states)
-        match self._kind:
-            case "relu":
-                inner = inner.relu_()
-            case "swish":
-                inner = functional.silu(inner)
-            case "gelu":
-                inner = functional.gelu(inner)
-            case "gelu-sigmoid":
-                inner = inner * torch.sigmoid(1.702 * inner)
-            case _:
-                inner, gate = inner.chunk(2, dim=-1)
-                is_swish = self._kind == "swiglu"
-                inner = (functional.silu(gate) if is_swish else functional.gelu(gate)) * inner
+        gate = None
+        if self._has_gate:
+            inner, gate = inner.chunk(2, dim=-1)
+        if self._kind == "relu":
+            inner = inner.relu_()
+        inner = activate(inner, gate, self._kind)
         return self._outer(inner)
 
 

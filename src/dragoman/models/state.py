@@ -100,3 +100,41 @@ def uncovered(is_token: Bool[Tensor, "sentences source"]) -> Float[Tensor, "sent
         Zero for words, one for padding, which is always covered.
     """
     return (~is_token).to(torch.get_default_dtype()).unsqueeze(1)
+
+
+def rows_of_beams(beams: Int[Tensor, "sentences beams"], num_beams: int) -> Int[Tensor, "rows"]:
+    """Find the rows of hypotheses where each hypothesis has a row, sentence after sentence.
+
+    Parameters
+    ----------
+    beams : Int[Tensor, "sentences beams"]
+        Hypotheses of each sentence.
+    num_beams : int
+        Hypotheses that each sentence has.
+
+    Returns
+    -------
+    Int[Tensor, "rows"]
+        Their rows, sentence after sentence.
+    """
+    first_rows = torch.arange(len(beams), device=beams.device)[:, None] * num_beams
+    return (first_rows + beams).flatten()
+
+
+def rows_of_sentences(sentences: Int[Tensor, "kept"], num_beams: int) -> Int[Tensor, "rows"]:
+    """Find the rows of all hypotheses of some sentences.
+
+    Parameters
+    ----------
+    sentences : Int[Tensor, "kept"]
+        Their places.
+    num_beams : int
+        Hypotheses that each sentence has.
+
+    Returns
+    -------
+    Int[Tensor, "rows"]
+        Their rows, sentence after sentence.
+    """
+    beams = torch.arange(num_beams, device=sentences.device)
+    return (sentences[:, None] * num_beams + beams).flatten()

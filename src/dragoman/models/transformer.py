@@ -31,6 +31,7 @@ from dragoman.models.positions import (
     NormalisedPositions,
     SinusoidalPositions,
 )
+from dragoman.models.state import rows_of_beams, rows_of_sentences
 from dragoman.models.transformer_layers import DecoderLayer, EncoderLayer, make_final_norm
 
 
@@ -85,8 +86,7 @@ class TransformerState:
         """
         if beams.size(1) == self.num_beams == 1:
             return self
-        first_rows = torch.arange(len(beams), device=beams.device)[:, None] * self.num_beams
-        past = self._past_rows((first_rows + beams).flatten())
+        past = self._past_rows(rows_of_beams(beams, self.num_beams))
         return replace(self, past=past, num_beams=beams.size(1))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> "TransformerState":
@@ -102,8 +102,7 @@ class TransformerState:
         TransformerState
             The smaller state.
         """
-        beams = torch.arange(self.num_beams, device=sentences.device)
-        rows = (sentences[:, None] * self.num_beams + beams).flatten()
+        rows = rows_of_sentences(sentences, self.num_beams)
         source = tuple(KeysAndValues(*(each[sentences] for each in layer)) for layer in self.source)
         lengths = self.source_mask.key_lengths
         mask = Mask(key_lengths=None if lengths is None else lengths[sentences])
