@@ -6,7 +6,7 @@ from the others).
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -248,10 +248,27 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor], place: Path) ->
     if foreign:
         raise FolderError(f"{place}: holds another model ({foreign[0]} does not fit this one)")
     for name, parameter in own.items():
-        if parameter.shape != weights[name].shape:
-            shapes = f"{tuple(weights[name].shape)}, not {tuple(parameter.shape)}"
-            raise FolderError(f"{place}: holds another model ({name} has shape {shapes})")
+        check_shape(place, name, weights[name].shape, parameter.shape)
         parameter.copy_(weights[name])
+
+
+def check_shape(place: Path, name: str, found: Sequence[int], wanted: Sequence[int]) -> None:
+    """Check that a weight has the shape that a model needs.
+
+    Parameters
+    ----------
+    place : Path
+        Where it comes from.
+    name : str
+        Its name.
+    found : Sequence[int]
+        Its shape.
+    wanted : Sequence[int]
+        What it must be.
+    """
+    if tuple(found) != tuple(wanted):
+        shapes = f"{tuple(found)}, not {tuple(wanted)}"
+        raise FolderError(f"{place}: holds another model ({name} has shape {shapes})")
 
 
 def load_model(folder: ModelFolder) -> Model:

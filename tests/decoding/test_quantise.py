@@ -202,6 +202,17 @@ class TestComplaints:
             load_int8(folder)
         assert str(caught.value) == f"{path}: holds another model ({name} is missing)"
 
+    def test_a_matrix_of_another_shape(self, make_folder):
+        folder, _ = make_folder()
+        path = folder.path / WEIGHTS_FILE
+        name = "decoder.0.feed_forward.inner.weight"
+        save_file(load_file(path) | {name: torch.zeros(24, 15)}, path)
+        with pytest.raises(FolderError) as caught:
+            load_int8(folder)
+        assert str(caught.value) == (
+            f"{path}: holds another model ({name} has shape (24, 15), not (24, 16))"
+        )
+
     def test_a_broken_file(self, tmp_path):
         path = tmp_path / "broken"
         path.write_bytes(b"nothing")

@@ -21,6 +21,7 @@ from dragoman.files import written_beside
 from dragoman.folder import (
     WEIGHTS_FILE,
     ModelFolder,
+    check_shape,
     load_model,
     vocabulary_of,
     weights_of,
@@ -59,6 +60,23 @@ class WeightFile:
         """Whether matrices are in eight bits."""
         return any(name.endswith(SCALES) for name in self.names)
 
+    def shape(self, name: str) -> list[int]:
+        """Tell the shape of a tensor without reading it.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+
+        Returns
+        -------
+        list[int]
+            Its shape.
+        """
+        if name not in self.names:
+            raise FolderError(f"{self._path}: holds another model ({name} is missing)")
+        return self._file.get_slice(name).get_shape()
+
     def tensor(self, name: str) -> Tensor:
         """Read one tensor as it is.
 
@@ -70,10 +88,8 @@ class WeightFile:
         Returns
         -------
         Tensor
-            A tensor of its own.
+            A tensor of its own; that there is one, `shape` has said.
         """
-        if name not in self.names:
-            raise FolderError(f"{self._path}: holds another model ({name} is missing)")
         return self._file.get_tensor(name).clone()
 
     def matrix(self, name: str) -> Quantised:
@@ -264,6 +280,8 @@ def _make_frame(folder: ModelFolder, file: WeightFile) -> tuple[Transformer, dic
     with _Untouched():
         model = build_model(options, vocabulary_of(folder.vocabularies))
     assert isinstance(model, Transformer)
+    for name, each in weights_of(model).items():
+        check_shape(folder.path / WEIGHTS_FILE, name, file.shape(name), each.shape)
     names = {id(each): name for name, each in model.named_parameters()}
     matrices = {names[id(each)] for each in _matrices(model)}
     small = {name: file.tensor(name) for name in weights_of(model) if name not in matrices}
