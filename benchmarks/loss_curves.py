@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dragoman.data.batches import make_batch, split_rows
+from dragoman.data.batches import make_batch
 from dragoman.data.packing import choose_capacity, pack, plan_packed
 from dragoman.data.store import PairStore, open_store
 from dragoman.decoding.device import choose_device
@@ -36,7 +36,6 @@ END_ID, PAD_ID = 0, 2
 BATCH_TOKENS = 25_000
 WARM_UP = 1000
 WINDOW = 20
-PARTS = 4
 
 
 def main() -> None:
@@ -126,15 +125,8 @@ def _packer(pairs: PairStore) -> Callable[[np.ndarray], list]:
 
 
 def _padder(pairs: PairStore) -> Callable[[np.ndarray], list]:
-    """Make padded batches of the same pairs, a few an update, similar lengths together."""
-
-    def make(rows: np.ndarray) -> list:
-        tokens = pairs.source_lengths[rows] + pairs.target_lengths[rows]
-        order = np.argsort(tokens, kind="stable")
-        parts = split_rows(rows[order], tokens[order], PARTS)
-        return [make_batch(*pairs.ids(part), PAD_ID) for part in parts]
-
-    return make
+    """Make padded batches of the same pairs, one an update."""
+    return lambda rows: [make_batch(*pairs.ids(rows), PAD_ID)]
 
 
 def _smooth(losses: list[float]) -> list[float]:
