@@ -18,6 +18,7 @@ from multi30k import find
 
 CUT_SEED = 1
 VALIDATION_LINES = 1000
+OLDER_NEWS = ("news-test2008", "newstest2009", "newstest2010", "newstest2011")
 
 Say = Callable[[str], None]
 Pairs = list[tuple[str, str]]
@@ -43,6 +44,8 @@ class Study:
         The set of lines whose score is shown first.
     title : str
         What to call it to people.
+    also : tuple[tuple[str, str], ...]
+        Folders and sets of lines that are trained on besides.
     """
 
     languages: tuple[str, str]
@@ -52,6 +55,7 @@ class Study:
     tokens: int
     report: str = "valid"
     title: str
+    also: tuple[tuple[str, str], ...] = ()
 
 
 def _tatoeba(target: str, num_pairs: int, tokens: int, size: str) -> Study:
@@ -77,6 +81,11 @@ STUDIES: dict[str, Study] = {
     "europarl-en-de": Study(
         languages=("en", "de"), folder="europarl-en-de", num_pairs=1_678_569, tokens=600_000_000,
         report="newstest2012", title="Europarl en→de",
+    ),
+    "europarl-tatoeba-en-de": Study(
+        languages=("en", "de"), folder="europarl-en-de", num_pairs=1_891_360,
+        tokens=1_000_000_000, report="newstest2012", title="Europarl, Tatoeba and news en→de",
+        also=(("tatoeba-en-de", "train"), *(("newstest", f"{each}.en-de") for each in OLDER_NEWS)),
     ),
     "builtin": Study(
         languages=("fr", "en"), folder="", num_pairs=1000, tokens=400_000,
@@ -159,10 +168,11 @@ def find_missing(name: str, data: Path) -> str:
     str
         What is missing; empty if nothing is.
     """
-    needed = [data / STUDIES[name].folder]
-    if name == "europarl-en-de":
+    study = STUDIES[name]
+    needed = [data / each for each in (study.folder, *(folder for folder, _ in study.also))]
+    if study.folder == "europarl-en-de":
         needed.append(data / "newstest")
-    return ", ".join(str(path) for path in needed if not path.is_dir())
+    return ", ".join(dict.fromkeys(str(path) for path in needed if not path.is_dir()))
 
 
 def prepare_study(name: str, data: Path, work: Path, vocabulary: int | None, say: Say) -> Corpus:
@@ -234,12 +244,13 @@ def _folder(name: str, data: Path, work: Path) -> Path:
 def _read_training(name: str, data: Path, work: Path) -> Pairs:
     study = STUDIES[name]
     folder = _folder(name, data, work)
+    more = [pair for place, split in study.also for pair in _read_pairs(data / place, split, study)]
     shards = sorted(folder.glob("train.*.tsv.xz"))
     if not shards:
-        return _read_pairs(folder, "train", study)
+        return _read_pairs(folder, "train", study) + more
     lines = (line for shard in shards for line in read_lines(shard))
     split = (line.split("\t") for line in lines)
-    return [(each[0], each[1]) for each in split if len(each) == 2]
+    return [(each[0], each[1]) for each in split if len(each) == 2] + more
 
 
 def _read_pairs(folder: Path, split: str, study: Study) -> Pairs:
