@@ -2,8 +2,12 @@
 
     python benchmarks/inference_speed.py MODEL --source FILE --target FILE [--systems NAME …]
         [--single 40] [--bulk 400] [--rounds 3] [--beams 4 1] [--device cpu] [--results DIR]
+    python benchmarks/inference_speed.py --random-weights SUBWORDS --source FILE --device cuda …
 
-MODEL is a folder of “dragoman train”; it is exported to the others' formats first. Every system
+MODEL is a folder of “dragoman train”; it is exported to the others' formats first. With a model of
+subwords in its place, the paper's base model with random weights is measured, whose end symbol is
+so improbable that every translation becomes as long as its source, where it is cut off; of such
+translations there is no BLEU. Every system
 translates the same raw lines in a process of its own, alone on the machine, in turns, so that what
 disturbs one disturbs all; the medians of the rounds count. Of CTranslate2's ways to use threads and
 batch sizes the one that is best in bulk on this machine is found first. No short-lists on any side.
@@ -20,22 +24,35 @@ import tempfile
 import time
 from pathlib import Path
 
-import sacrebleu
 import torch
 
 from dragoman.data.corpus import read_lines
 from dragoman.decoding.products import Int8Product
 from dragoman.eight_bits import quantise_matrix
-from dragoman.folder import load_model, read_folder
+from dragoman.folder import (
+    Facts,
+    ModelFolder,
+    load_model,
+    read_folder,
+    vocabulary_of,
+    write_model,
+)
+from dragoman.models.build import build_model
+from dragoman.models.options import TransformerOptions
+from dragoman.options import to_plain
+from dragoman.text.subwords import Subwords
+from dragoman.text.vocabulary import Vocabularies
 from record import RESULTS, write_result
 
 HERE = Path(__file__).parent
+SEED = 1
 RIVAL = "ctranslate2_int8"
 CPU_SYSTEMS = (
     "dragoman_int8", "dragoman_float32", "ctranslate2_int8", "ctranslate2_float32", "huggingface"
 )  # fmt: skip
 GPU_SYSTEMS = ("dragoman_float16", "huggingface")
 BATCHES = {"ctranslate2": (32, 64, -32), "huggingface": (32,), "dragoman": (0,)}
+GPU_BATCHES = BATCHES | {"huggingface": (128, 256, 512)}
 EXPORTS = {"ctranslate2_int8": ("ctranslate2", "int8"), "ctranslate2_float32": ("ctranslate2",),
            "huggingface": ("huggingface",)}  # fmt: skip
 
@@ -43,9 +60,12 @@ EXPORTS = {"ctranslate2_int8": ("ctranslate2", "int8"), "ctranslate2_float32": (
 def main() -> None:
     """Export, time all systems in turns, print the table and write the result."""
     given = _read_options()
-    sources, references = (list(read_lines(path)) for path in (given.source, given.target))
+    sources = [line for path in given.source for line in read_lines(path)]
+    references = [] if given.target is None else list(read_lines(given.target))
     with tempfile.TemporaryDirectory() as scratch:
         work = Path(scratch)
+        if given.random_weights is not None:
+            given.model = _write_random(given.random_weights, work / "random")
         folders = {name: _export(name, given.model, work) for name in given.systems}
         files = {"single": work / "single.txt", "bulk": work / "bulk.txt"}
         counts = {"single": given.single, "bulk": given.bulk}
@@ -62,30 +82,22 @@ def main() -> None:
                         found = _run(name, folders[name], files[mode], mode, beam, batch, given)
                         runs.setdefault((name, mode, beam), []).append(found)
                         if mode == "bulk":
-                            texts = found.pop("texts")
-                            score = sacrebleu.corpus_bleu(texts, [references[: len(texts)]])
-                            bleu[name, beam] = score.score
+                            bleu[name, beam] = _bleu(found.pop("texts"), references)
                         rate = found["tokens"] / sum(found["seconds"])
                         print(f"{name} {mode} beam {beam}: {rate:,.0f} tokens/s", flush=True)
         sizes = {name: _size(folder) for name, folder in folders.items()}
-    figures = _figures(runs, bleu, sizes, given)
-    if given.device == "cpu":
-        figures |= _roofline(runs, given, sources)
+        figures = _figures(runs, bleu, sizes, given)
+        if given.device == "cpu":
+            figures |= _roofline(runs, given, sources)
     _print_table(runs, bleu, sizes)
-    notes = {
-        "source": given.source.name,
-        "sentences": counts,
-        "rounds": given.rounds,
-        "threads": given.threads,
+    notes: dict[str, object] = {
+        "sentences": {mode: min(count, len(sources)) for mode, count in counts.items()},
         "batches": batches,
-        "tokens per second, least and most": {
-            f"{name} {mode} beam {beam}": [min(rates), max(rates)]
-            for (name, mode, beam), found in runs.items()
-            for rates in [[each["tokens"] / sum(each["seconds"]) for each in found]]
-        },
     }
-    name = f"inference_speed-{given.device}-{given.source.name.split('.')[0]}"
-    print(write_result(name, figures, seeds=[], notes=notes, folder=given.results))
+    notes |= _notes(runs, given)
+    name = f"inference_speed-{given.device}-{given.source[0].name.split('.')[0]}"
+    seeds = [SEED] if given.random_weights else []
+    print(write_result(name, figures, seeds=seeds, notes=notes, folder=given.results))
 
 
 def _read_options() -> argparse.Namespace:
@@ -93,9 +105,10 @@ def _read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--source", type=Path, required=True)
-    parser.add_argument("--target", type=Path, required=True)
+    parser.add_argument("model", type=Path, nargs="?")
+    parser.add_argument("--random-weights", type=Path, metavar="SUBWORDS")
+    parser.add_argument("--source", type=Path, nargs="+", required=True)
+    parser.add_argument("--target", type=Path)
     parser.add_argument("--systems", nargs="+", choices=(*CPU_SYSTEMS, *GPU_SYSTEMS))
     parser.add_argument("--single", type=int, default=40, help="sentences translated one by one")
     parser.add_argument("--bulk", type=int, default=400, help="sentences translated together")
@@ -105,8 +118,38 @@ def _read_options() -> argparse.Namespace:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args()
+    if (given.model is None) == (given.random_weights is None):
+        parser.error("give a model folder, or --random-weights and a model of subwords")
+    if given.target is None and given.random_weights is None:
+        parser.error("give --target, for BLEU")
+    given.extra = 50 if given.random_weights is None else 0
     given.systems = given.systems or (CPU_SYSTEMS if given.device == "cpu" else GPU_SYSTEMS)
     return given
+
+
+def _write_random(subwords: Path, path: Path) -> Path:
+    """Write a base model with random weights, whose translations end only where they must."""
+    both = Subwords.from_file(subwords)
+    vocabularies, options = Vocabularies(both, both), TransformerOptions()
+    torch.manual_seed(SEED)
+    model = build_model(options, vocabulary_of(vocabularies))
+    with torch.no_grad():
+        model.output.words[both.eos_id] = 0  # a score of 0, where thousands of words have more
+    config = {"model": to_plain(options), "search": {}}
+    folder = ModelFolder(
+        path=path, config=config, options=options, vocabularies=vocabularies, facts=Facts()
+    )
+    write_model(path, folder, model)
+    return path
+
+
+def _bleu(texts: list[str], references: list[str]) -> float:
+    """Score translations; not a number without references."""
+    if not references:
+        return float("nan")
+    import sacrebleu
+
+    return sacrebleu.corpus_bleu(texts, [references[: len(texts)]]).score
 
 
 def _export(name: str, model: Path, work: Path) -> Path:
@@ -128,7 +171,7 @@ def _export(name: str, model: Path, work: Path) -> Path:
 
 def _find_batch(name: str, folder: Path, work: Path, given: argparse.Namespace) -> int:
     """Find a system's best batch on a part of the text."""
-    choices = BATCHES[name.split("_")[0]]
+    choices = (BATCHES if given.device == "cpu" else GPU_BATCHES)[name.split("_")[0]]
     if len(choices) == 1:
         return choices[0]
     lines = (work / "bulk.txt").read_text().splitlines(keepends=True)
@@ -156,12 +199,31 @@ def _run(
     command = [
         sys.executable, str(HERE / "inference_systems.py"), name, str(folder), str(lines),
         f"--mode={mode}", f"--beam={beam}", f"--batch={batch}", f"--threads={given.threads}",
-        f"--device={given.device}", f"--out={out}",
+        f"--device={given.device}", f"--out={out}", f"--extra={given.extra}",
     ]  # fmt: skip
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode:
         raise SystemExit(f"{name}: {run.stderr}")
     return json.loads(run.stdout.splitlines()[-1]) | {"texts": out.read_text().splitlines()}
+
+
+def _notes(runs: dict, given: argparse.Namespace) -> dict[str, object]:
+    """Say what else there is to know of the runs."""
+    rates = {
+        key: [each["tokens"] / sum(each["seconds"]) for each in found]
+        for key, found in runs.items()
+    }
+    is_random = given.random_weights is not None
+    return {
+        "source": [path.name for path in given.source],
+        "weights": "random; translations as long as their sources" if is_random else "trained",
+        "rounds": given.rounds,
+        "threads": given.threads,
+        "tokens per second, least and most": {
+            f"{name} {mode} beam {beam}": [min(each), max(each)]
+            for (name, mode, beam), each in rates.items()
+        },
+    }
 
 
 def _rate(found: list[dict]) -> float:
@@ -170,7 +232,7 @@ def _rate(found: list[dict]) -> float:
 
 def _figures(runs: dict, bleu: dict, sizes: dict, given: argparse.Namespace) -> dict[str, float]:
     """Name all that was measured, and how ours compares."""
-    place = "cpu" if given.device == "cpu" else "gpu"
+    place = "cpu" if given.device == "cpu" else _card()
     ours = given.systems[0]
     figures: dict[str, float] = {}
     for (name, mode, beam), found in runs.items():
@@ -186,10 +248,14 @@ def _figures(runs: dict, bleu: dict, sizes: dict, given: argparse.Namespace) -> 
             figures[f"{key}_latency_p95_seconds"] = every[int(0.95 * (len(every) - 1))]
         figures[f"{key}_peak_megabytes"] = max(each["peak_bytes"] for each in found) / 1e6
         if name == ours:
+            if given.device != "cpu":
+                figures[f"{place}_{mode}_{search}_tokens_per_second"] = _rate(found)
             for rival in given.systems[1:]:
                 ratio = _rate(found) / _rate(runs[rival, mode, beam])
                 figures[f"{place}_{mode}_{search}_ratio_to_{rival}"] = ratio
     for (name, beam), score in bleu.items():
+        if score != score:  # nobody knows
+            continue
         figures[f"bleu_{'greedy' if beam == 1 else f'beam{beam}'}_{name}"] = score
     figures |= {f"size_{name}_megabytes": size / 1e6 for name, size in sizes.items()}
     if {"dragoman_int8", "dragoman_float32"} <= set(given.systems):
@@ -204,6 +270,11 @@ def _figures(runs: dict, bleu: dict, sizes: dict, given: argparse.Namespace) -> 
             if name == ours
         )
     return figures
+
+
+def _card() -> str:
+    """Name the card in one word."""
+    return "h200" if "H200" in torch.cuda.get_device_name() else "gpu"
 
 
 def _roofline(runs: dict, given: argparse.Namespace, sources: list[str]) -> dict[str, float]:
@@ -248,7 +319,7 @@ def _print_table(runs: dict, bleu: dict, sizes: dict) -> None:
         every = sorted(1e3 * one for each in found for one in each["seconds"])
         latency = ("", "")
         if mode == "single":
-            latency = tuple(f"{every[int(q * (len(every) - 1))]:.0f}" for q in (0.5, 0.95))
+            latency = tuple(f"{every[int(q * (len(every) - 1))]:.1f}" for q in (0.5, 0.95))
         peak = max(each["peak_bytes"] for each in found) / 1e6
         score = f"{bleu[name, beam]:.2f}" if mode == "bulk" else ""
         print(f"{name:22}{mode:8}{beam:5}{_rate(found):10,.0f}{latency[0]:>9}{latency[1]:>9}"

@@ -1,5 +1,6 @@
 """A rebuilt Transformer says what the plain one says, word by word and in searches."""
 
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -96,6 +97,25 @@ def test_searches_find_the_same(beam_size):
         assert [each.tokens for each in ours] == [each.tokens for each in theirs]
         scores = [[each.score for each in some] for some in (ours, theirs)]
         assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_half_precision_is_near(kind):
+    model = make_model(**KINDS[kind])
+    source = sentences(3, 9, 5)
+    words = torch.randint(3, 40, (4, 3, 1), generator=torch.Generator().manual_seed(3))
+    rounded = deepcopy(model).half()
+    with torch.inference_mode():
+        engines = [rebuild(each) for each in (model, rounded)]
+        states = [each.start(each.encode(source), 12) for each in engines]
+        for tokens in words:
+            both = [each.step(tokens, state) for each, state in zip(engines, states, strict=True)]
+            states = [state for _, state in both]
+        exact, near = (
+            each.output(hidden).float() for each, (hidden, _) in zip(engines, both, strict=True)
+        )
+    assert near.isfinite().sum() == exact.isfinite().sum()
+    torch.testing.assert_close(near.softmax(2), exact.softmax(2), rtol=0.1, atol=0.01)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from dragoman.data.batches import flatten
 from dragoman.decoding import engines
 from dragoman.decoding.engine import Engine
 from dragoman.decoding.engines import choose_precision, fits_int8, load_engine
+from dragoman.decoding.graph_engine import GraphEngine
 from dragoman.decoding.products import has_int8
 from dragoman.decoding.quantise import write_int8
 from dragoman.decoding.translator import Translator
@@ -78,6 +79,53 @@ class TestPrecision:
         assert str(caught.value) == (
             f"precision is “int8”, but {obstacle}; give --precision float32"
         )
+
+
+class TestHalfPrecision:
+    """On a card, without one: nothing is computed there."""
+
+    CARD = torch.device("cuda")
+
+    def test_a_card_takes_it_for_what_can_be_rebuilt(self, folder):
+        assert choose_precision(folder, self.CARD, "auto") == "float32"
+        assert choose_precision(folder, self.CARD, "float16") == "float16"
+        assert choose_precision(folder, self.CARD, "float32") == "float32"
+        other = replace(folder, options=replace(folder.options, encoder_attention="restricted"))
+        assert choose_precision(other, self.CARD, "auto") == "float32"
+
+    @pytest.mark.parametrize(
+        ("device", "changes", "obstacle"),
+        [
+            ("cpu", {}, "the device is cpu, and half precision is for NVIDIA cards"),
+            ("mps", {}, "the device is mps, and half precision is for NVIDIA cards"),
+            (
+                "cuda",
+                {"num_experts": 2},
+                "only Transformers with full attention and without experts are computed so",
+            ),
+        ],
+    )
+    def test_what_stands_in_the_way_is_said(self, folder, device, changes, obstacle):
+        other = replace(folder, options=replace(folder.options, **changes))
+        with pytest.raises(OptionError) as caught:
+            choose_precision(other, torch.device(device), "float16")
+        assert str(caught.value) == (
+            f"precision is “float16”, but {obstacle}; give --precision float32"
+        )
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["float16", "float32"])
+def test_a_card_has_an_engine_with_a_search_of_its_own(folder, precision):
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    texts = ["the cat sees a dog .", "a dog", "we read the books ."]
+    fast = Translator.load(folder.path, "cuda", precision=precision)
+    assert isinstance(fast.engine, GraphEngine)
+    found = [each.text for each in fast.translate_all(texts, num_best=2)]
+    exact = Translator.load(folder.path, "cpu", precision="float32")
+    same = [each.text for each in exact.translate_all(texts, num_best=2)]
+    assert found == same or precision == "float16"
 
 
 class TestLoading:

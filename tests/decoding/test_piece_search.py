@@ -5,11 +5,14 @@ import re
 import pytest
 import torch
 
-from dragoman.decoding.demands import prepare_demands
+from dragoman.decoding.demands import Demands, prepare_demands
 from dragoman.decoding.glossary import ForbiddenPhrase, Glossary, Term
+from dragoman.decoding.graph_engine import MOST_BEAMS, GraphEngine
 from dragoman.decoding.options import SamplingOptions, SearchOptions
+from dragoman.decoding.piece_search import PieceSearch
 from dragoman.decoding.search import search
 from dragoman.decoding.translator import Translator
+from dragoman.folder import vocabulary_of
 
 TEXTS = ["The dog sees a house.", "A small tree.", "The old dog likes the dog!", "dog", "a b c"]
 CPU = torch.device("cpu")
@@ -152,3 +155,68 @@ def test_scores_are_left_out_only_where_nobody_asks(translator):
         assert sum(each.log_probabilities) / ((5 + len(each.tokens)) / 6) ** 0.6 == pytest.approx(
             each.score, rel=1e-4
         )
+
+
+# An engine with a search of its own
+
+
+@pytest.fixture(scope="module")
+def own(tiny_folder, translator):
+    folder = tiny_folder.folder
+    engine = GraphEngine(tiny_folder.model, vocabulary_of(folder.vocabularies), CPU)
+    return Translator(folder, None, CPU, engine)
+
+
+@pytest.mark.parametrize("prefix", ["", "Le chien"])
+@pytest.mark.parametrize(("beam_size", "num_best"), [(1, 1), (3, 2)])
+def test_an_engine_s_own_search_is_asked_and_finds_the_same(
+    own, translator, monkeypatch, prefix, beam_size, num_best
+):
+    options = SearchOptions(beam_size=beam_size, max_extra_tokens=8)
+    expected = translator.translate_all(TEXTS, options=options, num_best=num_best, prefix=prefix)
+    monkeypatch.setattr("dragoman.decoding.piece_search.search", None)  # must not be called
+    found = own.translate_all(TEXTS, options=options, num_best=num_best, prefix=prefix)
+    assert [each.text for each in found] == [each.text for each in expected]
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.score == pytest.approx(theirs.score, abs=1e-4)
+        assert len(ours.alternatives) == len(theirs.alternatives)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        SearchOptions(beam_size=MOST_BEAMS + 1, max_extra_tokens=2),
+        SearchOptions(beam_size=1, max_extra_tokens=2),
+    ],
+)
+def test_other_demands_are_met_by_the_general_search(own, translator, monkeypatch, options):
+    monkeypatch.setattr(GraphEngine, "find", None)  # must not be called
+    demands = demand(translator, forbidden=["le"]) if options.beam_size == 1 else None
+    found, expected = (
+        each.translate_all(TEXTS[:2], options=options, demands=demands)
+        for each in (own, translator)
+    )
+    assert [each.text for each in found] == [each.text for each in expected]
+
+
+def test_no_translation_is_longer_than_the_model_can_write(own, monkeypatch):
+    seen = []
+
+    def find(self, sources, limits, asking, prefixes):
+        seen.extend(limits)
+        return [[] for _ in sources]
+
+    monkeypatch.setattr(GraphEngine, "find", find)
+    pieces = own._pieces(["The dog sees a house."])
+    search = PieceSearch(
+        model=own.engine,
+        vocabularies=own.folder.vocabularies,
+        device=CPU,
+        max_length=9,
+        options=SearchOptions(),
+        num_best=1,
+        prefix_ids=[],
+        demands=Demands(),
+    )
+    search.find(pieces)
+    assert seen[0] == 9

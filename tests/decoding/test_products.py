@@ -5,7 +5,13 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from dragoman.decoding.products import FloatProduct, Int8Product, has_int8, join_layers
+from dragoman.decoding.products import (
+    FloatProduct,
+    Int8Product,
+    has_int8,
+    join_layers,
+    rectified_product,
+)
 from dragoman.eight_bits import quantise_matrix
 
 needs_int8 = pytest.mark.skipif(not has_int8(), reason="this processor has no FBGEMM")
@@ -66,3 +72,29 @@ def test_joined_layers_say_what_each_says(count, with_bias):
     states = torch.randn(3, 8)
     found = FloatProduct(*join_layers(layers))(states)
     torch.testing.assert_close(found, torch.cat([each(states) for each in layers], dim=1))
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+@pytest.mark.parametrize("kind", ["float", pytest.param("int8", marks=needs_int8)])
+def test_rectified_products_are_not_negative(kind, with_bias):
+    weight, states = torch.randn(20, 12), torch.randn(5, 12)
+    bias = torch.randn(20) if with_bias else None
+    product = (
+        FloatProduct(weight, bias)
+        if kind == "float"
+        else Int8Product(quantise_matrix(weight), bias)
+    )
+    found = rectified_product(product, states)
+    assert torch.equal(found, product(states).clamp(min=0))
+    assert (found > 0).any()
+    assert (found == 0).any()
+
+
+@pytest.mark.gpu
+def test_a_card_rectifies_in_passing():
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    weight, bias = torch.randn(64, 32, device="cuda"), torch.randn(64, device="cuda")
+    states = torch.randn(5, 32, device="cuda")
+    product = FloatProduct(weight, bias)
+    torch.testing.assert_close(product.rectified(states), product(states).relu())

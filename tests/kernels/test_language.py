@@ -65,8 +65,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from dragoman.kernels import (
-    add_and_norm, attention_stretches, attention_tiles, consistent_cross_entropy, cross_entropy,
-    language, linear, word_vectors,
+    add_and_norm, attention_stretches, attention_tiles, beam_attention, beam_slots, beam_step,
+    best_words, consistent_cross_entropy, cross_entropy, language, linear, word_vectors,
 )
 
 HALF = """query key value found grad query_grad key_grad value_grad states update normed states_grad
@@ -93,6 +93,15 @@ def stretches(kernel, tuning):
 
 
 tiles = dict(HEADS, TILE=attention_tiles.TILE)
+beams = dict(BEAMS=4, BEAM_BLOCK=4)
+slots = dict(
+    beams, HEADS=8, KEY=64, VALUE=64, KEY_BLOCK=64, VALUE_BLOCK=64,
+    TILE=beam_attention._tile(4, 64),
+)
+blocks = dict(BLOCK=best_words.BLOCK, BLOCKS=best_words.BLOCKS)
+choice = dict(blocks, COUNT=8, COUNT_BLOCK=8, PARTS_BLOCK=16, MAXIMA_BLOCK=1024)
+places = dict(LIMITS=beam_slots.LIMITS, PREFIXES=beam_slots.PREFIXES)
+advance = dict(beams, **places, COUNT=8, CANDIDATES=32, TILE=beam_step.TILE)
 KERNELS = [
     (attention_tiles._forward_kernel, tiles, dict(num_warps=attention_tiles.FORWARD_WARPS)),
     (attention_tiles._backward_kernel, tiles, dict(num_warps=attention_tiles.BACKWARD_WARPS)),
@@ -107,9 +116,27 @@ KERNELS = [
     (word_vectors._forward_kernel, dict(DIM=512, BLOCK=512, DROPS=True, HAS_POSITIONS=True), {}),
     (word_vectors._backward_kernel, dict(DIM=512, BLOCK=512, ROWS=16, DROPS=True), {}),
     (language._sum_rows_kernel, dict(ROWS=64, COLUMNS=16), {}),
+    (beam_attention._beam_kernel, slots, dict(num_warps=beam_attention.NUM_WARPS)),
+    (beam_attention._source_kernel, slots, dict(num_warps=beam_attention.NUM_WARPS)),
+    (beam_slots._admit_kernel, beams, dict(num_warps=1)),
+    (best_words._read_kernel, blocks, dict(num_warps=best_words.NUM_WARPS)),
+    (best_words._choose_kernel, choice, dict(num_warps=best_words.NUM_WARPS)),
+    (beam_step._advance_kernel, advance, dict(num_warps=1)),
 ]
+# What decoding has, where it is of another type than in training.
+SCORES = "logits logs normalisers maxima parts alive scores end_logs sums penalties"
+COUNTS = """words positions newest sources slot_sentences facts queue ends end_lengths end_beams
+    said parents"""
+DECODING = {
+    **dict.fromkeys("joined past memory query found".split(), "*fp16"),
+    **dict.fromkeys(SCORES.split(), "*fp32"),
+    **dict.fromkeys(COUNTS.split(), "*i32"),
+    "standing": "*u8", "ancestors": "*u8", "is_done": "*i8", "scale": "fp32",
+}
 for kernel, constants, options in KERNELS:
-    types = {name: TYPES.get(name, "i32") for name in kernel.arg_names}
+    module = kernel.__module__.rsplit(".", 1)[1]
+    known = DECODING if module.startswith("be") else TYPES
+    types = {name: known.get(name, "i32") for name in kernel.arg_names}
     if kernel is word_vectors._forward_kernel:
         types["sums"] = "*bf16"
     if kernel is consistent_cross_entropy._gradients_kernel:
@@ -123,7 +150,7 @@ for kernel, constants, options in KERNELS:
     )
     made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
     assert made.asm["cubin"]
-    print(kernel.__module__.rsplit(".", 1)[1], kernel.__name__)
+    print(module, kernel.__name__)
 '''
 
 

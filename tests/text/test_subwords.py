@@ -176,7 +176,9 @@ def test_encoding_ignores_how_a_text_is_spelled(subwords, text):
 
 def test_threads_do_not_matter(subwords):
     lines = make_corpus(200, seed=1)
-    assert subwords.encode(lines, num_threads=3) == [subwords.encode([line])[0] for line in lines]
+    ids = [subwords.encode([line])[0] for line in lines]
+    assert subwords.encode(lines, num_threads=3) == ids
+    assert subwords.decode(ids, num_threads=3) == subwords.decode(ids)
 
 
 def test_nothing_to_do(subwords):

@@ -212,7 +212,7 @@ class Engine:
             )
             for layer in model.encoder
         ]
-        self._decoder = [
+        self.decoder = [
             EngineDecoderLayer(
                 EngineAttention(layer.self_attention, make_product, is_self=True),
                 EngineAttention(layer.cross_attention, make_product, is_self=False),
@@ -255,19 +255,59 @@ class Engine:
         EngineMemory
             A vector for each source position.
         """
-        embedding = self._model.source_embedding
-        words = self._source_words(source.read_ids)
-        states = _add_positions(words, embedding, 0, source.lengths)
+        mask = None
+        if int(source.lengths.min()) < source.ids.size(1):
+            mask = source.is_token[:, None, None, :]
+        hidden = self.read(source.read_ids, source.lengths, mask)
+        return EngineMemory(hidden, source.lengths, mask)
+
+    def read(
+        self,
+        ids: Int[Tensor, "sentences length"],
+        lengths: Int[Tensor, "sentences"],
+        mask: Tensor | None,
+    ) -> Float[Tensor, "sentences length model_dim"]:
+        """Compute the encoder's vectors without asking the device anything.
+
+        Parameters
+        ----------
+        ids : Int[Tensor, "sentences length"]
+            Source words, padded.
+        lengths : Int[Tensor, "sentences"]
+            Words of each sentence.
+        mask : Tensor | None
+            Where sentences may look, or what is added to the scores; None: everywhere.
+
+        Returns
+        -------
+        Float[Tensor, "sentences length model_dim"]
+            A vector for each position.
+        """
+        words = self._source_words(ids)
+        states = _add_positions(words, self._model.source_embedding, 0, lengths)
         shape = states.shape
         states = states.flatten(0, 1)
-        mask = None
-        if int(source.lengths.min()) < shape[1]:
-            mask = source.is_token[:, None, None, :]
         for layer in self._encoder:
             states = layer.read(states, shape, mask)
         if self._model.encoder_norm is not None:
             states = self._model.encoder_norm(states.view(shape)).flatten(0, 1)
-        return EngineMemory(states.view(shape), source.lengths, mask)
+        return states.view(shape)
+
+    def source_positions(self, count: int) -> Tensor | None:
+        """Return what the encoder adds to words to tell where they stand.
+
+        Parameters
+        ----------
+        count : int
+            How many positions.
+
+        Returns
+        -------
+        Tensor | None
+            Their vectors; None: nothing is added.
+        """
+        positions = self._model.source_embedding.positions
+        return None if positions is None else positions(0, count, None)
 
     def start(self, memory: EngineMemory, capacity: int) -> EngineState:
         """Begin one hypothesis for each sentence.
@@ -285,8 +325,8 @@ class Engine:
             Before the first word.
         """
         hidden = memory.hidden
-        source = [layer.cross.project_memory(hidden) for layer in self._decoder]
-        past = [layer.own.make_cache(len(hidden), capacity, hidden) for layer in self._decoder]
+        source = [layer.cross.project_memory(hidden) for layer in self.decoder]
+        past = [layer.own.make_cache(len(hidden), capacity, hidden) for layer in self.decoder]
         return EngineState(
             past=past,
             source=source,
@@ -319,7 +359,7 @@ class Engine:
         lengths = state.lengths[:, None].expand_as(tokens).flatten()
         words = self._target_words(tokens.reshape(-1, 1))
         states = _add_positions(words, self._model.target_embedding, length, lengths)
-        for layer, past, source in zip(self._decoder, state.past, state.source, strict=True):
+        for layer, past, source in zip(self.decoder, state.past, state.source, strict=True):
             states = layer.step(states, past, source, state.mask, length)
         if self._model.decoder_norm is not None:
             states = self._model.decoder_norm(states, length)

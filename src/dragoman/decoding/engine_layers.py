@@ -6,10 +6,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from dragoman.decoding.products import Product
+from dragoman.decoding.products import Product, rectified_product
+from dragoman.kernels.beam_attention import Heads
 from dragoman.models.attention.multihead_attention import KeysAndValues, MultiheadAttention
 from dragoman.models.attention.scaled_dot_product_attention import attend, score_scale
 from dragoman.models.feed_forward import FeedForward, activate
+from dragoman.models.normalisation import AddAndNorm
 
 MakeProduct = Callable[[Sequence[nn.Linear]], Product]
 
@@ -24,21 +26,25 @@ class EngineAttention:
     make_product : MakeProduct
         Makes products of its linear layers.
     is_self : bool
-        Whether queries, keys and values come from the same vectors.
+        Whether queries, keys and values come from the same vectors: then `joined` makes them all,
+        else `query` the first and `memory` the others.
     """
 
     def __init__(self, attention: object, make_product: MakeProduct, *, is_self: bool) -> None:
         assert isinstance(attention, MultiheadAttention)
         query, key, value = attention.query, attention.key, attention.value
         if is_self:
-            self._all = make_product([query, key, value])
+            self.joined = make_product([query, key, value])
         else:
-            self._query, self._memory = make_product([query]), make_product([key, value])
-        self._output = make_product([attention.output])
-        self._num_heads = attention.num_heads
-        self._key_dim = key.out_features // attention.num_heads
-        self._value_dim = value.out_features // attention.num_heads
-        self._scale = score_scale(self._key_dim, attention.scaled)
+            self.query, self.memory = make_product([query]), make_product([key, value])
+        self.output = make_product([attention.output])
+        key_dim = key.out_features // attention.num_heads
+        self.heads = Heads(
+            attention.num_heads,
+            key_dim,
+            value.out_features // attention.num_heads,
+            score_scale(key_dim, attention.scaled),
+        )
         self._rotation, self._score_bias = attention.rotation, attention.score_bias
 
     def make_cache(self, rows: int, capacity: int, like: Tensor) -> KeysAndValues:
@@ -58,9 +64,9 @@ class EngineAttention:
         KeysAndValues
             With nothing in it yet.
         """
-        dims = (self._key_dim, self._value_dim)
+        dims = (self.heads.key_dim, self.heads.value_dim)
         return KeysAndValues(
-            *(like.new_empty(rows, self._num_heads, capacity, dim) for dim in dims)
+            *(like.new_empty(rows, self.heads.num_heads, capacity, dim) for dim in dims)
         )
 
     def project_memory(self, hidden: Tensor) -> KeysAndValues:
@@ -76,9 +82,9 @@ class EngineAttention:
         KeysAndValues
             One row a sentence.
         """
-        joined = self._memory(hidden.flatten(0, 1))
+        joined = self.memory(hidden.flatten(0, 1))
         keys, values = self._split(
-            joined.view(*hidden.shape[:2], -1), (self._key_dim, self._value_dim)
+            joined.view(*hidden.shape[:2], -1), (self.heads.key_dim, self.heads.value_dim)
         )
         return KeysAndValues(keys.contiguous(), values.contiguous())
 
@@ -99,8 +105,8 @@ class EngineAttention:
         Tensor
             What each position found.
         """
-        dims = (self._key_dim, self._key_dim, self._value_dim)
-        query, keys, values = self._split(self._all(states).view(*shape[:2], -1), dims)
+        dims = (self.heads.key_dim, self.heads.key_dim, self.heads.value_dim)
+        query, keys, values = self._split(self.joined(states).view(*shape[:2], -1), dims)
         if self._rotation is not None:
             query, keys = self._rotation(query, 0), self._rotation(keys, 0)
         return self._find(query, keys, values, mask)
@@ -122,8 +128,8 @@ class EngineAttention:
         Tensor
             What each found, [rows, model_dim].
         """
-        dims = (self._key_dim, self._key_dim, self._value_dim)
-        query, keys, values = self._split(self._all(states.squeeze(1)).unsqueeze(1), dims)
+        dims = (self.heads.key_dim, self.heads.key_dim, self.heads.value_dim)
+        query, keys, values = self._split(self.joined(states.squeeze(1)).unsqueeze(1), dims)
         if self._rotation is not None:
             query, keys = self._rotation(query, length), self._rotation(keys, length)
         end = length + 1
@@ -150,8 +156,8 @@ class EngineAttention:
         Tensor
             What each found, [rows, model_dim].
         """
-        query = self._query(states.squeeze(1)).view(
-            len(source.keys), -1, self._num_heads, self._key_dim
+        query = self.query(states.squeeze(1)).view(
+            len(source.keys), -1, self.heads.num_heads, self.heads.key_dim
         )
         return self._find(query.transpose(1, 2), source.keys, source.values, mask)
 
@@ -159,13 +165,15 @@ class EngineAttention:
         if self._score_bias is not None:
             bias = self._score_bias(query, keys.size(2))
             mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
-        found = attend(query, keys, values, mask, scale=self._scale)
-        return self._output(found.transpose(1, 2).reshape(-1, self._num_heads * self._value_dim))
+        found = attend(query, keys, values, mask, scale=self.heads.scale)
+        return self.output(
+            found.transpose(1, 2).reshape(-1, self.heads.num_heads * self.heads.value_dim)
+        )
 
     def _split(self, joined: Tensor, dims: Sequence[int]) -> list[Tensor]:
-        parts = joined.split([self._num_heads * dim for dim in dims], dim=-1)
+        parts = joined.split([self.heads.num_heads * dim for dim in dims], dim=-1)
         return [
-            part.unflatten(-1, (self._num_heads, dim)).transpose(1, 2)
+            part.unflatten(-1, (self.heads.num_heads, dim)).transpose(1, 2)
             for part, dim in zip(parts, dims, strict=True)
         ]
 
@@ -201,14 +209,12 @@ class EngineFeedForward:
         Tensor
             The vectors, transformed.
         """
-        inner = self._inner(states)
-        gate = None
+        if self._kind == "relu":
+            return self._outer(rectified_product(self._inner, states))
+        inner, gate = self._inner(states), None
         if self._has_gate:
             inner, gate = inner.chunk(2, dim=-1)
-        if self._kind == "relu":
-            inner = inner.relu_()
-        inner = activate(inner, gate, self._kind)
-        return self._outer(inner)
+        return self._outer(activate(inner, gate, self._kind))
 
 
 class EngineEncoderLayer(NamedTuple):
@@ -216,8 +222,8 @@ class EngineEncoderLayer(NamedTuple):
 
     own: EngineAttention
     feed: EngineFeedForward
-    own_norm: nn.Module
-    feed_norm: nn.Module
+    own_norm: AddAndNorm
+    feed_norm: AddAndNorm
 
     def read(self, states: Tensor, shape: Sequence[int], mask: Tensor | None) -> Tensor:
         """Apply the layer.
@@ -246,9 +252,9 @@ class EngineDecoderLayer(NamedTuple):
     own: EngineAttention
     cross: EngineAttention
     feed: EngineFeedForward
-    own_norm: nn.Module
-    cross_norm: nn.Module
-    feed_norm: nn.Module
+    own_norm: AddAndNorm
+    cross_norm: AddAndNorm
+    feed_norm: AddAndNorm
 
     def step(
         self,

@@ -1,4 +1,4 @@
-"""Which engine translates: in float32 or in eight bits, rebuilt or as it was trained."""
+"""Which engine translates: in float32, float16 or eight bits, rebuilt or as it was trained."""
 
 import ctypes
 import sys
@@ -8,16 +8,20 @@ import torch
 
 from dragoman.data.batches import Flat, pad_sequences
 from dragoman.decoding.engine import Engine, can_rebuild
+from dragoman.decoding.graph_engine import GraphEngine
 from dragoman.decoding.options import Precision
 from dragoman.decoding.products import has_int8
 from dragoman.decoding.quantise import WeightFile, int8_loss_change, load_int8, rebuild
+from dragoman.decoding.slot_decoder import can_take_slots
 from dragoman.errors import OptionError
-from dragoman.folder import WEIGHTS_FILE, ModelFolder, load_model
+from dragoman.folder import WEIGHTS_FILE, ModelFolder, load_model, vocabulary_of
+from dragoman.kernels.language import has_triton
 from dragoman.models.interface import TranslationModel
 from dragoman.models.transformer import Transformer
 
 LEAST_WIDTH = 512
 LARGEST_LOSS = 0.01
+NOT_REBUILT = "only Transformers with full attention and without experts are computed so"
 # Numbers of the C library's options, and blocks up to which freed memory is kept for the next.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 KEPT_BYTES = 1 << 28
@@ -25,7 +29,7 @@ KEPT_BYTES = 1 << 28
 
 def load_engine(
     folder: ModelFolder, device: torch.device, precision: Precision = "auto"
-) -> Engine | TranslationModel:
+) -> Engine | GraphEngine | TranslationModel:
     """Load a folder's model for translating.
 
     Parameters
@@ -39,19 +43,25 @@ def load_engine(
 
     Returns
     -------
-    Engine | TranslationModel
-        Ready for a search.
+    Engine | GraphEngine | TranslationModel
+        Ready for a search. On a card ``auto`` takes the model as it was trained, until the engine
+        for cards has been measured on one.
     """
-    if choose_precision(folder, device, precision) == "int8":
+    chosen = choose_precision(folder, device, precision)
+    if device.type == "cuda" and precision == "auto":
+        return load_model(folder).to(device)
+    if device.type == "cpu":
         _keep_freed_memory()
+    if chosen == "int8":
         return load_int8(folder)
     model = load_model(folder).to(device)
-    if device.type != "cpu":
+    if not isinstance(model, Transformer) or not can_rebuild(folder.options):
         return model
-    _keep_freed_memory()
-    return (
-        rebuild(model) if isinstance(model, Transformer) and can_rebuild(folder.options) else model
-    )
+    if chosen == "float16":
+        model = model.half()
+    if device.type == "cuda" and has_triton and can_take_slots(folder.options):
+        return GraphEngine(model, vocabulary_of(folder.vocabularies), device)
+    return rebuild(model) if device.type == "cpu" or chosen == "float16" else model
 
 
 def choose_precision(folder: ModelFolder, device: torch.device, precision: Precision) -> Precision:
@@ -69,16 +79,17 @@ def choose_precision(folder: ModelFolder, device: torch.device, precision: Preci
     Returns
     -------
     Precision
-        For ``auto`` eight bits, if the processor can, and the folder is in eight bits or says that
-        nothing measurable is lost by them; else float32.
+        For ``auto`` on a processor that can, eight bits, if the folder is in eight bits or says
+        that nothing measurable is lost by them; else float32.
     """
-    obstacle = _obstacle(folder, device)
-    if precision == "int8" and obstacle:
-        raise OptionError(f"precision is “int8”, but {obstacle}; give --precision float32")
+    obstacles = {"int8": _obstacle(folder, device), "float16": _half_obstacle(folder, device)}
+    obstacle = obstacles.get(precision)
+    if obstacle:
+        raise OptionError(f"precision is “{precision}”, but {obstacle}; give --precision float32")
     if precision != "auto":
         return precision
     is_safe = folder.facts.fits_int8 or WeightFile(_weights(folder)).is_quantised
-    return "int8" if is_safe and not obstacle else "float32"
+    return "int8" if is_safe and not obstacles["int8"] else "float32"
 
 
 def fits_int8(folder: ModelFolder, source: Flat, target: Flat) -> bool:
@@ -112,9 +123,14 @@ def _obstacle(folder: ModelFolder, device: torch.device) -> str | None:
         return f"the device is {device.type}, and eight bits are for the CPU"
     if not has_int8():
         return "this processor, or this build of PyTorch, does not multiply in eight bits"
-    if not can_rebuild(folder.options):
-        return "only Transformers with full attention and without experts are computed so"
-    return None
+    return None if can_rebuild(folder.options) else NOT_REBUILT
+
+
+def _half_obstacle(folder: ModelFolder, device: torch.device) -> str | None:
+    """Say why a model cannot be computed in half precision."""
+    if device.type != "cuda":
+        return f"the device is {device.type}, and half precision is for NVIDIA cards"
+    return None if can_rebuild(folder.options) else NOT_REBUILT
 
 
 def _weights(folder: ModelFolder) -> Path:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from dragoman.options import option, require
 
-Precision = Literal["auto", "float32", "int8"]
+Precision = Literal["auto", "float32", "float16", "int8"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from dragoman.decoding.candidates import Chooser
 from dragoman.decoding.constraints import RequiredTerms, count_beams
 from dragoman.decoding.demands import Demands, Wanted
 from dragoman.decoding.forbidden import ForbiddenWords
+from dragoman.decoding.graph_engine import MOST_BEAMS, Asking, GraphEngine
 from dragoman.decoding.hypotheses import Hypothesis
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.sampling import SampledWords
@@ -158,7 +159,9 @@ class PieceSearch:
     def _search_all(
         self, pieces: Sequence[Piece], requirements: Sequence[tuple[Requirement, ...]]
     ) -> list[list[Hypothesis]]:
-        """Search in batches of similar length and equally wide beams."""
+        """Search in batches of similar length and equally wide beams, or as the engine does."""
+        if isinstance(self.model, GraphEngine) and self._is_plain(requirements):
+            return self._find_on_device(self.model, pieces)
         results: list[list[Hypothesis]] = [[] for _ in pieces]
         for batch in self._batches(pieces, [self._beams(each) for each in requirements]):
             found = self._search(
@@ -167,6 +170,43 @@ class PieceSearch:
             for index, hypotheses in zip(batch, found, strict=True):
                 results[index] = hypotheses
         return results
+
+    def _is_plain(self, requirements: Sequence[tuple[Requirement, ...]]) -> bool:
+        """Say whether nothing is demanded but the most probable words."""
+        demands, options = self.demands, self.options
+        return (
+            not any(requirements)
+            and demands.sampling is None
+            and demands.forbidden is None
+            and not options.coverage_penalty
+            and options.beam_size <= MOST_BEAMS
+        )
+
+    def _find_on_device(
+        self, engine: GraphEngine, pieces: Sequence[Piece]
+    ) -> list[list[Hypothesis]]:
+        """Let an engine search that has a search of its own."""
+        prefixes = [self.prefix_ids if piece.is_first else () for piece in pieces]
+        limits = [
+            len(piece.ids) + self.options.max_extra_tokens + len(prefix)
+            for piece, prefix in zip(pieces, prefixes, strict=True)
+        ]
+        if self.max_length is not None:
+            limits = [min(limit, self.max_length) for limit in limits]
+        num_beams = self.options.beam_size
+        asking = Asking(
+            num_beams=num_beams,
+            num_best=self.num_best,
+            alpha=self.options.length_penalty,
+            banned_ids=self._banned_ids,
+            is_scored=self.demands.is_scored or num_beams > 1,
+        )
+        return engine.find([piece.ids for piece in pieces], limits, asking, prefixes)
+
+    @property
+    def _banned_ids(self) -> tuple[int, ...]:
+        """Subwords that must not occur."""
+        return () if self.vocabularies.is_closed else (self.vocabularies.target.unk_id,)
 
     def _room(self, piece: Piece) -> int:
         """Count the subwords that a translation may have, less the prefix and the end."""
@@ -202,7 +242,6 @@ class PieceSearch:
     ) -> list[list[Hypothesis]]:
         """Search for the translations of one batch."""
         vocabulary = vocabulary_of(self.vocabularies)
-        unk_id = self.vocabularies.target.unk_id
         ids = [piece.ids for piece in pieces]
         table = self.demands.forbidden
         return search(
@@ -212,7 +251,7 @@ class PieceSearch:
             vocabulary,
             num_best=self.num_best,
             prefixes=self._prefixes(pieces),
-            banned_ids=() if self.vocabularies.is_closed else (unk_id,),
+            banned_ids=self._banned_ids,
             max_length=self.max_length,
             chooser=self._chooser(ids, requirements, vocabulary.eos_id),
             forbidden=None if table is None else ForbiddenWords(table),

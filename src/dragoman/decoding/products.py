@@ -118,6 +118,47 @@ class FloatProduct:
         """
         return functional.linear(states, self._weight, self._bias)
 
+    def rectified(
+        self, states: Float[Tensor, "positions inputs"]
+    ) -> Float[Tensor, "positions outputs"]:
+        """Multiply, and make what is negative zero.
+
+        Parameters
+        ----------
+        states : Float[Tensor, "positions inputs"]
+            One vector a row.
+
+        Returns
+        -------
+        Float[Tensor, "positions outputs"]
+            In the same precision. On a GPU the library's product rectifies before it writes.
+        """
+        if self._bias is not None and states.is_cuda:
+            return torch._addmm_activation(self._bias, states, self._weight.t())
+        return self(states).relu_()
+
+
+def rectified_product(
+    product: Product, states: Float[Tensor, "positions inputs"]
+) -> Float[Tensor, "positions outputs"]:
+    """Multiply, and make what is negative zero.
+
+    Parameters
+    ----------
+    product : Product
+        What multiplies.
+    states : Float[Tensor, "positions inputs"]
+        One vector a row.
+
+    Returns
+    -------
+    Float[Tensor, "positions outputs"]
+        The rectified product.
+    """
+    if isinstance(product, FloatProduct):
+        return product.rectified(states)
+    return product(states).relu_()
+
 
 def join_layers(layers: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
     """Put linear layers that read the same vectors side by side.

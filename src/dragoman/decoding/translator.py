@@ -3,16 +3,19 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
+from dragoman.data.workers import count_cores
 from dragoman.decoding.demands import Demands
 from dragoman.decoding.device import choose_device
 from dragoman.decoding.engine import Engine
 from dragoman.decoding.engines import load_engine
 from dragoman.decoding.ensemble import Ensemble, join_folders, read_member
+from dragoman.decoding.graph_engine import GraphEngine
 from dragoman.decoding.hypotheses import Hypothesis
 from dragoman.decoding.options import Precision, SearchOptions
 from dragoman.decoding.penalties import length_penalty
@@ -145,7 +148,7 @@ class Translator:
         folder = read_folder(Path(path))
         if not others:
             engine = load_engine(folder, where, precision)
-            if isinstance(engine, Engine):
+            if isinstance(engine, Engine | GraphEngine):
                 return Translator(folder, None, where, engine)
             return Translator(folder, engine, where)
         folders = [folder, *(read_member(Path(other), folder) for other in others)]
@@ -279,7 +282,8 @@ class Translator:
             return len(self.encode(part)) <= longest
 
         parts: list[tuple[int, str, list[int]]] = []
-        for index, (text, ids) in enumerate(zip(texts, subwords.encode(texts), strict=True)):
+        every = subwords.encode(texts, self._num_threads(len(texts)))
+        for index, (text, ids) in enumerate(zip(texts, every, strict=True)):
             if len(ids) < longest:
                 parts.append((index, text, ids))
                 continue
@@ -315,8 +319,13 @@ class Translator:
         if vocabularies.is_closed and options.replace_unknown:
             texts = iter(replace_unknown(self.model, vocabularies, drafts, self.device))
         else:
-            texts = iter(vocabularies.target.decode([draft.tokens for draft in drafts]))
+            tokens = [draft.tokens for draft in drafts]
+            texts = iter(vocabularies.target.decode(tokens, self._num_threads(len(tokens))))
         return [[(next(texts), each) for each in all_found.hypotheses] for all_found in found]
+
+    def _num_threads(self, num_texts: int) -> int:
+        """Say how many threads cut texts: an accelerator must not wait for one, a CPU has none."""
+        return min(count_cores(), 1 + num_texts // 64) if self.device.type == "cuda" else 1
 
     def _prefix_ids(self, prefix: str) -> list[int]:
         """Turn the words with which translations must begin into subwords."""
@@ -363,14 +372,14 @@ def _join(parts: list[Part], options: SearchOptions, eos_id: int, is_distinct: b
                 text=text,
                 score=score,
                 parts=made,
-                tokens=tuple(token for _, each in chosen for token in (*each.tokens, eos_id)),
+                tokens=tuple(chain.from_iterable((*each.tokens, eos_id) for _, each in chosen)),
                 log_probabilities=tuple(
-                    log for _, each in chosen for log in each.token_log_probabilities
+                    chain.from_iterable(each.token_log_probabilities for _, each in chosen)
                 ),
                 notes=tuple(note for part in parts for note in part.notes),
             )
     best, *others = sorted(ranked.values(), key=lambda each: -each.score)
-    return replace(best, alternatives=tuple(others))
+    return replace(best, alternatives=tuple(others)) if others else best
 
 
 def _neglect(hypothesis: Hypothesis, options: SearchOptions) -> float:

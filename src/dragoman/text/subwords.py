@@ -288,13 +288,15 @@ class Subwords:
                 ids[line_index] = self._encode_space_mark(line)
         return ids
 
-    def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
+    def decode(self, ids: Sequence[Sequence[int]], num_threads: int = 1) -> list[str]:
         """Turn ids back into texts.
 
         Parameters
         ----------
         ids : sequence of sequence of int
             Any ids of the vocabulary, as a model generates them; padding and ends are skipped.
+        num_threads : int
+            Threads that share the work.
 
         Returns
         -------
@@ -302,15 +304,21 @@ class Subwords:
             One normalised text, hence one line, for each sequence. Bytes that are not UTF-8
             become U+FFFD.
         """
-        skipped = (self.eos_id, self.pad_id)
-        kept = [[int(piece_id) for piece_id in text if piece_id not in skipped] for text in ids]
+        eos_id, pad_id = self.eos_id, self.pad_id
+        kept = [
+            [int(piece_id) for piece_id in text if piece_id not in (eos_id, pad_id)]
+            if eos_id in text or pad_id in text
+            else list(map(int, text))
+            for text in ids
+        ]
         if not kept:
             return []
         if self._ids is not None:
             # Pieces that only the other side has are left as they are by the library.
             texts = [self._processor.decode_pieces(self.pieces(text)) for text in kept]
             return [normalise(text.replace(SPACE_MARK, " ")) for text in texts]
-        return [normalise(text) for text in self._processor.decode(kept, num_threads=1)]
+        texts = self._processor.decode(kept, num_threads=num_threads)
+        return [normalise(text) for text in texts]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Name ids for people to read.

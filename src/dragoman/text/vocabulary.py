@@ -50,7 +50,7 @@ class TextVocabulary(Protocol):
         """Turn texts into ids, without an end."""
         ...
 
-    def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
+    def decode(self, ids: Sequence[Sequence[int]], num_threads: int = 1) -> list[str]:
         """Turn ids into texts of one line each, skipping padding and ends."""
         ...
 

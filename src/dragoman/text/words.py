@@ -227,13 +227,19 @@ class Words:
         known, unknown = self._ids, self.unk_id
         return [[known.get(token, unknown) for token in split_words(text)] for text in texts]
 
-    def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
+    def decode(
+        self,
+        ids: Sequence[Sequence[int]],
+        num_threads: int = 1,  # noqa: ARG002
+    ) -> list[str]:
         """Turn ids back into texts.
 
         Parameters
         ----------
         ids : sequence of sequence of int
             Any ids of the vocabulary, as a model generates them; padding and ends are skipped.
+        num_threads : int
+            Not used: there is too little work to share.
 
         Returns
         -------
