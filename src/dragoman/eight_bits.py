@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int8
+from jaxtyping import Float, Int, Int8
 from torch import Tensor
 
 SCALES = ".scales"
@@ -27,6 +27,21 @@ class Quantised(NamedTuple):
             The matrix, but for what rounding took.
         """
         return self.numbers * self.scales[:, None]
+
+    def rows(self, places: Int[Tensor, "chosen"]) -> "Quantised":
+        """Take some rows.
+
+        Parameters
+        ----------
+        places : Int[Tensor, "chosen"]
+            Which.
+
+        Returns
+        -------
+        Quantised
+            The smaller matrix.
+        """
+        return Quantised(self.numbers[places], self.scales[places])
 
 
 def quantise_matrix(matrix: Float[Tensor, "rows columns"]) -> Quantised:

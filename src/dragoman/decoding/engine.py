@@ -5,6 +5,7 @@ only when they must; products are in float32 or in eight bits. It offers the sea
 offers to the search, and nothing for training.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -179,12 +180,15 @@ class Weights:
         Likewise of the target.
     output : Product
         From hidden states to the scores of all words; a fresh tensor.
+    output_for : Callable[[Tensor], Product]
+        From the ids of some words to the product that scores only these.
     """
 
     make_product: MakeProduct
     source_words: Product
     target_words: Product
     output: Product
+    output_for: Callable[[Tensor], Product]
 
 
 class Engine:
@@ -202,7 +206,7 @@ class Engine:
         make_product = weights.make_product
         self._model = model
         self._source_words, self._target_words = weights.source_words, weights.target_words
-        self._output = weights.output
+        self._output, self._output_for = weights.output, weights.output_for
         self._encoder = [
             EngineEncoderLayer(
                 EngineAttention(layer.self_attention, make_product, is_self=True),
@@ -241,6 +245,26 @@ class Engine:
         scores = self._output(hidden.reshape(-1, hidden.size(-1)))
         scores[:, self.pad_id] = -torch.inf
         return scores.view(*hidden.shape[:-1], -1)
+
+    def output_for(self, words: Int[Tensor, "selected"]) -> Product:
+        """Make what scores only some words.
+
+        Parameters
+        ----------
+        words : Int[Tensor, "selected"]
+            Their ids, the padding not among them.
+
+        Returns
+        -------
+        Product
+            From hidden states to their logits.
+        """
+        product = self._output_for(words)
+
+        def score(hidden: Tensor) -> Tensor:
+            return product(hidden.reshape(-1, hidden.size(-1))).view(*hidden.shape[:-1], -1)
+
+        return score
 
     def encode(self, source: Sequences) -> EngineMemory:
         """Read the source sentences.

@@ -10,12 +10,14 @@ from dragoman.data.batches import flatten, pad_sequences
 from dragoman.decoding.candidates import Chooser
 from dragoman.decoding.constraints import RequiredTerms, count_beams
 from dragoman.decoding.demands import Demands, Wanted
+from dragoman.decoding.engine import Engine
 from dragoman.decoding.forbidden import ForbiddenWords
 from dragoman.decoding.graph_engine import MOST_BEAMS, Asking, GraphEngine
 from dragoman.decoding.hypotheses import Hypothesis
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.sampling import SampledWords
 from dragoman.decoding.search import search
+from dragoman.decoding.short_list import Selection, ShortList
 from dragoman.decoding.term_automaton import Requirement
 from dragoman.folder import vocabulary_of
 from dragoman.models.interface import SearchedModel
@@ -88,6 +90,9 @@ class PieceSearch:
         Subwords with which the translation of a text's first piece must begin.
     demands : Demands
         What else must be.
+    short_list : ShortList | None
+        The words among which to search, where the model is an `Engine` and nothing special is
+        demanded; None: all.
     """
 
     model: SearchedModel
@@ -98,6 +103,7 @@ class PieceSearch:
     num_best: int
     prefix_ids: Sequence[int]
     demands: Demands
+    short_list: ShortList | None = None
 
     def find(self, pieces: Sequence[Piece]) -> list[Found]:
         """Translate pieces.
@@ -256,7 +262,18 @@ class PieceSearch:
             chooser=self._chooser(ids, requirements, vocabulary.eos_id),
             forbidden=None if table is None else ForbiddenWords(table),
             is_scored=self.demands.is_scored,
+            selection=self._selection(ids, requirements),
         )
+
+    def _selection(
+        self, ids: Sequence[Sequence[int]], requirements: Sequence[tuple[Requirement, ...]]
+    ) -> Selection | None:
+        """Choose the words among which to search; None: all."""
+        is_possible = isinstance(self.model, Engine) and not self.prefix_ids
+        if self.short_list is None or not is_possible or not self._is_plain(requirements):
+            return None
+        assert isinstance(self.model, Engine)
+        return self.short_list.select(ids, self.model.output_for)
 
     def _chooser(
         self,

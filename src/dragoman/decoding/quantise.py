@@ -154,12 +154,14 @@ def rebuild(model: Transformer) -> Engine:
     source, target = (
         each.words.detach() for each in (model.source_embedding, model.target_embedding)
     )
+    output = model.output.words.detach()
     bias = None if model.output.bias is None else model.output.bias.detach()
     weights = Weights(
         make_product=lambda layers: FloatProduct(*join_layers(layers)),
         source_words=lambda ids: functional.embedding(ids, source),
         target_words=lambda ids: functional.embedding(ids, target),
-        output=FloatProduct(model.output.words.detach(), bias),
+        output=FloatProduct(output, bias),
+        output_for=lambda ids: FloatProduct(output[ids], None if bias is None else bias[ids]),
     )
     return Engine(model, weights)
 
@@ -196,6 +198,7 @@ def load_int8(folder: ModelFolder) -> Engine:
         source_words=Int8Words(source),
         target_words=Int8Words(target),
         output=Int8Product(output, bias),
+        output_for=lambda ids: Int8Product(output.rows(ids), None if bias is None else bias[ids]),
     )
     return Engine(model.eval(), weights)
 

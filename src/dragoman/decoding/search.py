@@ -13,6 +13,7 @@ from dragoman.decoding.hypotheses import Finished, History, Hypothesis, trace_ba
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.penalties import check_coverage, coverage_penalty, length_penalty
 from dragoman.decoding.scorer import Scorer
+from dragoman.decoding.short_list import Selection
 from dragoman.models.interface import SearchedModel, Vocabulary
 
 # Steps after which the host asks which sentences are done: to wait for an accelerator costs more
@@ -144,6 +145,7 @@ def search(
     chooser: Chooser | None = None,
     forbidden: ForbiddenWords | None = None,
     is_scored: bool = True,
+    selection: Selection | None = None,
 ) -> list[list[Hypothesis]]:
     """Find the best translations of some sentences.
 
@@ -171,6 +173,8 @@ def search(
         Words that must not occur, fresh for this search; None: any may.
     is_scored : bool
         Whether log-probabilities are wanted; greedy search finds the same translations without.
+    selection : Selection | None
+        The words that may be said, the banned ones not among them; None: all words.
 
     Returns
     -------
@@ -193,7 +197,11 @@ def search(
     chooser = chooser or BestWords(options.beam_size, eos_id)
     is_scored = is_scored or chooser.num_beams > 1
     scorer = Scorer(
-        model.output, banned_ids=banned_ids, forbidden=forbidden, is_normalised=is_scored
+        model.output if selection is None else selection.output,
+        banned_ids=banned_ids,
+        forbidden=forbidden,
+        is_normalised=is_scored,
+        selection=selection,
     )
     beams = _begin(limits, capacity, vocabulary, num_best, prefixes, chooser.num_beams)
     state = model.start(model.encode(source), capacity)

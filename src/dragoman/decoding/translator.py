@@ -20,6 +20,7 @@ from dragoman.decoding.hypotheses import Hypothesis
 from dragoman.decoding.options import Precision, SearchOptions
 from dragoman.decoding.penalties import length_penalty
 from dragoman.decoding.piece_search import Found, Piece, PieceSearch
+from dragoman.decoding.short_list import ShortList
 from dragoman.decoding.unknown_words import Draft, replace_unknown
 from dragoman.errors import OptionError
 from dragoman.folder import ModelFolder, load_model, read_folder
@@ -90,6 +91,8 @@ class Translator:
         That device.
     engine : SearchedModel | None
         What translates in the model's place; None: the model itself.
+    short_list : ShortList | None
+        The words among which an `Engine` searches; None: all.
     """
 
     def __init__(
@@ -98,11 +101,13 @@ class Translator:
         model: TranslationModel | None,
         device: torch.device,
         engine: SearchedModel | None = None,
+        short_list: ShortList | None = None,
     ) -> None:
         self.folder = folder
         self.device = device
         self._model = model
         self._engine = engine
+        self.short_list = short_list
         place = f"{folder.path}: search"
         self.options = from_plain(SearchOptions, folder.config.get("search", {}), place=place)
 
@@ -249,6 +254,7 @@ class Translator:
             num_best=num_best,
             prefix_ids=self._prefix_ids(prefix),
             demands=demands,
+            short_list=self.short_list,
         ).find(pieces)
         written = self._decode(pieces, found, options)
         of_text: list[list[Part]] = [[] for _ in texts]

@@ -1,0 +1,254 @@
+"""The few target words that a sentence's translation may need: a short-list of the vocabulary."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from dragoman.decoding.engine import Engine
+from dragoman.decoding.products import Product
+from dragoman.errors import DataError, FolderError, OptionError
+from dragoman.files import written_beside
+from dragoman.folder import ModelFolder
+from dragoman.models.interface import SearchedModel
+from dragoman.tensor_files import write_tensors
+from dragoman.text.lexicon import learn_lexicon
+from dragoman.text.vocabulary import Vocabularies
+
+SHORT_LIST_FILE = "short-list.safetensors"
+NUM_LIKELY = 100
+NUM_FREQUENT = 200
+MOST_PAIRS = 100_000
+
+
+class Selection(NamedTuple):
+    """The words that some translations may need, in rising order; whose, and what scores them."""
+
+    words: Int[Tensor, "selected"]
+    allowed: Bool[Tensor, "sentences selected"]
+    output: Product
+
+
+class ShortList:
+    """What may be said, by what was said.
+
+    Parameters
+    ----------
+    likely : Int[Tensor, "source_vocabulary likely"]
+        The likeliest translations of each source subword; −1 where there are no more.
+    always : Int[Tensor, "words"]
+        Target subwords that any translation may need.
+    """
+
+    def __init__(
+        self, likely: Int[Tensor, "source_vocabulary likely"], always: Int[Tensor, "words"]
+    ) -> None:
+        self._likely, self._always = likely, always
+
+    def select(
+        self, sentences: Sequence[Sequence[int]], output_for: Callable[[Tensor], Product]
+    ) -> Selection:
+        """Choose the words for some sentences.
+
+        Parameters
+        ----------
+        sentences : Sequence[Sequence[int]]
+            Their subwords.
+        output_for : Callable[[Tensor], Product]
+            Makes what scores some words.
+
+        Returns
+        -------
+        Selection
+            All words that one of them may need, and who may need which: a sentence may say the
+            same in whatever company it is translated.
+        """
+        rows = [self.words_of(each) for each in sentences]
+        words = torch.cat(rows).unique()
+        allowed = torch.zeros(len(rows), len(words), dtype=torch.bool)
+        for row, own in zip(allowed, rows, strict=True):
+            row[torch.searchsorted(words, own)] = True
+        return Selection(words, allowed, output_for(words))
+
+    def words_of(self, sentence: Sequence[int]) -> Int[Tensor, "words"]:
+        """List what the translation of a sentence may need.
+
+        Parameters
+        ----------
+        sentence : Sequence[int]
+            Its subwords.
+
+        Returns
+        -------
+        Int[Tensor, "words"]
+            Target subwords, in no order.
+        """
+        found = self._likely[torch.tensor(sentence).unique()].flatten()
+        return torch.cat([found[found >= 0], self._always])
+
+    def write(self, folder: Path) -> None:
+        """Put the short-list into a model folder.
+
+        Parameters
+        ----------
+        folder : Path
+            The model folder.
+        """
+        tensors = {"likely": self._likely.int(), "always": self._always.int()}
+        with written_beside(folder / SHORT_LIST_FILE) as beside:
+            write_tensors(beside, tensors)
+
+    @staticmethod
+    def read(folder: ModelFolder) -> "ShortList":
+        """Read what `write` wrote, checking that it fits the model.
+
+        Parameters
+        ----------
+        folder : ModelFolder
+            The model.
+
+        Returns
+        -------
+        ShortList
+            Its short-list.
+        """
+        path = folder.path / SHORT_LIST_FILE
+        remedy = "make one with “dragoman shortlist”"
+        if not path.exists():
+            raise FolderError(f"{folder.path}: has no short-list; {remedy}")
+        sizes = [len(each) for each in folder.vocabularies]
+        try:
+            found = load_file(path)
+            likely, always = found["likely"].long(), found["always"].long()
+            fits = likely.dim() == 2 and always.dim() == 1 and len(likely) == sizes[0]
+            everything = torch.cat([likely.flatten(), always])
+            fits = fits and int(everything.min()) >= -1 and int(everything.max()) < sizes[1]
+            fits = fits and bool((always >= 0).all())
+        except (SafetensorError, OSError, KeyError, ValueError, RuntimeError):
+            fits = False
+        if not fits:
+            raise FolderError(f"{path}: damaged, or of another model; {remedy}")
+        return ShortList(likely, always)
+
+
+def read_short_list(folder: ModelFolder, engine: SearchedModel) -> ShortList:
+    """Read a model's short-list, if its engine can do with one.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        The model.
+    engine : SearchedModel
+        What translates.
+
+    Returns
+    -------
+    ShortList
+        The short-list.
+    """
+    if not isinstance(engine, Engine):
+        raise OptionError(
+            "--short-list: only Transformers with full attention search among some words alone, "
+            "one model at a time, on the CPU; leave it out"
+        )
+    return ShortList.read(folder)
+
+
+def learn_short_list(
+    pairs: Iterable[tuple[str, str]],
+    vocabularies: Vocabularies,
+    *,
+    num_likely: int = NUM_LIKELY,
+    num_frequent: int = NUM_FREQUENT,
+) -> ShortList:
+    """Learn a short-list from sentence pairs.
+
+    Parameters
+    ----------
+    pairs : Iterable[tuple[str, str]]
+        Sentences and their translations; the first 100,000 count.
+    vocabularies : Vocabularies
+        The model's subwords.
+    num_likely : int
+        Translations of each source subword.
+    num_frequent : int
+        The most frequent target subwords, which are always there.
+
+    Returns
+    -------
+    ShortList
+        Besides these, always the end symbol and the bytes with which anything can be written, and
+        with joint subwords the source's own, for what is copied.
+
+    Notes
+    -----
+    The most frequent of both languages take no part in learning: those of the target are always
+    there, and those of the source say little. That leaves a fifth of the work.
+    """
+    taken = [pair for pair, _ in zip(pairs, range(MOST_PAIRS), strict=False)]
+    if not taken:
+        raise DataError("no sentence pairs to learn a short-list from")
+    sources, targets = (
+        [np.array(each, np.int64) for each in vocabulary.encode([pair[side] for pair in taken])]
+        for side, vocabulary in enumerate(vocabularies)
+    )
+    num_sources, num_targets = (len(each) for each in vocabularies)
+    frequent = _find_frequent(targets, num_targets, num_frequent)
+    common = _find_frequent(sources, num_sources, num_frequent)
+    lexicon = learn_lexicon(
+        [each[~np.isin(each, common)] for each in sources],
+        [each[~np.isin(each, frequent)] for each in targets],
+        num_targets,
+    )
+    likely = lexicon.likeliest(num_sources, num_likely)
+    if vocabularies.is_joint:
+        likely = np.concatenate([likely, np.arange(num_sources)[:, None]], axis=1)
+    target = vocabularies.target
+    needed = np.array([target.eos_id, *getattr(target, "byte_ids", ())], np.int64)
+    always = np.unique(np.concatenate([frequent, needed]))
+    never = (vocabularies.pad_id, target.unk_id)
+    likely[np.isin(likely, never)] = -1
+    always = always[~np.isin(always, never)]
+    return ShortList(torch.from_numpy(likely), torch.from_numpy(always))
+
+
+def _find_frequent(sentences: Sequence[np.ndarray], size: int, count: int) -> np.ndarray:
+    """Find the most frequent subwords."""
+    counts = np.bincount(np.concatenate(sentences), minlength=size)
+    return np.argsort(-counts, kind="stable")[:count]
+
+
+def measure_coverage(
+    short_list: ShortList, pairs: Sequence[tuple[str, str]], vocabularies: Vocabularies
+) -> float:
+    """Say how much of given translations a short-list lets through.
+
+    Parameters
+    ----------
+    short_list : ShortList
+        The short-list.
+    pairs : Sequence[tuple[str, str]]
+        Sentences and their translations.
+    vocabularies : Vocabularies
+        The model's subwords.
+
+    Returns
+    -------
+    float
+        The share of target subwords that are on their sentence's list.
+    """
+    sources, targets = (
+        each.encode([pair[side] for pair in pairs]) for side, each in enumerate(vocabularies)
+    )
+    num_found = num_all = 0
+    for source, target in zip(sources, targets, strict=True):
+        words = short_list.words_of(source)
+        num_found += int(torch.isin(torch.tensor(target), words).sum())
+        num_all += len(target)
+    return num_found / max(num_all, 1)

@@ -1,0 +1,46 @@
+"""The verb “shortlist”; nothing heavy is imported before it runs."""
+
+import argparse
+import sys
+from itertools import islice
+from pathlib import Path
+
+from dragoman.flags import add_verb
+
+HELD_OUT_SHARE = 20
+MOST_HELD_OUT = 1000
+
+
+def add_short_list(verbs: argparse._SubParsersAction) -> None:
+    """Add the verb “shortlist”.
+
+    Parameters
+    ----------
+    verbs : argparse._SubParsersAction
+        Where to add it.
+    """
+    text = "learn which few words a translation may need, for “translate --short-list”"
+    parser = add_verb(verbs, "shortlist", text, _learn)
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")
+    for side, what in (("source", "sentences, one a line"), ("target", "their translations")):
+        parser.add_argument(f"--{side}", type=Path, required=True, metavar="FILE", help=what)
+
+
+def _learn(options: argparse.Namespace) -> None:
+    from dragoman.data.corpus import CorpusFiles, read_pairs
+    from dragoman.decoding.short_list import MOST_PAIRS, learn_short_list, measure_coverage
+    from dragoman.folder import read_folder
+
+    folder = read_folder(options.model)
+    files = CorpusFiles(source=(options.source,), target=(options.target,))
+    pairs = list(islice(read_pairs(files), MOST_PAIRS + MOST_HELD_OUT))
+    num_held_out = min(MOST_HELD_OUT, len(pairs) // HELD_OUT_SHARE)
+    learnt, held_out = pairs[: len(pairs) - num_held_out], pairs[len(pairs) - num_held_out :]
+    short_list = learn_short_list(learnt, folder.vocabularies)
+    short_list.write(folder.path)
+    if held_out:
+        share = measure_coverage(short_list, held_out, folder.vocabularies)
+        sys.stderr.write(
+            f"{100 * share:.1f} % of the subwords of {num_held_out:,} other translations are on "
+            "their sentence's list\n"
+        )
