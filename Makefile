@@ -22,7 +22,7 @@ check: .venv/installed-test  ## lint, types, layers
 
 .venv/installed: pyproject.toml constraints.txt
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
-	$(INSTALL) --editable .
+	$(INSTALL) --editable ".[serve]"
 	touch $@
 
 .venv/installed-test: .venv/installed

@@ -12,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,38 @@ def run_together(words: list[str]) -> None:
     )
 
 
+def prepare_serving() -> None:
+    """Make what the page on serving speaks of, where no other page has made it."""
+    if not Path("my-model").exists():
+        train = "train --source my.de --target my.en --out my-model"
+        main(made_quick(shlex.split(train)))
+    if not Path("other-model").exists():
+        shutil.copytree("my-model", "other-model")
+    page = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
+    (keys,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    Path("keys.toml").write_text(keys, encoding="utf-8")
+
+
+def run_server(words: list[str]) -> None:
+    """Start what serves, at a free port; see that it answers, and stop it as a system would."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dragoman", *words, "--port", "0"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
+    )  # fmt: skip
+    try:
+        said = iter(process.stdout.readline, "")
+        address = next(line.strip() for line in said if line.startswith("http://"))
+        port = address.rstrip("/").rsplit(":", 1)[1]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as answer:
+            assert "Dragoman" in answer.read().decode()
+        process.terminate()
+        assert process.wait(timeout=60) == 0
+    finally:
+        process.kill()
+        process.stdout.close()
+
+
 def run(command: str, capsys, monkeypatch) -> None:
     """Run one command of the docs, redirections included."""
     words = shlex.split(command)
@@ -103,6 +136,10 @@ def run(command: str, capsys, monkeypatch) -> None:
         run_together(words[1:])
         return
     assert words[0] == "dragoman"
+    if words[1] in ("serve", "watch"):
+        prepare_serving()
+        run_server(words[1:])
+        return
     words = made_quick(words[1:])
     with Path(given or "/dev/null").open("rb") as source:
         monkeypatch.setattr("sys.stdin", type("Stdin", (), {"buffer": source})())

@@ -7,6 +7,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from dragoman.flags import Parser, add_device, add_flags, add_verb, given_flags
 from dragoman.options import check_names, read_toml
 from dragoman.paper.commands import add_paper
 from dragoman.presets import preset_names
+from dragoman.serving.commands import add_serving
 from dragoman.training.configuration import RunOptions
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
         _add_average,
         _add_look,
         add_exchange,
+        add_serving,
         _add_data,
         add_paper,
     ):
@@ -302,11 +305,14 @@ def _add_look(verbs: argparse._SubParsersAction) -> None:
 
 def _look(options: argparse.Namespace) -> None:
     from dragoman.decoding.translator import Translator
+    from dragoman.files import write_file
     from dragoman.insight.attention import look_at
-    from dragoman.insight.picture import draw_maps
+    from dragoman.insight.picture import draw_maps, mean_heads
+    from dragoman.serving.page_export import write_look_page
 
+    translator = Translator.load(options.model, options.device)
     seen = look_at(
-        Translator.load(options.model, options.device),
+        translator,
         options.sentence,
         translation=options.translation,
         kinds=options.kind,
@@ -315,13 +321,13 @@ def _look(options: argparse.Namespace) -> None:
     )
     if seen.remark:
         _say(seen.remark)
-    draw_maps(
-        seen.maps,
-        options.out,
-        title=f"{seen.source}  →  {seen.translation}",
-        subtitle=seen.legend,
-        average_heads=options.average_heads,
-    )
+    if options.average_heads:
+        seen = replace(seen, maps=tuple(mean_heads(seen.maps)))
+    if options.out.suffix.lower() == ".html":
+        write_file(options.out, write_look_page(translator, seen))
+    else:
+        title = f"{seen.source}  →  {seen.translation}"
+        draw_maps(seen.maps, options.out, title=title, subtitle=seen.legend)
     print(f"{seen.source}\n{seen.translation}\n{options.out}")
 
 

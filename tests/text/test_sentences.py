@@ -233,3 +233,10 @@ def test_listed_abbreviations_end_no_sentence(language):
         ends = len(split_sentences(f"Here stands {word}. Smith.", language))
         assert ends == 1 or "-" in word  # a hyphen hides what stands before it
     assert len(split_sentences("Here stands somebody. Smith.", language)) == 2
+
+
+def test_a_character_with_too_many_marks_is_cut_too():
+    text = "e" + "\u0301" * 100
+    pieces = split_long(text, "en", lambda piece: len(piece) <= 8)
+    assert "".join(pieces) == text
+    assert max(map(len, pieces)) == 8

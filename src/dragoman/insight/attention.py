@@ -11,9 +11,9 @@ from dragoman.decoding.translator import Translator
 from dragoman.errors import DataError, OptionError
 from dragoman.insight.attribution import gradient_times_input, shares_of
 from dragoman.insight.maps import ATTENTION_KINDS, GRADIENT, KINDS, AttentionMap
-from dragoman.models.attention.observer import observed_attention
+from dragoman.insight.word_groups import END
+from dragoman.models.attention.observer import Replacement, observed_attention
 
-END = "⟨end⟩"
 START = "⟨start⟩"
 NO_ATTENTION = "this model has no attention; shown is gradient × input instead"
 
@@ -59,6 +59,7 @@ def look_at(
     kinds: Sequence[str] = (),
     layers: Sequence[int] = (),
     heads: Sequence[int] = (),
+    replace_weights: Replacement | None = None,
 ) -> Look:
     """Translate a sentence and record the attention of every layer and head.
 
@@ -76,6 +77,9 @@ def look_at(
         Counted from 1; none: all.
     heads : Sequence[int]
         Counted from 1; none: all.
+    replace_weights : Replacement | None
+        Given an attention module's name and its weights, returns those to use instead, as
+        `silence` does; None: the model's own.
 
     Returns
     -------
@@ -105,7 +109,7 @@ def look_at(
         GRADIENT: (target_tokens, source_tokens),
     }
     wants_attention = not kinds or any(kind in ATTENTION_KINDS for kind in kinds)
-    there = _see_attention(translator, batch, labels) if wants_attention else []
+    there = _see_attention(translator, batch, labels, replace_weights) if wants_attention else []
     maps = _choose(there, kinds, layers, heads) if there else []
     remark = NO_ATTENTION if wants_attention and not there else ""
     if GRADIENT in kinds or remark:
@@ -116,13 +120,16 @@ def look_at(
     return Look(source=source, translation=translation, maps=tuple(maps), remark=remark)
 
 
-def _see_attention(translator: Translator, batch: Batch, labels: Labels) -> list[AttentionMap]:
+def _see_attention(
+    translator: Translator, batch: Batch, labels: Labels, replace_weights: Replacement | None
+) -> list[AttentionMap]:
     """Let the model read a pair, and record all its attention."""
-    with torch.inference_mode(), observed_attention(translator.model) as seen:  # type: ignore[arg-type]
-        translator.model.forward(batch)
+    model = translator.model
+    with torch.inference_mode(), observed_attention(model, replace_weights) as seen:  # type: ignore[arg-type]
+        model.forward(batch)
     maps = []
     for name, calls in seen.items():
-        kind, layer = _place_of(name)
+        kind, layer = place_of(name)
         # Recurrent decoders look once a word, others once a sentence.
         weights = torch.cat(calls, dim=2)[0]
         maps.append(_make_map(kind, layer, weights, labels))
@@ -169,8 +176,19 @@ def _choose(
     return chosen
 
 
-def _place_of(name: str) -> tuple[str, int]:
-    """Read the kind and the layer off a module's name such as ``decoder.3.cross_attention``."""
+def place_of(name: str) -> tuple[str, int]:
+    """Read the kind and the layer off a module's name such as ``decoder.3.cross_attention``.
+
+    Parameters
+    ----------
+    name : str
+        What the model calls the module.
+
+    Returns
+    -------
+    tuple[str, int]
+        “encoder”, “decoder” or “cross”, and the layer counted from 1.
+    """
     parts = name.split(".")
     kind = "cross" if "cross_attention" in name else parts[0]
     if kind not in ATTENTION_KINDS:

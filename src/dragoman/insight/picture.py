@@ -1,4 +1,4 @@
-"""Draw heat maps of attention: as a picture (.png, .svg) or as a page to explore (.html)."""
+"""Draw heat maps of attention as a picture (.png, .svg)."""
 
 import io
 import itertools
@@ -6,7 +6,7 @@ import math
 import textwrap
 import unicodedata
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ import numpy as np
 from dragoman.errors import OptionError
 from dragoman.files import write_file
 from dragoman.insight.maps import GRADIENT, AttentionMap
-from dragoman.insight.page import write_page
 
 _LONGEST_LABEL = 24
 _MOST_PIXELS = 40e6
@@ -29,7 +28,6 @@ def draw_maps(
     *,
     title: str,
     subtitle: str = "",
-    average_heads: bool = False,
 ) -> None:
     """Draw one heat map per layer and head into a file.
 
@@ -38,13 +36,11 @@ def draw_maps(
     maps : Sequence[AttentionMap]
         What to draw, from top to bottom; no kind and layer twice.
     path : Path
-        The file; its suffix, .png, .svg or .html, says what to make. It appears only when whole.
+        The file; its suffix, .png or .svg, says what to make. It appears only when whole.
     title : str
         The heading.
     subtitle : str
         A line below the heading.
-    average_heads : bool
-        Whether to draw the mean of the heads in place of each head.
 
     Notes
     -----
@@ -52,7 +48,7 @@ def draw_maps(
     stay legible. Where that would need more than 40 million pixels, it is refused.
     """
     suffix = path.suffix.lower()
-    if suffix not in (".png", ".svg", ".html"):
+    if suffix not in (".png", ".svg"):
         raise OptionError(f"{path}: a picture of “{suffix}” is unknown; use .png, .svg or .html")
     if not maps:
         raise OptionError(f"{path}: there is no attention to draw; choose at least one layer")
@@ -61,22 +57,47 @@ def draw_maps(
     legible = [
         replace(
             one,
-            weights=one.weights.mean(axis=0, keepdims=True) if average_heads else one.weights,
-            queries=tuple(map(_make_legible, one.queries)),
-            keys=tuple(map(_make_legible, one.keys)),
+            queries=tuple(map(make_legible, one.queries)),
+            keys=tuple(map(make_legible, one.keys)),
         )
         for one in maps
     ]
-    title, subtitle = (_make_legible(text) if text else "" for text in (title, subtitle))
-    if suffix == ".html":
-        content = write_page(legible, title, subtitle, average_heads).encode()
-    else:
-        content = _render(legible, path, title, subtitle)
+    title, subtitle = (make_legible(text) if text else "" for text in (title, subtitle))
+    text = title + subtitle + "".join(_list_labels(legible))
+    num_panels = sum(len(one.weights) for one in legible)
+    content = render_figure(path, text, num_panels, lambda: _draw_figure(legible, title, subtitle))
     write_file(path, content)
 
 
-def _make_legible(token: str) -> str:
-    """Show what cannot be seen or written: controls, blanks and what is no character."""
+def mean_heads(maps: Sequence[AttentionMap]) -> list[AttentionMap]:
+    """Put the mean of the heads in place of each head.
+
+    Parameters
+    ----------
+    maps : Sequence[AttentionMap]
+        Maps of several heads.
+
+    Returns
+    -------
+    list[AttentionMap]
+        Maps of one.
+    """
+    return [replace(one, weights=one.weights.mean(axis=0, keepdims=True)) for one in maps]
+
+
+def make_legible(token: str) -> str:
+    """Show what cannot be seen or written: controls, blanks and what is no character.
+
+    Parameters
+    ----------
+    token : str
+        Any text.
+
+    Returns
+    -------
+    str
+        The same for people to read.
+    """
     shown = []
     for character in token or "∅":
         category = unicodedata.category(character)
@@ -90,15 +111,44 @@ def _make_legible(token: str) -> str:
     return text if text.strip() else "␣" * len(text)
 
 
-def _shorten(label: str) -> str:
+def shorten(label: str) -> str:
+    """Cut a label to what has room beside a picture.
+
+    Parameters
+    ----------
+    label : str
+        The label.
+
+    Returns
+    -------
+    str
+        At most 24 characters, the last an ellipsis if some are missing.
+    """
     return label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1] + "…"
 
 
-def _render(maps: Sequence[AttentionMap], path: Path, title: str, subtitle: str) -> bytes:
-    """Draw with matplotlib into memory."""
+def render_figure(path: Path, text: str, num_panels: int, draw: Callable[[], Any]) -> bytes:
+    """Draw with matplotlib into memory, in fonts that have every character.
+
+    Parameters
+    ----------
+    path : Path
+        The file that it is for, .png or .svg.
+    text : str
+        All characters that are drawn.
+    num_panels : int
+        How many heat maps there are, to tell somebody for whom they are too many.
+    draw : Callable[[], Any]
+        Makes the figure.
+
+    Returns
+    -------
+    bytes
+        What the file is to hold.
+    """
     import matplotlib
 
-    families, missing = _choose_fonts(title + subtitle + "".join(_list_labels(maps)))
+    families, missing = _choose_fonts(text)
     if missing:
         few = "".join(sorted(missing)[:8])
         message = f"{path}: no installed font has “{few}”, drawn as boxes; .html has no such limit"
@@ -112,14 +162,13 @@ def _render(maps: Sequence[AttentionMap], path: Path, title: str, subtitle: str)
     }
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure = _draw_figure(maps, title, subtitle)
+        figure = draw()
         width, height = figure.get_size_inches()
         dots = min(200.0, math.sqrt(_MOST_PIXELS / (width * height)))
         if dots < _FEWEST_DOTS_PER_INCH and path.suffix.lower() == ".png":
             raise OptionError(
-                f"{path}: too large for one legible picture (panels: "
-                f"{sum(len(one.weights) for one in maps)}); choose fewer layers, average the "
-                "heads, or write .svg or .html"
+                f"{path}: too large for one legible picture (panels: {num_panels}); choose fewer "
+                "layers, average the heads, or write .svg or .html"
             )
         content = io.BytesIO()
         metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
@@ -153,8 +202,23 @@ def _choose_fonts(text: str) -> tuple[list[str], set[str]]:
     return families, missing
 
 
-def _measure(texts: Iterable[str], size: float, weight: str = "normal") -> float:
-    """Find the width of the widest text in inches."""
+def measure(texts: Iterable[str], size: float, weight: str = "normal") -> float:
+    """Find the width of the widest text.
+
+    Parameters
+    ----------
+    texts : Iterable[str]
+        The texts, at least one.
+    size : float
+        Of the font, in points.
+    weight : str
+        Of the font.
+
+    Returns
+    -------
+    float
+        In inches.
+    """
     from matplotlib.backends.backend_agg import RendererAgg
     from matplotlib.font_manager import FontProperties
 
@@ -162,9 +226,26 @@ def _measure(texts: Iterable[str], size: float, weight: str = "normal") -> float
     return max(renderer.get_text_width_height_descent(text, font, False)[0] for text in texts) / 72
 
 
-def _wrap(text: str, size: float, weight: str, width: float) -> list[tuple[str, float, str]]:
-    """Break a text into lines of a width in inches, each with its size and weight."""
-    share = width / max(_measure([text or "."], size, weight), width)
+def wrap_text(text: str, size: float, weight: str, width: float) -> list[tuple[str, float, str]]:
+    """Break a text into lines.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    size : float
+        Of the font, in points.
+    weight : str
+        Of the font.
+    width : float
+        Of a line, in inches.
+
+    Returns
+    -------
+    list[tuple[str, float, str]]
+        Each line with its size and weight.
+    """
+    share = width / max(measure([text or "."], size, weight), width)
     return [(line, size, weight) for line in textwrap.wrap(text, max(8, int(len(text) * share)))]
 
 
@@ -179,14 +260,15 @@ def _draw_figure(maps: Sequence[AttentionMap], title: str, subtitle: str) -> Any
     names = [one.name for one in maps]
     with_keys = [one.keys != below.keys for one, below in itertools.pairwise(maps)] + [True]
     with_heads = [not alone and above for above in [True, *with_keys[:-1]]]
-    left = 0.55 + _measure(_list_labels(maps, keys=False), size)
-    widest_key = _measure(_list_labels(maps, queries=False), size)
+    left = 0.55 + measure(_list_labels(maps, keys=False), size)
+    widest_key = measure(_list_labels(maps, queries=False), size)
     rotation, below = (0, 0.25) if widest_key < cell * 0.8 else (90, widest_key + 0.15)
     pitch = 0.12 + max(0.5, cell * max(len(one.keys) for one in maps))
     width = max(left + pitch * max(len(one.weights) for one in maps) + 1.0, 4.5)
-    heading = _wrap(title, 13, "bold", width - 0.4) + _wrap(subtitle, 10, "normal", width - 0.4)
+    lines = ((title, 13, "bold"), (subtitle, 10, "normal"))
+    heading = [line for each in lines for line in wrap_text(*each, width - 0.4)]
     y = 0.35 + sum(points / 50 for _, points, _ in heading)
-    tops, depths = [], [max(cell * len(one.queries), _measure(names, 9, "bold")) for one in maps]
+    tops, depths = [], [max(cell * len(one.queries), measure(names, 9, "bold")) for one in maps]
     for depth, has_keys, has_heads in zip(depths, with_keys, with_heads, strict=True):
         tops.append(y + 0.25 * has_heads)
         y = tops[-1] + depth + 0.12 + below * has_keys
@@ -211,8 +293,8 @@ def _draw_figure(maps: Sequence[AttentionMap], title: str, subtitle: str) -> Any
             axes.set_title(f"head {head_index + 1}" if is_head else "", size=9, pad=4)
             keys = one.keys if with_keys[index] else ()
             queries = one.queries if head_index == 0 else ()
-            axes.set_xticks(range(len(keys)), map(_shorten, keys), size=size, rotation=rotation)
-            axes.set_yticks(range(len(queries)), map(_shorten, queries), size=size)
+            axes.set_xticks(range(len(keys)), map(shorten, keys), size=size, rotation=rotation)
+            axes.set_yticks(range(len(queries)), map(shorten, queries), size=size)
     bar = place(width - 0.75, tops[0], 0.14, bar_depth)
     figure.colorbar(image, cax=bar, ticks=[0, 0.5, 1]).outline.set_visible(False)
     bar.tick_params(length=0, labelsize=9)
@@ -237,4 +319,4 @@ def _draw_panel(axes: Any, weights: np.ndarray, cell: float) -> Any:  # noqa: AN
 def _list_labels(
     maps: Sequence[AttentionMap], *, queries: bool = True, keys: bool = True
 ) -> list[str]:
-    return [_shorten(token) for one in maps for token in (*one.queries * queries, *one.keys * keys)]
+    return [shorten(token) for one in maps for token in (*one.queries * queries, *one.keys * keys)]

@@ -28,6 +28,9 @@ _CLAUSE_END = re.compile(
 _WORD_END = re.compile(r"\s+")
 
 
+_LONGEST_CHARACTER = 32
+
+
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
@@ -167,9 +170,9 @@ def split_long(text: str, language: str | None, fits: Callable[[str], bool]) -> 
     -------
     list of str
         The whole text if it fits; otherwise its sentences, and those that do not fit cut after
-        clauses, else between words, else between characters, with as much in each piece as fits.
-        Joining the pieces gives back the text; a piece that does not fit is a single character
-        (with its combining marks).
+        clauses, else between words, else between characters (with their combining marks), with
+        as much in each piece as fits. Joining the pieces gives back the text; a piece that does
+        not fit is a single character, and one of more than 32 code points is cut too.
 
     Notes
     -----
@@ -312,6 +315,11 @@ def _cut_characters(text: str) -> list[str]:
     return _cut_at(text, range(1, len(text)))
 
 
+def _cut_overgrown(text: str) -> list[str]:
+    """Cut what no writing has: a character under a heap of marks."""
+    return [text] if len(text) <= _LONGEST_CHARACTER else list(text)
+
+
 def _joins(before: str, character: str) -> bool:
     """Whether a code point belongs to the character before it, to a good approximation."""
     if unicodedata.category(character).startswith("M") or character in "\u200c\u200d":
@@ -321,4 +329,4 @@ def _joins(before: str, character: str) -> bool:
     return before == "\u200d" or is_skin_tone or is_hangul_tail
 
 
-_CUTTERS = (_cut_clauses, _cut_words, _cut_characters)
+_CUTTERS = (_cut_clauses, _cut_words, _cut_characters, _cut_overgrown)

@@ -1,0 +1,129 @@
+"""Switching attention heads off, to see whether a translation needs them."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.translator import Translation, Translator
+from dragoman.errors import OptionError
+from dragoman.insight.attention import place_of
+from dragoman.models.attention.observer import Replacement, observed_attention
+
+
+class Head(NamedTuple):
+    """One attention head: its kind, and its layer and number counted from 1."""
+
+    kind: str
+    layer: int
+    head: int
+
+
+def silence(heads: Collection[Head]) -> Replacement | None:
+    """Make what takes heads out of a model while it is observed.
+
+    Parameters
+    ----------
+    heads : Collection[Head]
+        The heads.
+
+    Returns
+    -------
+    Replacement | None
+        For `observed_attention`: the weights of these heads become zero, so that they add nothing
+        to what their layer says. None if there are none.
+    """
+    if not heads:
+        return None
+    off: dict[tuple[str, int], list[int]] = {}
+    for each in heads:
+        off.setdefault((each.kind, each.layer), []).append(each.head - 1)
+
+    def replace_weights(name: str, weights: Tensor) -> Tensor:
+        indices = off.get(place_of(name))
+        if indices is None:
+            return weights
+        keeps = torch.ones(weights.size(1), device=weights.device, dtype=weights.dtype)
+        keeps[indices] = 0
+        return weights * keeps[:, None, None]
+
+    return replace_weights
+
+
+def check_heads(translator: Translator, heads: Collection[Head]) -> None:
+    """Complain of heads that a model does not have.
+
+    Parameters
+    ----------
+    translator : Translator
+        The model.
+    heads : Collection[Head]
+        What somebody wants to switch off.
+    """
+    there = list_heads(translator.model)
+    for each in heads:
+        if each not in there:
+            raise OptionError(
+                f"this model has no head {each.head} of {each.kind} attention in layer {each.layer}"
+            )
+
+
+def list_heads(model: object) -> list[Head]:
+    """List the attention heads of a model.
+
+    Parameters
+    ----------
+    model : object
+        Any model.
+
+    Returns
+    -------
+    list[Head]
+        All that can be observed, in the order of the model.
+    """
+    assert isinstance(model, nn.Module)
+    heads = []
+    for name, module in model.named_modules():
+        if hasattr(module, "observer"):
+            kind, layer = place_of(name)
+            count = int(getattr(module, "num_heads", 1))
+            heads += [Head(kind, layer, number + 1) for number in range(count)]
+    return heads
+
+
+def translate_without(
+    translator: Translator,
+    source: str,
+    heads: Collection[Head],
+    *,
+    beam_size: int | None = None,
+) -> Translation:
+    """Translate with some heads switched off.
+
+    Parameters
+    ----------
+    translator : Translator
+        A translator that nobody else uses meanwhile; the model itself translates, not the engine
+        that was rebuilt of it.
+    source : str
+        The text.
+    heads : Collection[Head]
+        The heads to switch off.
+    beam_size : int | None
+        Hypotheses of the search; None: as the model folder says.
+
+    Returns
+    -------
+    Translation
+        The best translation.
+    """
+    check_heads(translator, heads)
+    plain = Translator(translator.folder, translator.model, translator.device)
+    options: SearchOptions = plain.options
+    if beam_size is not None:
+        options = replace(options, beam_size=beam_size)
+    with observed_attention(translator.model, silence(heads)):  # type: ignore[arg-type]
+        return plain.translate(source, options=options)

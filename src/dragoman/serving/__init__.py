@@ -1,0 +1,1 @@
+"""Serving: trained models behind the protocols that translation clients speak."""

@@ -1,0 +1,83 @@
+"""The web application: all protocols over one service."""
+
+import importlib
+import importlib.util
+from collections.abc import Iterable
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request as WebRequest
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from dragoman.serving.keys import Keys
+from dragoman.serving.refusals import write_refusal
+from dragoman.serving.service import Service
+
+PROTOCOLS = ("libretranslate", "deepl", "google", "openapi", "page_api")
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def build_app(service: Service, keys: Keys) -> Starlette:
+    """Put the protocols together.
+
+    Parameters
+    ----------
+    service : Service
+        What translates.
+    keys : Keys
+        Who may ask, and for how much.
+
+    Returns
+    -------
+    Starlette
+        The application; its state has ``service`` and ``keys``. It is meant to stand behind a
+        `Gate`, which limits what reaches it.
+    """
+    app = Starlette(
+        routes=[*_signs_of_life(), *_protocol_routes()],
+        exception_handlers={HTTPException: _refuse},
+    )
+    app.state.service = service
+    app.state.keys = keys
+    return app
+
+
+def _signs_of_life() -> list[BaseRoute]:
+    return [
+        Route("/health", _health),
+        Route("/ready", _ready),
+        Route("/metrics", _metrics),
+    ]
+
+
+def _protocol_routes() -> Iterable[BaseRoute]:
+    for name in PROTOCOLS:
+        if importlib.util.find_spec(f"dragoman.serving.{name}"):
+            yield from importlib.import_module(f"dragoman.serving.{name}").routes()
+
+
+async def _health(request: WebRequest) -> Response:  # noqa: ARG001
+    """Say that the process answers."""
+    return JSONResponse({"status": "ok"})
+
+
+async def _ready(request: WebRequest) -> Response:
+    """Say whether texts are accepted."""
+    is_ready = request.app.state.service.is_ready
+    status = "ready" if is_ready else "not ready"
+    return JSONResponse({"status": status}, status_code=200 if is_ready else 503)
+
+
+async def _metrics(request: WebRequest) -> Response:
+    """Give figures to Prometheus."""
+    return Response(request.app.state.service.metrics.write(), media_type=METRICS_TYPE)
+
+
+async def _refuse(request: WebRequest, error: Exception) -> Response:
+    """Answer what no route can: unknown paths, wrong methods."""
+    assert isinstance(error, HTTPException)
+    headers, content = write_refusal(request.url.path, error.status_code, error.detail)
+    response = Response(content, status_code=error.status_code, headers=error.headers)
+    response.headers.update({name.decode(): value.decode() for name, value in headers})
+    return response

@@ -1,0 +1,70 @@
+"""Sentences that were translated before."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+Value = TypeVar("Value")
+
+
+class Cache(Generic[Value]):
+    """Remembers what was used last, up to a size.
+
+    Parameters
+    ----------
+    capacity : int
+        Of all that is remembered together, in characters; 0: nothing is.
+
+    Notes
+    -----
+    To be used from one thread. What is larger than a tenth of the capacity is not remembered: it
+    would drive out much and rarely come again.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._entries: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
+        self.size = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Hashable) -> Value | None:
+        """Look something up.
+
+        Parameters
+        ----------
+        key : Hashable
+            What it was remembered by.
+
+        Returns
+        -------
+        Value | None
+            It; None: it is not remembered.
+        """
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        self._entries.move_to_end(key)
+        return entry[0]
+
+    def put(self, key: Hashable, value: Value, size: int) -> None:
+        """Remember something.
+
+        Parameters
+        ----------
+        key : Hashable
+            What to remember it by.
+        value : Value
+            It.
+        size : int
+            How large key and value are, in characters.
+        """
+        if size * 10 > self._capacity:
+            return
+        old = self._entries.pop(key, None)
+        self.size += size - (old[1] if old else 0)
+        self._entries[key] = (value, size)
+        while self.size > self._capacity:
+            _, (_, dropped) = self._entries.popitem(last=False)
+            self.size -= dropped

@@ -1,0 +1,81 @@
+"""Which language a text is in, among those that are served."""
+
+import functools
+from collections.abc import Sequence
+
+from py3langid.langid import MODEL_FILE, LanguageIdentifier  # type: ignore[import-untyped]
+
+MOST_CHARACTERS = 4000
+"""What is looked at of a text: more does not change the answer."""
+
+# Languages for which the identifier knows a near one by another code.
+_NEAR = {"nb": "no", "zt": "zh", "fil": "tl", "iw": "he", "in": "id", "jw": "jv"}
+
+
+@functools.cache
+def _load() -> LanguageIdentifier:
+    """Load the model once; it is small, but unpacking it takes a second."""
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+class Detector:
+    """Tells the languages of texts.
+
+    Parameters
+    ----------
+    languages : Sequence[str]
+        Codes of the languages among which to choose, such as “en” and “pt-BR”.
+
+    Notes
+    -----
+    Confidences are shares of the given languages and sum to 1, whatever language a text is in. Of a
+    language that the identifier has never seen, and of a text without letters, nothing is known:
+    such languages come last with 0, and all languages of such a text get the same, in the order in
+    which they were given.
+    """
+
+    def __init__(self, languages: Sequence[str]) -> None:
+        self._languages = list(dict.fromkeys(languages))
+        whole = _load()
+        known = set(whole.labels)
+        self._labels: dict[str, str] = {}
+        for code in self._languages:
+            main = code.replace("_", "-").split("-")[0].lower()
+            label = _NEAR.get(main, main)
+            if label in known:
+                self._labels[code] = label
+        # A copy that shares the tables, so that two detectors do not restrict each other.
+        self._identifier = LanguageIdentifier(
+            whole.nb_ptc,
+            whole.nb_pc,
+            whole.nb_classes,
+            whole.tk_nextmove,
+            whole.tk_output,
+            norm_probs=True,
+            tk_row=whole.tk_row,
+        )
+        if self._labels:
+            self._identifier.set_languages(set(self._labels.values()))
+
+    def detect(self, text: str) -> list[tuple[str, float]]:
+        """Find the language of a text.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+
+        Returns
+        -------
+        list[tuple[str, float]]
+            All languages, best first, with confidences from 0 to 1.
+        """
+        text = text[:MOST_CHARACTERS]
+        if not any(map(str.isalpha, text)):
+            return [(code, 1 / len(self._languages)) for code in self._languages]
+        ranked = dict(self._identifier.rank(text)) if self._labels else {}
+        shares = {code: ranked[label] for code, label in self._labels.items()}
+        # Two codes of one language (pt-BR and pt-PT) share what it has.
+        total = sum(shares.values()) or 1.0
+        found = [(code, shares.get(code, 0.0) / total) for code in self._languages]
+        return sorted(found, key=lambda each: -each[1])

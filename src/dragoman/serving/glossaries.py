@@ -1,0 +1,345 @@
+"""Glossaries that clients keep on the server: terms, and how each is to be translated."""
+
+import csv
+import io
+import re
+import threading
+import unicodedata
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from dragoman.serving.interface import ServiceError
+from dragoman.text.normalise import normalise
+from dragoman.text.sentences import split_sentences
+
+MOST_GLOSSARIES = 1000
+"""How many glossaries a client may keep."""
+MOST_CHARACTERS = 2_000_000
+"""Characters of all glossaries of a client, and a fifth of those of all clients together."""
+CHARACTERS_OF_A_WORD = 10
+"""What a word of a term counts besides its own, for the memory that finding it takes."""
+MOST_OF_A_TERM = 200
+"""Characters of a term."""
+MOST_TERMS = 1000
+"""Different terms that may occur in the texts of a request."""
+MOST_OF_A_SENTENCE = 64
+"""Terms that may occur in a sentence: a search that has to say hundreds takes minutes."""
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredGlossary:
+    """A glossary of a client.
+
+    Parameters
+    ----------
+    glossary_id : str
+        A UUID.
+    name : str
+        What the client calls it.
+    source : str
+        Code of the language of its terms.
+    target : str
+        Code of the language of their translations.
+    entries : tuple[tuple[str, str], ...]
+        Terms and translations.
+    created : datetime
+        When it was made, in UTC.
+    """
+
+    glossary_id: str
+    name: str
+    source: str
+    target: str
+    entries: tuple[tuple[str, str], ...]
+    created: datetime
+    _finder: "_TermTree" = field(repr=False, compare=False)
+    _size: int = field(repr=False, compare=False)
+
+    def find_terms(self, texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
+        """Find the terms that occur in texts.
+
+        Parameters
+        ----------
+        texts : Iterable[str]
+            The texts.
+
+        Returns
+        -------
+        tuple[tuple[str, str], ...]
+            Each once, with its translation; perhaps also some that occur only but for spaces.
+
+        Notes
+        -----
+        The cost is that of reading the texts, however many terms there are.
+        """
+        found: dict[int, None] = {}
+        for text in texts:
+            for sentence in split_sentences(text, self.source):
+                some = dict.fromkeys(self._finder.find(sentence))
+                if len(some) > MOST_OF_A_SENTENCE:
+                    raise _bad(
+                        f"{len(some):,} terms of the glossary occur in a sentence, but "
+                        f"{MOST_OF_A_SENTENCE} are the most; send shorter sentences"
+                    )
+                found.update(some)
+            # Also terms that would be two sentences.
+            found.update(dict.fromkeys(self._finder.find(text)))
+        if len(found) > MOST_TERMS:
+            raise _bad(
+                f"{len(found):,} terms of the glossary occur, but {MOST_TERMS:,} are the most; "
+                "send less text"
+            )
+        return tuple(self.entries[place] for place in found)
+
+
+class _Node:
+    """Where the words of terms lead: on, and to the place of a term that ends here."""
+
+    __slots__ = ("following", "place")
+
+    def __init__(self) -> None:
+        self.following: dict[str, _Node] = {}
+        self.place = -1
+
+
+class _TermTree:
+    """Finds terms word by word, in whatever case; a pattern of thousands of them would be slow."""
+
+    def __init__(self, terms: Iterable[str]) -> None:
+        self._root = _Node()
+        for place, term in enumerate(terms):
+            node = self._root
+            for token in _split(term):
+                node = node.following.setdefault(token, _Node())
+            node.place = place
+
+    def find(self, text: str) -> Iterator[int]:
+        """Give the places of the terms that occur."""
+        tokens = _split(text)
+        for begin in range(len(tokens)):
+            node: _Node | None = self._root
+            end = begin
+            while node is not None and end < len(tokens):
+                node = node.following.get(tokens[end])
+                end += 1
+                if node is not None and node.place >= 0:
+                    yield node.place
+
+
+def _split(text: str) -> list[str]:
+    return _TOKEN.findall(normalise(text).casefold())
+
+
+class GlossaryStore:
+    """Keeps the glossaries of all clients in memory.
+
+    Notes
+    -----
+    Nobody can see or use a glossary of another client. They are gone when the server ends. Several
+    threads may use a store at once.
+    """
+
+    def __init__(self) -> None:
+        self._of_owner: dict[str, dict[str, StoredGlossary]] = {}
+        self._size = 0
+        self._changing = threading.Lock()
+
+    def create(
+        self,
+        owner: str,
+        *,
+        name: str,
+        source: str,
+        target: str,
+        entries: tuple[tuple[str, str], ...],
+    ) -> StoredGlossary:
+        """Keep a glossary.
+
+        Parameters
+        ----------
+        owner : str
+            Name of the client.
+        name : str
+            What the client calls it.
+        source, target : str
+            Its languages.
+        entries : tuple[tuple[str, str], ...]
+            Terms and translations, from `read_entries`.
+
+        Returns
+        -------
+        StoredGlossary
+            The glossary.
+        """
+        size = len(name) + _size(entries)
+        with self._changing:
+            self._check_room(owner, size)
+        stored = StoredGlossary(
+            glossary_id=str(uuid.uuid4()),
+            name=name,
+            source=source,
+            target=target,
+            entries=entries,
+            created=datetime.now(UTC),
+            _finder=_TermTree([term for term, _ in entries]),
+            _size=size,
+        )
+        with self._changing:
+            self._check_room(owner, size)  # Others may have come first.
+            self._of_owner.setdefault(owner, {})[stored.glossary_id] = stored
+            self._size += size
+        return stored
+
+    def _check_room(self, owner: str, size: int) -> None:
+        mine = self._of_owner.get(owner, {}).values()
+        is_too_much = sum(each._size for each in mine) + size > MOST_CHARACTERS
+        is_full = self._size + size > 5 * MOST_CHARACTERS
+        if len(mine) >= MOST_GLOSSARIES or is_too_much or is_full:
+            raise ServiceError("quota", "no room for another glossary; delete one")
+
+    def get(self, owner: str, glossary_id: str) -> StoredGlossary:
+        """Find a glossary.
+
+        Parameters
+        ----------
+        owner : str
+            Name of the client.
+        glossary_id : str
+            Its id.
+
+        Returns
+        -------
+        StoredGlossary
+            The glossary.
+        """
+        try:
+            wanted = str(uuid.UUID(glossary_id))
+        except ValueError:
+            raise ServiceError("bad_request", "Invalid or missing glossary id") from None
+        found = self._of_owner.get(owner, {}).get(wanted)
+        if found is None:
+            raise ServiceError("not_found", "no glossary has that id; list them")
+        return found
+
+    def list(self, owner: str) -> list[StoredGlossary]:
+        """List a client's glossaries.
+
+        Parameters
+        ----------
+        owner : str
+            Name of the client.
+
+        Returns
+        -------
+        list[StoredGlossary]
+            Oldest first.
+        """
+        return list(self._of_owner.get(owner, {}).values())
+
+    def delete(self, owner: str, glossary_id: str) -> None:
+        """Forget a glossary.
+
+        Parameters
+        ----------
+        owner : str
+            Name of the client.
+        glossary_id : str
+            Its id.
+        """
+        with self._changing:
+            found = self.get(owner, glossary_id)
+            self._size -= found._size
+            del self._of_owner[owner][found.glossary_id]
+            if not self._of_owner[owner]:
+                del self._of_owner[owner]
+
+
+def read_entries(text: str, form: str) -> tuple[tuple[str, str], ...]:
+    """Read the terms of a glossary.
+
+    Parameters
+    ----------
+    text : str
+        A term and its translation on each line.
+    form : str
+        “tsv”: with a tab between them; “csv”: with a comma, and quotation marks where needed,
+        perhaps followed by the codes of both languages.
+
+    Returns
+    -------
+    tuple[tuple[str, str], ...]
+        Terms and translations.
+    """
+    if form not in ("tsv", "csv"):
+        raise _bad(f"Value for 'entries_format' not supported: {form[:80]}; send tsv or csv")
+    entries: dict[str, str] = {}
+    folded: set[str] = set()
+    rows = _csv_rows(text) if form == "csv" else _tsv_rows(text)
+    for number, row in rows:
+        if len(row) != 2 and not (form == "csv" and len(row) == 4):
+            raise _bad(f"Entry {number} has {len(row)} columns; write a term and its translation")
+        term, translation = row[0].strip(), row[1].strip()
+        _check_term(term, number)
+        _check_term(translation, number)
+        if term.casefold() in folded:
+            raise _bad(f"Entry {number} duplicates source term “{term[:80]}”")
+        folded.add(term.casefold())
+        entries[term] = translation
+    if not entries:
+        raise _bad("the glossary has no entries; send at least one")
+    return tuple(entries.items())
+
+
+def write_entries(entries: Iterable[tuple[str, str]]) -> str:
+    """Write terms on lines, with tabs between them and their translations.
+
+    Parameters
+    ----------
+    entries : Iterable[tuple[str, str]]
+        Terms and translations.
+
+    Returns
+    -------
+    str
+        The lines.
+    """
+    return "\n".join("\t".join(each) for each in entries)
+
+
+def _tsv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
+        if line.strip():
+            yield number, line.split("\t")
+
+
+def _csv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
+    try:
+        for number, row in enumerate(csv.reader(io.StringIO(text, newline=""), strict=True), 1):
+            if any(cell.strip() for cell in row):
+                yield number, row
+    except csv.Error as error:
+        raise _bad(f"the entries are no CSV: {error}") from None
+
+
+def _check_term(term: str, number: int) -> None:
+    if not term:
+        raise _bad(f"Entry {number} has an empty term; write one, or leave the line out")
+    if len(term) > MOST_OF_A_TERM:
+        raise _bad(f"Entry {number} has a term of {len(term):,} characters; write shorter ones")
+    if any(unicodedata.category(each) in ("Cc", "Zl", "Zp") for each in term):
+        raise _bad(f"Entry {number} has a control character; leave it out")
+
+
+def _size(entries: Iterable[tuple[str, str]]) -> int:
+    return sum(
+        len(term) + len(translation) + CHARACTERS_OF_A_WORD * len(_TOKEN.findall(term))
+        for term, translation in entries
+    )
+
+
+def _bad(message: str) -> ServiceError:
+    return ServiceError("bad_request", message)

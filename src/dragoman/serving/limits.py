@@ -1,0 +1,349 @@
+"""The gate: how much, how slowly and how many requests may come, and what happens if one goes."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dragoman.serving.metrics import Metrics
+from dragoman.serving.options import ServeOptions
+from dragoman.serving.passage import begin_passage, describe_passage
+from dragoman.serving.refusals import Headers, write_refusal
+
+# Requests to these may carry a file.
+FILE_PATHS = frozenset({"/translate_file", "/v2/document"})
+# Requests to these are refused unread while no model has room.
+TRANSLATING_PATHS = FILE_PATHS | {
+    "/translate",
+    "/v2/translate",
+    "/language/translate/v2",
+    "/api/translate",
+}
+TOO_MUCH = "Slowdown: too many texts are waiting to be translated; try again"
+# These are answered while the server is stopping or full.
+SIGNS_OF_LIFE = frozenset({"/health", "/ready", "/metrics"})
+# A client may be this slow, in bytes a second, once its first seconds are over.
+SLOWEST = 16_384
+# What still comes after a refusal is thrown away for so long, or the client would not read it.
+LINGER_SECONDS = 1.0
+GONE = 499
+
+_log = logging.getLogger("dragoman.serving")
+
+
+class RefusedError(Exception):
+    """A request that is not even read.
+
+    Parameters
+    ----------
+    status : int
+        The answer's status.
+    message : str
+        One line for people.
+    retry_after : float | None
+        Seconds after which to try again.
+    is_coming : bool
+        Whether the client may still be sending the request.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        retry_after: float | None = None,
+        *,
+        is_coming: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.retry_after = retry_after
+        self.is_coming = is_coming
+
+
+class ClientGoneError(Exception):
+    """A client that has closed its connection."""
+
+
+@dataclass
+class _Progress:
+    """How far the answer to a request is."""
+
+    status: int = 0
+    is_over: bool = False
+
+
+class Gate:
+    """Lets requests through to the application, one task each, with limits.
+
+    Parameters
+    ----------
+    app : ASGIApp
+        The application.
+    options : ServeOptions
+        With the limits.
+    metrics : Metrics
+        Takes figures.
+    wait_for_room : Callable[[str], float | None] | None
+        Says of an address how long it must wait until anything of it is accepted, None if it need
+        not wait: then requests to translate are refused before anybody looks at them.
+
+    Notes
+    -----
+    A request is read whole before the application sees it, so that its size and its client's speed
+    are limited in one place, and so that somebody listens for the client's going away while its
+    answer is being made: then the task is cancelled, and what it had waiting leaves the queues.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        options: ServeOptions,
+        metrics: Metrics,
+        wait_for_room: Callable[[str], float | None] | None = None,
+    ) -> None:
+        self._app = app
+        self._wait_for_room = wait_for_room
+        self._options = options
+        self._metrics = metrics
+        self._is_closed = False
+        self.num_in_progress = 0
+
+    def close(self) -> None:
+        """Let nothing more in but questions about the server's health."""
+        self._is_closed = True
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request.
+
+        Parameters
+        ----------
+        scope : Scope
+            What is asked for.
+        receive : Receive
+            Gives what the client sends.
+        send : Send
+            Takes the answer.
+        """
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        progress = _Progress()
+        answer = self._limited(send, progress, scope["path"])
+        begin_passage()
+        self.num_in_progress += 1
+        self._metrics.note_begun()
+        try:
+            body = await self._read(scope, receive)
+            self._check_room(scope)
+            if scope["method"] == "OPTIONS" and is_open(scope["path"], self._options.allow_origin):
+                await answer({"type": "http.response.start", "status": 204, "headers": []})
+                await answer({"type": "http.response.body", "body": b""})
+            else:
+                await self._run(scope, body, receive, answer)
+        except RefusedError as refusal:
+            await self._refuse(scope, refusal, receive, answer)
+        except ClientGoneError:
+            progress.status = progress.status if progress.is_over else GONE
+        except Exception as error:
+            _log.error("%s failed: %s", _route(scope), _describe(error))
+            if progress.status:
+                raise
+            await self._refuse(scope, RefusedError(500, "internal error"), receive, answer)
+        finally:
+            self.num_in_progress -= 1
+            seconds = time.perf_counter() - began
+            self._metrics.note_answered(_route(scope), progress.status or GONE, seconds)
+
+    async def _read(self, scope: Scope, receive: Receive) -> bytes:
+        """Read a request's body, or refuse it as soon as it is clear that it is too large."""
+        path = scope["path"]
+        if path not in SIGNS_OF_LIFE:
+            if self._is_closed:
+                raise RefusedError(503, "the server is stopping", 1.0)
+            if self.num_in_progress > self._options.max_connections:
+                raise RefusedError(429, "Slowdown: too many requests at once", 1.0)
+        is_file = path in FILE_PATHS
+        most = self._options.max_file_bytes if is_file else self._options.max_body_bytes
+        too_large = f"the request is larger than {most:,} bytes"
+        length = dict(scope["headers"]).get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > most:
+            raise RefusedError(413, too_large, is_coming=True)
+        until = time.monotonic() + self._options.client_seconds
+        chunks: list[bytes] = []
+        size = 0
+        while True:
+            try:
+                async with asyncio.timeout(until + size / SLOWEST - time.monotonic()):
+                    message = await receive()
+            except TimeoutError:
+                slow = "the request came too slowly"
+                raise RefusedError(408, slow, is_coming=True) from None
+            if message["type"] == "http.disconnect":
+                raise ClientGoneError
+            chunks.append(message.get("body", b""))
+            size += len(chunks[-1])
+            is_coming = message.get("more_body", False)
+            if size > most:
+                raise RefusedError(413, too_large, is_coming=is_coming)
+            if not is_coming:
+                return b"".join(chunks)
+
+    def _check_room(self, scope: Scope) -> None:
+        """Refuse at little cost what would be refused anyway."""
+        if self._wait_for_room is None or scope["path"] not in TRANSLATING_PATHS:
+            return
+        seconds = self._wait_for_room((scope.get("client") or ("", 0))[0])
+        if seconds is not None:
+            self._metrics.note_failure("overloaded")
+            raise RefusedError(429, TOO_MUCH, seconds)
+
+    async def _run(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        """Let the application answer, and stop it if the client goes away."""
+        task = asyncio.current_task()
+        assert task is not None
+        gone = asyncio.Event()
+        is_read = False
+
+        async def replay() -> Message:
+            nonlocal is_read
+            if not is_read:
+                is_read = True
+                return {"type": "http.request", "body": body, "more_body": False}
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            gone.set()
+            task.cancel()
+
+        watcher = asyncio.create_task(watch())
+        try:
+            await self._app(scope, replay, send)
+        except asyncio.CancelledError:
+            if not gone.is_set():
+                raise
+            task.uncancel()
+            raise ClientGoneError from None
+        finally:
+            watcher.cancel()
+
+    def _limited(self, send: Send, progress: _Progress, path: str) -> Send:
+        """Send an answer no more slowly than a client may be, and take note of its status."""
+        seconds = self._options.client_seconds
+        extra = cors_headers(path, self._options.allow_origin)
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                progress.status = message["status"]
+                headers = [*message.get("headers", []), *extra]
+                if through := describe_passage():
+                    headers.append((b"x-translated-through", through.encode()))
+                message = {**message, "headers": headers}
+            is_last = message["type"] == "http.response.body" and not message.get("more_body")
+            try:
+                async with asyncio.timeout(seconds):
+                    await send(message)
+            except TimeoutError:
+                raise ClientGoneError from None
+            progress.is_over = is_last
+
+        return answer
+
+    async def _refuse(
+        self, scope: Scope, refusal: RefusedError, receive: Receive, send: Send
+    ) -> None:
+        """Answer without the application, and throw away what still comes for a moment."""
+        headers, content = write_refusal(
+            scope["path"], refusal.status, refusal.message, retry_after=refusal.retry_after
+        )
+        if refusal.is_coming or refusal.status == 503:
+            headers.append((b"connection", b"close"))
+        try:
+            await send(
+                {"type": "http.response.start", "status": refusal.status, "headers": headers}
+            )
+            await send({"type": "http.response.body", "body": content, "more_body": True})
+            if refusal.is_coming:
+                await self._discard(receive)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except ClientGoneError:
+            return
+
+    async def _discard(self, receive: Receive) -> None:
+        """Throw away what a client sends, for a second and a file's size at most."""
+        left = self._options.max_file_bytes
+        try:
+            async with asyncio.timeout(LINGER_SECONDS):
+                while left > 0:
+                    message = await receive()
+                    left -= len(message.get("body", b""))
+                    if not message.get("more_body", False):
+                        return
+        except TimeoutError:
+            return
+
+
+def is_open(path: str, origin: str | None) -> bool:
+    """Say whether web pages of other servers may use something.
+
+    Parameters
+    ----------
+    path : str
+        What is asked for. What is under ``/api`` is for the server's own page alone.
+    origin : str | None
+        The origin that may use it, ``*`` for any; None: none.
+
+    Returns
+    -------
+    bool
+        Whether one may.
+    """
+    return origin is not None and path != "/api" and not path.startswith("/api/")
+
+
+def cors_headers(path: str, origin: str | None) -> Headers:
+    """Say which web pages may read an answer.
+
+    Parameters
+    ----------
+    path : str
+        What was asked for.
+    origin : str | None
+        The origin that may, ``*`` for any; None: none.
+
+    Returns
+    -------
+    Headers
+        For the answer.
+    """
+    headers = [(b"x-content-type-options", b"nosniff")]
+    if origin is None or not is_open(path, origin):
+        return headers
+    headers += [
+        (b"access-control-allow-origin", origin.encode()),
+        (b"access-control-allow-headers", b"Authorization, Content-Type"),
+        (b"access-control-allow-methods", b"GET, POST"),
+        (b"access-control-max-age", b"1728000"),
+    ]
+    return headers if origin == "*" else [*headers, (b"vary", b"Origin")]
+
+
+def _route(scope: Scope) -> str:
+    """Name the route that answered, never what a client made up."""
+    return getattr(scope.get("route"), "path", "other")
+
+
+def _describe(error: BaseException) -> str:
+    """Say where something failed, but not its words: they may be a client's."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f" in {trace.tb_frame.f_code.co_name}, line {trace.tb_lineno}"
+    return f"{type(error).__name__}{place}"

@@ -1,0 +1,230 @@
+"""Figures of a running server, in the format of Prometheus."""
+
+import time
+from collections import deque
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from dragoman.serving.batching import Queue
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_SENTENCES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+_TOKENS = (16, 64, 256, 1024, 4096, 16384)
+RECENT_SECONDS = 60.0
+
+
+class Metrics:
+    """Counts what a server does; nothing is counted by key, address or text.
+
+    Notes
+    -----
+    The labels are the names of the models, the paths of the routes and status codes: a few, however
+    many clients there are.
+    """
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "dragoman_requests", "Requests answered", ["route", "status"], registry=registry
+        )
+        self._request_seconds = Histogram(
+            "dragoman_request_seconds", "Time from request to answer", ["route"],
+            buckets=_SECONDS, registry=registry,
+        )  # fmt: skip
+        self._in_progress = Gauge(
+            "dragoman_requests_in_progress", "Requests not yet answered", registry=registry
+        )
+        self._queue_sentences = Gauge(
+            "dragoman_queue_sentences", "Sentences that wait", ["model"], registry=registry
+        )
+        self._queue_tokens = Gauge(
+            "dragoman_queue_tokens", "Source subwords that wait", ["model"], registry=registry
+        )
+        self._batch_sentences = Histogram(
+            "dragoman_batch_sentences", "Sentences of a batch", ["model"],
+            buckets=_SENTENCES, registry=registry,
+        )  # fmt: skip
+        self._batch_tokens = Histogram(
+            "dragoman_batch_tokens", "Source subwords of a batch", ["model"],
+            buckets=_TOKENS, registry=registry,
+        )  # fmt: skip
+        self._batch_seconds = Histogram(
+            "dragoman_batch_seconds", "Time a batch took", ["model"],
+            buckets=_SECONDS, registry=registry,
+        )  # fmt: skip
+        self._tokens = Counter(
+            "dragoman_tokens", "Subwords read and written", ["model", "side"], registry=registry
+        )
+        self._speed = Gauge(
+            "dragoman_tokens_per_second", "Source subwords a second, over the last minute",
+            ["model"], registry=registry,
+        )  # fmt: skip
+        self._cached = Counter(
+            "dragoman_cache", "Sentences looked up in the cache", ["found"], registry=registry
+        )
+        self._failures = Counter(
+            "dragoman_failures", "Requests refused or failed, by kind", ["kind"], registry=registry
+        )
+
+    def watch_model(self, name: str, queue: Queue) -> "ModelMetrics":
+        """Begin to count for a model.
+
+        Parameters
+        ----------
+        name : str
+            The model's name.
+        queue : Queue
+            What waits for it.
+
+        Returns
+        -------
+        ModelMetrics
+            Takes the model's figures.
+        """
+        self._queue_sentences.labels(name).set_function(lambda: queue.num_sentences)
+        self._queue_tokens.labels(name).set_function(lambda: queue.num_tokens)
+        figures = ModelMetrics(
+            sentences=self._batch_sentences.labels(name),
+            tokens=self._batch_tokens.labels(name),
+            seconds=self._batch_seconds.labels(name),
+            read=self._tokens.labels(name, "source"),
+            written=self._tokens.labels(name, "target"),
+        )
+        self._speed.labels(name).set_function(figures.recent_speed)
+        return figures
+
+    def note_cached(self, num_found: int, num_missing: int) -> None:
+        """Count sentences that were looked up in the cache.
+
+        Parameters
+        ----------
+        num_found : int
+            How many were there.
+        num_missing : int
+            How many were not.
+        """
+        self._cached.labels("yes").inc(num_found)
+        self._cached.labels("no").inc(num_missing)
+
+    def note_failure(self, kind: str) -> None:
+        """Count a request that was refused or failed.
+
+        Parameters
+        ----------
+        kind : str
+            Of the error.
+        """
+        self._failures.labels(kind).inc()
+
+    def note_begun(self) -> None:
+        """Count a request that has arrived."""
+        self._in_progress.inc()
+
+    def note_answered(self, route: str, status: int, seconds: float) -> None:
+        """Count a request that was answered, or whose client has gone.
+
+        Parameters
+        ----------
+        route : str
+            The route's path, never a path that a client made up.
+        status : int
+            The answer's status; 499: the client has gone.
+        seconds : float
+            From request to answer.
+        """
+        self._in_progress.dec()
+        self._requests.labels(route, str(status)).inc()
+        self._request_seconds.labels(route).observe(seconds)
+
+    def write(self) -> bytes:
+        """Write all figures.
+
+        Returns
+        -------
+        bytes
+            In Prometheus' text format.
+        """
+        return generate_latest(self._registry)
+
+
+class ModelMetrics:
+    """Counts what one model does.
+
+    Parameters
+    ----------
+    sentences : Histogram
+        Of batches.
+    tokens : Histogram
+        Of batches.
+    seconds : Histogram
+        Of batches.
+    read : Counter
+        Source subwords.
+    written : Counter
+        Target subwords.
+    """
+
+    def __init__(
+        self,
+        *,
+        sentences: Histogram,
+        tokens: Histogram,
+        seconds: Histogram,
+        read: Counter,
+        written: Counter,
+    ) -> None:
+        self._sentences = sentences
+        self._tokens = tokens
+        self._seconds = seconds
+        self._read = read
+        self._written = written
+        self._recent: deque[tuple[float, int]] = deque()
+
+    def note_batch(self, num_sentences: int, num_tokens: int, seconds: float) -> None:
+        """Count a batch.
+
+        Parameters
+        ----------
+        num_sentences : int
+            Its sentences.
+        num_tokens : int
+            Their subwords.
+        seconds : float
+            How long it took.
+        """
+        self._sentences.observe(num_sentences)
+        self._tokens.observe(num_tokens)
+        self._seconds.observe(seconds)
+        self._read.inc(num_tokens)
+        self._recent.append((time.monotonic(), num_tokens))
+        self._forget()
+
+    def note_written(self, num_tokens: int) -> None:
+        """Count subwords of translations.
+
+        Parameters
+        ----------
+        num_tokens : int
+            How many.
+        """
+        self._written.inc(num_tokens)
+
+    def recent_speed(self) -> float:
+        """Tell how many source subwords a second were read in the last minute.
+
+        Returns
+        -------
+        float
+            The speed.
+        """
+        self._forget()
+        return sum(tokens for _, tokens in list(self._recent)) / RECENT_SECONDS
+
+    def _forget(self) -> None:
+        """Drop what was longer ago than a minute."""
+        oldest = time.monotonic() - RECENT_SECONDS
+        while self._recent and self._recent[0][0] < oldest:
+            try:
+                self._recent.popleft()
+            except IndexError:  # the other thread was faster
+                return

@@ -1,0 +1,1 @@
+"""The web page: plain HTML, CSS and modules, served as they are."""

@@ -1,0 +1,125 @@
+// Making and finding elements, saying things to people.
+
+export const find = id => document.getElementById(id);
+
+// make("button", { className: "x", onclick }, "child", element): names of attributes that have no
+// property of their own (aria-…, data-…, role) are set as attributes.
+export function make(name, properties = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(properties)) {
+    if (value === undefined || value === null) continue;
+    if (key in element && !key.includes("-")) element[key] = value;
+    else element.setAttribute(key, value);
+  }
+  element.append(...children.filter(child => child !== null && child !== undefined));
+  return element;
+}
+
+let lastSaid;
+// Tell somebody who listens to the page rather than looks at it.
+export function say(text) {
+  clearTimeout(lastSaid);
+  lastSaid = setTimeout(() => { find("said").textContent = text; }, 300);
+}
+
+let toastTimer;
+export function toast(text) {
+  const box = find("toast");
+  box.textContent = text;
+  box.hidden = false;
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => { box.hidden = true; }, 2600);
+}
+
+export function complain(error) {
+  const box = find("notice");
+  const isNothing = !error || error.name === "AbortError";
+  box.hidden = isNothing;
+  box.textContent = isNothing ? "" : error.message ?? String(error);
+}
+
+export function debounce(milliseconds, call) {
+  let timer;
+  return (...values) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => call(...values), milliseconds);
+  };
+}
+
+// A row of choices of which one holds: radio buttons, so arrow keys work by themselves.
+export function segments(name, legend, options, current, pick) {
+  const box = make("fieldset", { className: "segments" }, make("legend", { className: "hidden" }, legend));
+  for (const [value, label] of options) {
+    const input = make("input", { type: "radio", name, value, checked: value === current });
+    input.onchange = () => pick(value);
+    box.append(make("label", {}, input, make("span", {}, label)));
+  }
+  return box;
+}
+
+export function tick(label, checked, change, title) {
+  const input = make("input", { type: "checkbox", checked });
+  input.onchange = () => change(input.checked);
+  return make("label", { className: "tick", title }, input, ` ${label}`);
+}
+
+export function fill(select, options, current) {
+  select.replaceChildren(...options.map(([value, label]) =>
+    make("option", { value, selected: String(value) === String(current) }, label)));
+}
+
+export function save(name, content, type) {
+  const blob = content instanceof Blob ? content : new Blob([content], { type });
+  const link = make("a", { href: URL.createObjectURL(blob), download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+export const percent = share => {
+  const value = share * 100;
+  return value >= 99.95 ? "100 %" : value >= 10 ? `${Math.round(value)} %` : `${value.toFixed(1)} %`;
+};
+
+const unspaced = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff]/;
+let segmenter;
+// The words of a text with the places where they begin and end.
+export function wordsOf(text, language) {
+  const words = [];
+  for (const match of text.matchAll(/\S+/gu)) {
+    if (unspaced.test(match[0]) && window.Intl?.Segmenter) {
+      segmenter ??= new Intl.Segmenter(language || undefined, { granularity: "word" });
+      for (const part of segmenter.segment(match[0])) {
+        const begin = match.index + part.index;
+        words.push({ text: part.segment, begin, end: begin + part.segment.length });
+      }
+    } else words.push({ text: match[0], begin: match.index, end: match.index + match[0].length });
+  }
+  return words;
+}
+
+// The words of two texts in order, those of one only with a sign: the longest common subsequence.
+export function changedWords(before, after) {
+  const one = before.split(/\s+/), other = after.split(/\s+/);
+  const lengths = Array.from({ length: one.length + 1 }, () => new Array(other.length + 1).fill(0));
+  for (let i = one.length - 1; i >= 0; i--)
+    for (let j = other.length - 1; j >= 0; j--)
+      lengths[i][j] = one[i] === other[j] ? lengths[i + 1][j + 1] + 1
+        : Math.max(lengths[i + 1][j], lengths[i][j + 1]);
+  const marked = [];
+  let i = 0, j = 0;
+  while (i < one.length || j < other.length) {
+    if (i < one.length && j < other.length && one[i] === other[j]) { marked.push([other[j], ""]); i++; j++; }
+    else if (i < one.length && (j === other.length || lengths[i + 1][j] >= lengths[i][j + 1])) marked.push([one[i++], "del"]);
+    else marked.push([other[j++], "mark"]);
+  }
+  return marked;
+}
+
+// The second text, what is new in it marked, and if so wished what is gone struck out.
+export function markedText(before, after, withGone = false) {
+  return changedWords(before, after).filter(([, sign]) => withGone || sign !== "del")
+    .flatMap(([word, sign], place) => [place ? " " : "", sign ? make(sign, {}, word) : word]);
+}
+export const fixed = (value, digits) => value.toFixed(digits).replace("-", "−");

@@ -1,0 +1,137 @@
+"""Training runs for the web page: what their logs say, from where the page last read."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import FolderError
+from dragoman.training.log import METRICS_FILE
+
+MOST_BYTES = 8 << 20
+"""Of a log that are read for one answer; the page asks for the rest."""
+
+MOST_POINTS = 2000
+"""Of a curve in one answer; of more, some are left out evenly."""
+
+_POINT = ("step", "time", "loss", "learning_rate", "tokens_per_second")
+_VALIDATION = ("step", "time", "loss", "perplexity", "bleu", "is_best", "sample")
+_OTHERS = ("start", "divergence", "memory", "stop", "end")
+
+
+def find_runs(paths: Sequence[Path]) -> dict[str, Path]:
+    """Find the run folders that a user names.
+
+    Parameters
+    ----------
+    paths : Sequence[Path]
+        Run folders, or folders of run folders.
+
+    Returns
+    -------
+    dict[str, Path]
+        By a name that is short and unique. A folder that has no log yet is one in which a run is
+        about to begin.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            raise FolderError(f"{path}: is no folder; name the --out of “dragoman train”")
+        inner = sorted(log.parent for log in path.glob(f"*/{METRICS_FILE}"))
+        is_run = (path / METRICS_FILE).exists() or not inner
+        found += [path] if is_run else inner
+    different = list(dict.fromkeys(path.resolve() for path in found))
+    return name_runs(different)
+
+
+def name_runs(paths: Sequence[Path]) -> dict[str, Path]:
+    """Give folders short names that are different.
+
+    Parameters
+    ----------
+    paths : Sequence[Path]
+        Different folders.
+
+    Returns
+    -------
+    dict[str, Path]
+        By the last part of their path, or by as many parts as tell them apart.
+    """
+    for count in range(1, max((len(path.parts) for path in paths), default=1) + 1):
+        names = ["/".join(path.parts[-count:]) for path in paths]
+        if len(set(names)) == len(names):
+            break
+    return dict(zip(names, paths, strict=True)) if paths else {}
+
+
+def read_run(path: Path, offset: int, token: str) -> dict[str, Any]:
+    """Read what is new in the log of a run.
+
+    Parameters
+    ----------
+    path : Path
+        The run's folder.
+    offset : int
+        Up to where the page has read.
+    token : str
+        What the page was told to say of the file that it read; another one means that the log was
+        written anew, as by a resumed run.
+
+    Returns
+    -------
+    dict[str, Any]
+        For JSON: whether to begin anew, points of curves, validations, other events, and what to
+        send next time.
+    """
+    empty = {"points": [], "validations": [], "events": [], "isMore": False}
+    try:
+        with (path / METRICS_FILE).open("rb") as file:
+            now = _token_of(path)
+            is_new = token != now or offset > (path / METRICS_FILE).stat().st_size
+            start = 0 if is_new else offset
+            file.seek(start)
+            content = file.read(MOST_BYTES)
+            is_more = len(content) == MOST_BYTES
+    except FileNotFoundError:
+        return empty | {"restarts": True, "offset": 0, "token": "", "isWaiting": True}
+    # A line that is still being written is left for next time.
+    whole = content[: content.rfind(b"\n") + 1]
+    points, validations, events = _sort_events(whole)
+    return {
+        "restarts": is_new,
+        "offset": start + len(whole),
+        "token": now,
+        "isWaiting": False,
+        "isMore": is_more and bool(whole),
+        "points": _thin(points),
+        "validations": validations,
+        "events": events,
+    }
+
+
+def _token_of(path: Path) -> str:
+    return str((path / METRICS_FILE).stat().st_ino)
+
+
+def _sort_events(content: bytes) -> tuple[list[list[Any]], list[dict[str, Any]], list[Any]]:
+    """Sort the lines of a log; those that are none are left out."""
+    points, validations, events = [], [], []
+    for line in content.splitlines():
+        try:
+            event = json.loads(line)
+            kind = event.get("event")
+        except (ValueError, AttributeError, RecursionError):
+            continue
+        if kind == "update":
+            points.append([event.get(name) for name in _POINT])
+        elif kind == "validation":
+            validations.append({name: event.get(name) for name in _VALIDATION})
+        elif kind in _OTHERS:
+            events.append(event)
+    return points, validations, events
+
+
+def _thin(points: list[list[Any]]) -> list[list[Any]]:
+    """Leave points out evenly, the last one never."""
+    stride = -(-len(points) // MOST_POINTS)
+    return points[(len(points) - 1) % stride :: stride] if stride > 1 else points

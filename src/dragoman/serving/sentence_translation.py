@@ -1,0 +1,224 @@
+"""Sentences in, translations with their alignment out: what happens on a model's thread."""
+
+import re
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dragoman.decoding.alignments import Aligner
+from dragoman.decoding.demands import Demands, Prepared, prepare_demands
+from dragoman.decoding.glossary import Glossary, Term
+from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.repetition import WithoutRepetition
+from dragoman.decoding.suspicion import search_again
+from dragoman.decoding.translator import Translation, Translator
+from dragoman.errors import DragomanError, OptionError
+from dragoman.serving.interface import ServiceError, Span
+from dragoman.text.normalise import normalise
+
+MOST_GLOSSARIES = 16
+_WORD = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manner:
+    """How a sentence is to be translated; sentences of one manner can be translated together.
+
+    Parameters
+    ----------
+    num_best : int
+        The best translation and so many alternatives less one.
+    beam_size : int | None
+        How many hypotheses the search keeps; None: as the model says.
+    prefix : str
+        How the translation must begin.
+    terms : tuple[tuple[str, str], ...]
+        A glossary.
+    wants_alignment : bool
+        Whether to align the words.
+    """
+
+    num_best: int = 1
+    beam_size: int | None = None
+    prefix: str = ""
+    terms: tuple[tuple[str, str], ...] = ()
+    wants_alignment: bool = False
+
+
+class Task(NamedTuple):
+    """A sentence, and how it is to be translated."""
+
+    text: str
+    manner: Manner
+
+
+class Candidate(NamedTuple):
+    """One translation, and which characters of the sentence translate which of it."""
+
+    text: str
+    spans: tuple[Span, ...] = ()
+
+
+class Rendering(NamedTuple):
+    """What a sentence became: translations, best first, and what is to be said of them."""
+
+    candidates: tuple[Candidate, ...]
+    notes: tuple[str, ...] = ()
+    num_tokens: int = 0
+
+    @property
+    def size(self) -> int:
+        """Characters, roughly, for a cache."""
+        spans = sum(len(each.spans) for each in self.candidates)
+        return sum(len(each.text) for each in self.candidates) + 40 * spans
+
+
+class SentenceTranslator:
+    """Translates sentences as “dragoman translate” does: with a second look at odd results.
+
+    Parameters
+    ----------
+    translator : Translator
+        The model; used on one thread only.
+    """
+
+    def __init__(self, translator: Translator) -> None:
+        self._translator = translator
+        self._careful = Translator(
+            translator.folder, None, translator.device, WithoutRepetition(translator.engine)
+        )
+        self._aligner: Aligner | OptionError | None = None
+        self._prepared: OrderedDict[tuple[tuple[str, str], ...], Prepared] = OrderedDict()
+
+    def __call__(self, tasks: Sequence[Task]) -> list[Rendering]:
+        """Translate sentences.
+
+        Parameters
+        ----------
+        tasks : Sequence[Task]
+            Sentences of one manner; those that come several times are translated once.
+
+        Returns
+        -------
+        list[Rendering]
+            In that order.
+        """
+        texts = list(dict.fromkeys(task.text for task in tasks))
+        try:
+            renderings = self._render(texts, tasks[0].manner)
+        except DragomanError as error:
+            raise ServiceError("bad_request", str(error)) from None
+        by_text = dict(zip(texts, renderings, strict=True))
+        return [by_text[task.text] for task in tasks]
+
+    def _render(self, texts: list[str], manner: Manner) -> list[Rendering]:
+        prepared = self._prepare(manner)
+        said = {} if manner.beam_size is None else {"beam_size": manner.beam_size}
+
+        def translate(
+            texts: Sequence[str], how: SearchOptions, *, is_unrepeated: bool
+        ) -> list[Translation]:
+            return (self._careful if is_unrepeated else self._translator).translate_all(
+                texts,
+                num_best=manner.num_best,
+                prefix=manner.prefix,
+                options=how,
+                demands=prepared.demands,
+            )
+
+        notes: list[list[str]] = [list(prepared.warnings) for _ in texts]
+
+        def warn(index: int, text: str) -> None:
+            notes[index].append(text)
+
+        options = self._translator.options_with(said)
+        first = translate(texts, options, is_unrepeated=False)
+        found = search_again(texts, first, translate, options, warn)
+        every = [(each, *each.alternatives)[: manner.num_best] for each in found]
+        if manner.wants_alignment:
+            candidates = self._align(texts, every, notes)
+        else:
+            candidates = [tuple(Candidate(each.text) for each in many) for many in every]
+        return [
+            Rendering(each, (*said_of, *best.notes), len(best.tokens))
+            for each, best, said_of in zip(candidates, found, notes, strict=True)
+        ]
+
+    def _prepare(self, manner: Manner) -> Prepared:
+        """Make a glossary ready; the ones used last are kept so."""
+        if not manner.terms:
+            return Prepared(demands=Demands(is_scored=manner.num_best > 1))
+        prepared = self._prepared.get(manner.terms)
+        if prepared is None:
+            prepared = prepare_demands(
+                self._translator.folder.vocabularies.target,
+                self._translator.device,
+                glossary=_read_terms(manner.terms),
+            )
+            self._prepared[manner.terms] = prepared
+            if len(self._prepared) > MOST_GLOSSARIES:
+                self._prepared.popitem(last=False)
+        self._prepared.move_to_end(manner.terms)
+        return prepared
+
+    def _align(
+        self, texts: list[str], every: list[tuple[Translation, ...]], notes: list[list[str]]
+    ) -> list[tuple[Candidate, ...]]:
+        """Align sentences with their translations, if the model can."""
+        if self._aligner is None:
+            try:
+                self._aligner = Aligner.of(self._translator)
+            except OptionError as error:
+                self._aligner = error
+        if isinstance(self._aligner, OptionError):
+            for each in notes:
+                each.append("this model has no attention by which to align words")
+            return [tuple(Candidate(each.text) for each in many) for many in every]
+        pairs = [(text, each) for text, many in zip(texts, every, strict=True) for each in many]
+        links = iter(
+            self._aligner.align_translations(
+                [text for text, _ in pairs], [each for _, each in pairs]
+            )
+        )
+        return [
+            tuple(Candidate(each.text, find_spans(text, each.text, next(links))) for each in many)
+            for text, many in zip(texts, every, strict=True)
+        ]
+
+
+def find_spans(source: str, target: str, links: frozenset[tuple[int, int]]) -> tuple[Span, ...]:
+    """Turn links between words into spans of characters.
+
+    Parameters
+    ----------
+    source : str
+        A text.
+    target : str
+        Its translation.
+    links : frozenset[tuple[int, int]]
+        Pairs of indices of words between white space.
+
+    Returns
+    -------
+    tuple[Span, ...]
+        For each link where the two words begin and end, in the order of the target.
+    """
+    sides = [[match.span() for match in _WORD.finditer(text)] for text in (source, target)]
+    pairs = sorted(links, key=lambda link: (link[1], link[0]))
+    return tuple((*sides[0][one], *sides[1][other]) for one, other in pairs)
+
+
+def _read_terms(terms: tuple[tuple[str, str], ...]) -> Glossary:
+    """Make a glossary of what a client sent."""
+    found: dict[str, Term] = {}
+    for source, target in terms:
+        term = Term(normalise(source), normalise(target), "glossary")
+        if not term.source or not term.target:
+            raise OptionError("glossary: a term is empty; leave it out")
+        other = found.setdefault(term.source.casefold(), term)
+        if other.target != term.target:
+            raise OptionError(
+                f"glossary: “{term.source}” is “{term.target}” and “{other.target}”; keep one"
+            )
+    return Glossary(list(found.values()))

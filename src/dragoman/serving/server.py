@@ -1,0 +1,204 @@
+"""The server: a socket, the loop that answers, and a stop that loses nothing."""
+
+import asyncio
+import contextlib
+import socket
+import sys
+import time
+import weakref
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from dragoman.errors import OptionError
+from dragoman.serving.keys import Keys
+from dragoman.serving.limits import Gate
+from dragoman.serving.options import ServeOptions
+from dragoman.serving.service import Service
+
+BACKLOG = 1024
+KEEP_ALIVE_SECONDS = 20
+LARGEST_HEAD = 32_768
+SWEEP_SECONDS = 1.0
+# Requests that were sent when a stop began are here by then.
+LATE_SECONDS = 0.25
+
+
+class Server:
+    """Serves an application until it is told to stop.
+
+    Parameters
+    ----------
+    app : ASGIApp
+        The application.
+    service : Service
+        What translates, for it to be started and stopped.
+    options : ServeOptions
+        How to serve.
+    keys : Keys | None
+        Tells clients apart; with them, who would be refused for want of room is refused at little
+        cost.
+
+    Notes
+    -----
+    On SIGTERM or an interruption nothing new is accepted: new requests are answered with status
+    503. What was accepted is answered, for as long as ``stop_seconds`` allows; then the server
+    ends. Who cannot wait sends the signal twice.
+    """
+
+    def __init__(
+        self, app: ASGIApp, service: Service, options: ServeOptions, keys: Keys | None = None
+    ) -> None:
+        self._service = service
+        self._options = options
+
+        def wait_for_room(address: str) -> float | None:
+            return None if keys is None else service.wait_for_room(keys.name_address(address))
+
+        self.gate = Gate(app, options, service.metrics, wait_for_room)
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                self.gate,
+                http="h11",
+                ws="none",
+                lifespan="off",
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                proxy_headers=options.proxy is not None,
+                forwarded_allow_ips=options.proxy or "",
+                backlog=BACKLOG,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=max(1, round(options.client_seconds)),
+                h11_max_incomplete_event_size=LARGEST_HEAD,
+            )
+        )
+        self._server.handle_exit = self._handle_signal  # type: ignore[method-assign]
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Task[None] | None = None
+
+    def run(self, listener: socket.socket) -> None:
+        """Serve until somebody stops it.
+
+        Parameters
+        ----------
+        listener : socket.socket
+            From `listen`.
+        """
+        asyncio.run(self._serve(listener))
+
+    def stop(self) -> None:
+        """Accept nothing more, answer what was accepted, and end; from any thread."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # it has ended
+                self._loop.call_soon_threadsafe(self._begin_stop)
+
+    async def _serve(self, listener: socket.socket) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._service.start()
+        sweeper = asyncio.create_task(self._sweep())
+        try:
+            await self._server.serve(sockets=[listener])
+        finally:
+            sweeper.cancel()
+            self._service.stop(1.0)
+
+    def _handle_signal(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        self.stop()
+
+    def _begin_stop(self) -> None:
+        if self._stopping is not None:
+            self._server.should_exit = self._server.force_exit = True
+            return
+        self.gate.close()
+        self._stopping = asyncio.create_task(self._finish())
+
+    async def _finish(self) -> None:
+        """Wait for the requests in progress, and let those on their way hear that they are late."""
+        began = time.monotonic()
+        while time.monotonic() < began + self._options.stop_seconds:
+            is_late = time.monotonic() > began + LATE_SECONDS
+            if is_late and not self.gate.num_in_progress:
+                break
+            await asyncio.sleep(0.02)
+        self._service.refuse_more()
+        self._server.should_exit = True
+
+    async def _sweep(self) -> None:
+        """Close connections on which no whole request comes, or nothing is read, for too long."""
+        since: weakref.WeakKeyDictionary[Any, tuple[object, float]] = weakref.WeakKeyDictionary()
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            now = time.monotonic()
+            for connection in list(self._server.server_state.connections):
+                state = _hanging_state(connection)
+                known, began = since.get(connection, (None, now))
+                if state is None or known != state:
+                    since[connection] = (state, now)
+                elif now - began > self._options.client_seconds:
+                    connection.transport.abort()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Take a port.
+
+    Parameters
+    ----------
+    host : str
+        An address, or a name that has one.
+    port : int
+        The port; 0: a free one.
+
+    Returns
+    -------
+    socket.socket
+        Bound; the server listens at it.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise OptionError(f"host is “{host}”: {error.strerror}; give an address") from None
+    try:
+        if sys.platform != "win32":  # there it would let two servers share a port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise OptionError(
+            f"cannot listen at {host}, port {port}: {error.strerror}; give another --port or --host"
+        ) from None
+    return listener
+
+
+def name_url(listener: socket.socket) -> str:
+    """Say where a server can be found.
+
+    Parameters
+    ----------
+    listener : socket.socket
+        From `listen`.
+
+    Returns
+    -------
+    str
+        The URL of its page.
+    """
+    host, port, *_ = listener.getsockname()
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def _hanging_state(connection: Any) -> object:  # noqa: ANN401
+    """Say what a connection waits for that may never come; None: nothing."""
+    if connection.transport.is_closing():
+        return "to be read"
+    cycle = connection.cycle
+    if cycle is None:
+        return "first request"
+    if cycle.response_complete and connection.timeout_keep_alive_task is None:
+        return id(cycle)  # the rest of the next request's head
+    return None

@@ -1,0 +1,63 @@
+"""A server on a free port of loopback, in a thread, for clients to talk to."""
+
+import contextlib
+import hashlib
+import threading
+import time
+import unittest.mock
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+from tests.serving.small_service import make_service
+
+from dragoman.serving.app import build_app
+from dragoman.serving.client import Client
+from dragoman.serving.keys import Entry, Keys
+from dragoman.serving.server import Server, listen, name_url
+
+KEY = "a key of eight characters or more"
+
+
+def make_keys(**limits) -> Keys:
+    """Make keys of which one is `KEY`."""
+    client = Client(name="key somebody", has_key=True, **limits)
+    return Keys([Entry(digest=hashlib.sha256(KEY.encode()).digest(), client=client)])
+
+
+@contextlib.contextmanager
+def without_second_look() -> Iterator[None]:
+    """Have odd translations taken as they are: a tiny model makes only such."""
+    place = "dragoman.serving.sentence_translation.search_again"
+    with unittest.mock.patch(place, lambda _, translations, *__: list(translations)):
+        yield
+
+
+@contextlib.contextmanager
+def serve(paths, keys: Keys | None = None, **options) -> Iterator[str]:
+    """Serve models, and give the address without a slash at its end."""
+    service = make_service(paths, **options)
+    app = build_app(service, Keys() if keys is None else keys)
+    with without_second_look(), listen("127.0.0.1", 0) as listener:
+        server = Server(app, service, service.options)
+        url = name_url(listener).rstrip("/")
+        thread = threading.Thread(target=server.run, args=(listener,), daemon=True)
+        thread.start()
+        try:
+            _wait(url)
+            yield url
+        finally:
+            server.stop()
+            thread.join(20)
+    assert not thread.is_alive()
+
+
+def _wait(url: str) -> None:
+    until = time.monotonic() + 20
+    while True:
+        try:
+            urllib.request.urlopen(f"{url}/ready", timeout=5)
+            return
+        except (urllib.error.URLError, OSError):
+            assert time.monotonic() < until
+            time.sleep(0.05)

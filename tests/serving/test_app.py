@@ -1,0 +1,84 @@
+"""The application puts all protocols over one service."""
+
+import json
+
+import pytest
+from tests.serving.fake_service import TestClient
+from tests.serving.small_service import make_service
+
+from dragoman.serving.app import build_app
+from dragoman.serving.keys import Keys
+
+
+@pytest.fixture(scope="module")
+def service(tiny_folder):
+    service = make_service([tiny_folder.path])
+    service.start()
+    yield service
+    service.stop()
+
+
+@pytest.fixture(scope="module")
+def client(service):
+    return TestClient(build_app(service, Keys()))
+
+
+def test_signs_of_life(client):
+    assert client.get("/health").json() == {"status": "ok"}
+    answer = client.get("/ready")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ready"})
+
+
+def test_a_service_that_stops_is_alive_but_not_ready(tiny_folder):
+    client = TestClient(build_app(make_service([tiny_folder.path]), Keys()))
+    assert client.get("/health").status_code == 200
+    answer = client.get("/ready")
+    assert (answer.status_code, answer.json()) == (503, {"status": "not ready"})
+
+
+def test_figures_are_given_as_prometheus_reads_them(client):
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert 'dragoman_queue_tokens{model="tiny"}' in answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/nix", {"error": "Not Found"}),
+        ("/v2/nix", {"message": "Not Found"}),
+        ("/v3/glossaries", {"message": "Not Found"}),
+    ],
+)
+def test_unknown_paths_are_refused_in_the_words_of_their_protocol(client, path, body):
+    answer = client.get(path)
+    assert (answer.status_code, answer.json()) == (404, body)
+    assert answer.headers["content-type"] == "application/json"
+
+
+def test_google_s_clients_are_told_a_code(client):
+    answer = client.get("/language/translate/v9")
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] == 404
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/detect"), ("POST", "/languages")])
+def test_wrong_methods_are_named(client, method, path):
+    answer = client.request(method, path)
+    assert answer.status_code == 405
+    assert json.loads(answer.content) == {"error": "Method Not Allowed"}
+    assert "allow" in answer.headers
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/languages", "/frontend/settings", "/spec", "/v2/languages", "/v2/usage"]
+)
+def test_all_protocols_are_there(client, path):
+    assert client.get(path).status_code in (200, 403)
+
+
+def test_handlers_find_service_and_keys_in_the_state(service):
+    keys = Keys()
+    app = build_app(service, keys)
+    assert app.state.service is service
+    assert app.state.keys is keys
