@@ -23,6 +23,7 @@ from dragoman.cli import build_parser, main
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
 RUN_PAGES = ("guide", "families", "experiments", "scaling", "exchange", "decoding")
+LONG_PAGES = ("families", "experiments", "scaling")
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 SMALL = shlex.split(
     "--num-encoder-layers 1 --num-decoder-layers 1 --model-dim 16 --feed-forward-dim 32 "
@@ -150,8 +151,10 @@ def run(command: str, capsys, monkeypatch) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in RUN_PAGES)],
-    ids=lambda p: p.name,
+    [
+        pytest.param(page, marks=pytest.mark.slow if page.stem in LONG_PAGES else (), id=page.name)
+        for page in (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in RUN_PAGES))
+    ],
 )
 def test_commands_run(page, workplace, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(workplace)

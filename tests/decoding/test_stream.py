@@ -218,6 +218,7 @@ def test_killed_again_and_again(tiny_folder, expected, tmp_path):
     assert list(tmp_path.iterdir()) == [out]
 
 
+@pytest.mark.slow
 def test_other_options_are_refused_and_a_pipe_can_go_on(tiny_folder, expected, tmp_path):
     source, whole = expected
     out = tmp_path / "out"

@@ -64,6 +64,7 @@ def test_argos_translates(trained, own, texts, tmp_path):
 
 
 @needs_argos
+@pytest.mark.slow
 def test_two_vocabularies(make_model, side_vocabularies, texts, tmp_path):
     path = make_model(side_vocabularies, tied_embeddings="target", output_bias=True)
     export_argos(path, tmp_path / "model.argosmodel")

@@ -229,6 +229,7 @@ def workplace(tiny_folder, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", commands())
 def test_commands_of_the_guide_run(command, workplace):
     words = shlex.split(command)[1:]

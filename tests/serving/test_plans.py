@@ -229,3 +229,8 @@ def test_two_legs_are_joined_where_they_meet():
         Candidate("y", ((0, 2, 0, 1), (3, 5, 0, 1))),
     )
     assert (joined.notes, joined.num_tokens) == (("a", "b"), 6)
+
+
+def test_long_names_of_languages_are_not_sent_back_whole():
+    error = error_of(lambda: plan(ask("x", source="z" * 10_000, target="en")))
+    assert error.message == "z" * 80 + "… is not supported"

@@ -138,6 +138,7 @@ def test_resume_crosses_the_end_of_an_epoch(tmp_path, run, small, said, events):
     assert_same_files(last_checkpoint(whole), last_checkpoint(parts), ("model", "optimiser"))
 
 
+@pytest.mark.slow
 def test_a_mixed_run_resumes_bit_for_bit(tmp_path, run, small, said, events):
     small["training"] |= {"batch_tokens": 1500, "max_steps": 9}
     plain = run(tmp_path / "plain", small)
@@ -150,6 +151,7 @@ def test_a_mixed_run_resumes_bit_for_bit(tmp_path, run, small, said, events):
     assert_same_files(last_checkpoint(whole), last_checkpoint(parts), ("model", "optimiser"))
 
 
+@pytest.mark.slow
 def test_a_run_with_bpe_dropout_resumes_bit_for_bit(tmp_path, run, small, said, events):
     small["training"] |= {"batch_tokens": 1500, "max_steps": 9}
     plain = run(tmp_path / "plain", small)

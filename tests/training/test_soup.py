@@ -21,6 +21,7 @@ def test_checkpoints_of_a_run_are_averaged(tmp_path, run, small):
     assert Translator.load(tmp_path / "mean").translate("un deux").text is not None
 
 
+@pytest.mark.slow
 def test_greedy_average_says_what_it_took(tmp_path, run, small, corpus):
     out = run(tmp_path / "run", small)
     line = average_models(

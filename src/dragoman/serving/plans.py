@@ -13,6 +13,8 @@ from dragoman.serving.models import Models
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.sentence_translation import Candidate, Rendering
 
+LONGEST_SHOWN = 80
+
 Detect = Callable[[str], list[tuple[str, float]]]
 
 
@@ -147,8 +149,9 @@ def make_fit(translator: Translator | None) -> Callable[[str], bool] | None:
         return None
 
     def fits(sentence: str) -> bool:
-        # A character has four bytes at most, and a subword at least one.
-        return 4 * len(sentence) < longest or len(translator.encode(sentence)) <= longest
+        # Subwords have a byte each at least, but for a mark of white space and the end.
+        is_short = len(sentence.encode()) + 2 <= longest
+        return is_short or len(translator.encode(sentence)) <= longest
 
     return fits
 
@@ -283,10 +286,11 @@ def _known(code: str, parameter: str, models: Models) -> str:
     """Find the served language that a client names."""
     found = match_language(code, models.codes)
     if found is None:
+        shown = code if len(code) <= LONGEST_SHOWN else f"{code[:LONGEST_SHOWN]}…"
         raise ServiceError(
             "unknown_language",
-            f"{code} is not supported",
-            details={"language": code, "parameter": parameter},
+            f"{shown} is not supported",
+            details={"language": shown, "parameter": parameter},
         )
     return found
 
