@@ -190,7 +190,7 @@ def test_who_leaves_costs_nothing_further(path):
         figures = read(running.service.metrics)
         assert figures["dragoman_batch_sentences_sum", "tiny"] == 1
         assert figures["dragoman_requests_total", "/translate", "499"] == 5
-        assert running.server.gate.num_in_progress == 0
+        running.wait_until(lambda: running.server.gate.num_in_progress == 0)
 
 
 def test_overload_is_refused_at_once_and_passes(path):
