@@ -110,6 +110,7 @@ def test_text_is_translated_as_it_is_typed(page):
     wait_until(page, "() => !document.querySelector('#translation').innerText")
 
 
+@pytest.mark.slow
 def test_page_is_usable_within_a_second(browser, url):
     """The fastest of three: the machine has other things to do."""
     times = []
@@ -340,6 +341,7 @@ def test_head_is_switched_off_and_on(page, url):
     wait_until(page, "() => document.querySelector('#attention .without').hidden")
 
 
+@pytest.mark.slow
 def test_forty_tokens_of_base_are_drawn_at_once(browser, url):
     """Six layers, eight heads, three kinds: a byte for each weight, as the server sends them."""
     count = 40
