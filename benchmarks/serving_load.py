@@ -212,7 +212,7 @@ async def ask_regardless(port: int, bodies: Iterator[bytes], rate: float, second
 
 async def measure_overload(server: Server, bodies: Iterator[bytes], rate: float, seconds: float,
                            usual: float) -> dict[str, float]:  # fmt: skip
-    """Ask four times as much as can be answered, then see how the server recovers.
+    """Ask four times as much as was answered, then see how the server recovers.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ async def measure_overload(server: Server, bodies: Iterator[bytes], rate: float,
     rate : float
         What it can answer in a second.
     seconds : float
-        For how long.
+        For half as long as that goes on.
     usual : float
         Seconds that an answer takes when there is no load.
 
@@ -233,37 +233,44 @@ async def measure_overload(server: Server, bodies: Iterator[bytes], rate: float,
         Figures by name.
     """
     memory = [server.memory()]
-    parts = []
-    for _ in range(2):
-        parts.append(await ask_regardless(server.port, bodies, OVERLOAD * rate, seconds))
-        memory.append(server.memory())
-    answers = [each for part in parts for each in part.answers]
-    both = Tally(answers, sum(part.seconds for part in parts))
+
+    async def watch_memory() -> None:
+        for _ in range(2):
+            await asyncio.sleep(seconds)
+            memory.append(server.memory())
+
+    watching = asyncio.create_task(watch_memory())
+    began = time.perf_counter()
+    tally = await ask_regardless(server.port, bodies, OVERLOAD * rate, 2 * seconds)
+    await watching
+    answers = tally.answers
+    later = [each for each in answers if each.began > began + seconds]
+    refused = [Tally(part).latencies(429) for part in (answers, later)]
+    kinds = Counter(each.status for each in answers)
     began = time.perf_counter()
     async with Client(server.port) as client:
         while (await client.ask(next(bodies))).seconds > RECOVERED * usual:
             pass
-    recovery = time.perf_counter() - began
-    refused, kinds = both.latencies(429), Counter(each.status for each in answers)
     return {
         "overload_offered_requests_per_second": OVERLOAD * rate,
-        "overload_translated_per_second": both.rate(),
         "overload_refused_429_percent": 100 * kinds[429] / len(answers),
         "overload_other_than_200_or_429": len(answers) - kinds[200] - kinds[429],
-        "overload_429_p50_milliseconds": 1000 * share(refused, 0.5),
-        "overload_429_p95_milliseconds": 1000 * share(refused, 0.95),
-        "overload_translated_p95_seconds": share(both.latencies(), 0.95),
+        "overload_429_p50_milliseconds": 1000 * share(refused[0], 0.5),
+        "overload_429_p95_milliseconds": 1000 * share(refused[0], 0.95),
+        "overload_second_half_429_p50_milliseconds": 1000 * share(refused[1], 0.5),
+        "overload_second_half_429_p95_milliseconds": 1000 * share(refused[1], 0.95),
+        "overload_translated_p95_seconds": share(tally.latencies(), 0.95),
         "overload_memory_before_megabytes": memory[0],
         "overload_memory_half_way_megabytes": memory[1],
         "overload_memory_after_megabytes": memory[2],
-        "overload_recovery_seconds": recovery,
+        "overload_recovery_seconds": time.perf_counter() - began,
     }
 
 
 async def measure_leaving(
     server: Server, bodies: Iterator[bytes], clients: int
 ) -> dict[str, float]:
-    """Let clients send requests and go away at once.
+    """Let many clients send requests and go away while those wait.
 
     Parameters
     ----------
@@ -272,24 +279,32 @@ async def measure_leaving(
     bodies : Iterator[bytes]
         What to ask.
     clients : int
-        How many go away at the same time; ten times so many do in all.
+        A tenth of those who do.
 
     Returns
     -------
     dict[str, float]
-        How much was translated for nobody.
+        How many requests waited, and how many sentences were begun after their clients had gone.
     """
-    before = await server.figure("dragoman_batch_sentences_sum")
-    for _ in range(10):
-        leaving = [await Client(server.port).open() for _ in range(clients)]
-        for client in leaving:
-            client.send(next(bodies))
+    leaving = [await Client(server.port).open() for _ in range(10 * clients)]
+    for client in leaving:
+        client.send(next(bodies))
+    waiting = 0.0
+    while (now := await server.figure("dragoman_queue_sentences")) > waiting:
+        waiting = now
         await asyncio.sleep(0.05)
-        for client in leaving:
-            client.close()
+    for client in leaving:
+        client.close()
+    while await server.figure("dragoman_queue_sentences"):
+        await asyncio.sleep(0.01)
+    begun = await server.figure("dragoman_batch_sentences_sum")
     await asyncio.sleep(COOL_SECONDS)
-    translated = await server.figure("dragoman_batch_sentences_sum") - before
-    return {"left_requests": 10.0 * clients, "left_requests_translated_all_the_same": translated}
+    ended = await server.figure("dragoman_batch_sentences_sum")
+    return {
+        "left_requests_waiting": waiting,
+        # Batches are counted when they end: these were being translated when the queue was empty.
+        "left_requests_translated_all_the_same": ended - begun,
+    }
 
 
 async def measure_stop(server: Server, bodies: Iterator[bytes], clients: int) -> dict[str, float]:

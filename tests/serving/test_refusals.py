@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.serving.refusals import write_refusal
+from dragoman.serving.refusals import cors_headers, is_open, write_refusal
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,12 @@ def test_the_body_is_as_the_protocol_s_clients_read_it(path, body):
 
 def test_nothing_is_said_of_coming_back_where_that_is_no_use():
     assert b"retry-after" not in dict(write_refusal("/translate", 413, "no")[0])
+
+
+def test_one_origin_or_none_can_be_named():
+    headers = cors_headers("/translate", "https://example.org")
+    assert (b"access-control-allow-origin", b"https://example.org") in headers
+    assert (b"vary", b"Origin") in headers
+    assert cors_headers("/translate", None) == [(b"x-content-type-options", b"nosniff")]
+    assert not is_open("/translate", None)
+    assert is_open("/apix", "*")

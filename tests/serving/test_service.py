@@ -244,17 +244,17 @@ def test_a_client_s_long_text_does_not_hold_up_another(paths):
 
 def test_room_is_there_as_long_as_one_model_has_some(paths, monkeypatch):
     service = make_service(paths)
-    assert service.wait_for_room("x") is None
+    assert service.wait_for_room("x", 1) is None
     for name, seconds in (("en-fr", 3.0), ("fr-de", 2.0)):
         lane = service._lanes[name]
-        monkeypatch.setattr(lane, "has_room", lambda _: False)
+        monkeypatch.setattr(lane, "has_room", lambda *_: False)
         monkeypatch.setattr(lane, "guess_seconds", lambda seconds=seconds: seconds)
-        assert service.wait_for_room("x") == (None if name == "en-fr" else 2.0)
+        assert service.wait_for_room("x", 1) == (None if name == "en-fr" else 2.0)
 
 
 def test_a_service_without_models_has_room_for_nothing_to_do():
     service = Service(Models([]))
-    assert service.wait_for_room("x") is None
+    assert service.wait_for_room("x", 1) is None
     assert service.is_ready
 
 

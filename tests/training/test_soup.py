@@ -1,5 +1,6 @@
 """“dragoman average” on the checkpoints of a run and on whole models."""
 
+import pytest
 import torch
 from safetensors.torch import load_file
 

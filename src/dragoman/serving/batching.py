@@ -198,7 +198,7 @@ class Queue(Generic[Task, Result]):
         self._recent_tokens = FORGETTING * self._recent_tokens + num_tokens
         self._recent_seconds = FORGETTING * self._recent_seconds + seconds
 
-    def has_room(self, owner: str, cost: int = 1) -> bool:
+    def has_room(self, owner: str, cost: int) -> bool:
         """Say whether more may wait.
 
         Parameters

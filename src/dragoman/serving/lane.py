@@ -86,20 +86,22 @@ class Lane:
         """How many sentences wait."""
         return self._queue.num_sentences
 
-    def has_room(self, client: str) -> bool:
+    def has_room(self, client: str, num_tokens: int) -> bool:
         """Say whether a client may let more wait.
 
         Parameters
         ----------
         client : str
             Its name.
+        num_tokens : int
+            How many subwords.
 
         Returns
         -------
         bool
-            Whether there is room for a word.
+            Whether there is room for them.
         """
-        return self._queue.has_room(client)
+        return self._queue.has_room(client, num_tokens)
 
     def guess_seconds(self) -> float:
         """Guess how long what waits will take.

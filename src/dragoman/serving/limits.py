@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -11,18 +10,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.passage import begin_passage, describe_passage
-from dragoman.serving.refusals import Headers, write_refusal
+from dragoman.serving.refusals import cors_headers, is_open, write_refusal
+from dragoman.serving.shedding import FILE_PATHS, TOO_MUCH, Shedder
 
-# Requests to these may carry a file.
-FILE_PATHS = frozenset({"/translate_file", "/v2/document"})
-# Requests to these are refused unread while no model has room.
-TRANSLATING_PATHS = FILE_PATHS | {
-    "/translate",
-    "/v2/translate",
-    "/language/translate/v2",
-    "/api/translate",
-}
-TOO_MUCH = "Slowdown: too many texts are waiting to be translated; try again"
 # These are answered while the server is stopping or full.
 SIGNS_OF_LIFE = frozenset({"/health", "/ready", "/metrics"})
 # A client may be this slow, in bytes a second, once its first seconds are over.
@@ -87,9 +77,8 @@ class Gate:
         With the limits.
     metrics : Metrics
         Takes figures.
-    wait_for_room : Callable[[str], float | None] | None
-        Says of an address how long it must wait until anything of it is accepted, None if it need
-        not wait: then requests to translate are refused before anybody looks at them.
+    shedder : Shedder | None
+        Refuses requests for which there is no room; None: there is always some.
 
     Notes
     -----
@@ -103,10 +92,10 @@ class Gate:
         app: ASGIApp,
         options: ServeOptions,
         metrics: Metrics,
-        wait_for_room: Callable[[str], float | None] | None = None,
+        shedder: Shedder | None = None,
     ) -> None:
         self._app = app
-        self._wait_for_room = wait_for_room
+        self._shedder = Shedder(options, metrics, None) if shedder is None else shedder
         self._options = options
         self._metrics = metrics
         self._is_closed = False
@@ -139,7 +128,7 @@ class Gate:
         self._metrics.note_begun()
         try:
             body = await self._read(scope, receive)
-            self._check_room(scope)
+            self._check_room(scope, len(body))
             if scope["method"] == "OPTIONS" and is_open(scope["path"], self._options.allow_origin):
                 await answer({"type": "http.response.start", "status": 204, "headers": []})
                 await answer({"type": "http.response.body", "body": b""})
@@ -193,13 +182,11 @@ class Gate:
             if not is_coming:
                 return b"".join(chunks)
 
-    def _check_room(self, scope: Scope) -> None:
+    def _check_room(self, scope: Scope, size: int) -> None:
         """Refuse at little cost what would be refused anyway."""
-        if self._wait_for_room is None or scope["path"] not in TRANSLATING_PATHS:
-            return
-        seconds = self._wait_for_room((scope.get("client") or ("", 0))[0])
+        address, _ = scope.get("client") or ("", 0)
+        seconds = self._shedder.find_wait(scope["path"], address, size)
         if seconds is not None:
-            self._metrics.note_failure("overloaded")
             raise RefusedError(429, TOO_MUCH, seconds)
 
     async def _run(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
@@ -246,13 +233,14 @@ class Gate:
                 if through := describe_passage():
                     headers.append((b"x-translated-through", through.encode()))
                 message = {**message, "headers": headers}
-            is_last = message["type"] == "http.response.body" and not message.get("more_body")
+                await send(message)
+                return
             try:
                 async with asyncio.timeout(seconds):
                     await send(message)
             except TimeoutError:
                 raise ClientGoneError from None
-            progress.is_over = is_last
+            progress.is_over = not message.get("more_body")
 
         return answer
 
@@ -269,10 +257,11 @@ class Gate:
             await send(
                 {"type": "http.response.start", "status": refusal.status, "headers": headers}
             )
-            await send({"type": "http.response.body", "body": content, "more_body": True})
             if refusal.is_coming:
+                await send({"type": "http.response.body", "body": content, "more_body": True})
                 await self._discard(receive)
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+                content = b""
+            await send({"type": "http.response.body", "body": content})
         except ClientGoneError:
             return
 
@@ -288,51 +277,6 @@ class Gate:
                         return
         except TimeoutError:
             return
-
-
-def is_open(path: str, origin: str | None) -> bool:
-    """Say whether web pages of other servers may use something.
-
-    Parameters
-    ----------
-    path : str
-        What is asked for. What is under ``/api`` is for the server's own page alone.
-    origin : str | None
-        The origin that may use it, ``*`` for any; None: none.
-
-    Returns
-    -------
-    bool
-        Whether one may.
-    """
-    return origin is not None and path != "/api" and not path.startswith("/api/")
-
-
-def cors_headers(path: str, origin: str | None) -> Headers:
-    """Say which web pages may read an answer.
-
-    Parameters
-    ----------
-    path : str
-        What was asked for.
-    origin : str | None
-        The origin that may, ``*`` for any; None: none.
-
-    Returns
-    -------
-    Headers
-        For the answer.
-    """
-    headers = [(b"x-content-type-options", b"nosniff")]
-    if origin is None or not is_open(path, origin):
-        return headers
-    headers += [
-        (b"access-control-allow-origin", origin.encode()),
-        (b"access-control-allow-headers", b"Authorization, Content-Type"),
-        (b"access-control-allow-methods", b"GET, POST"),
-        (b"access-control-max-age", b"1728000"),
-    ]
-    return headers if origin == "*" else [*headers, (b"vary", b"Origin")]
 
 
 def _route(scope: Scope) -> str:

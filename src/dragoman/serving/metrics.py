@@ -62,6 +62,8 @@ class Metrics:
         self._cached = Counter(
             "dragoman_cache", "Sentences looked up in the cache", ["found"], registry=registry
         )
+        self._found, self._missed = self._cached.labels("yes"), self._cached.labels("no")
+        self._answers: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._failures = Counter(
             "dragoman_failures", "Requests refused or failed, by kind", ["kind"], registry=registry
         )
@@ -103,8 +105,10 @@ class Metrics:
         num_missing : int
             How many were not.
         """
-        self._cached.labels("yes").inc(num_found)
-        self._cached.labels("no").inc(num_missing)
+        if num_found:
+            self._found.inc(num_found)
+        if num_missing:
+            self._missed.inc(num_missing)
 
     def note_failure(self, kind: str) -> None:
         """Count a request that was refused or failed.
@@ -133,8 +137,12 @@ class Metrics:
             From request to answer.
         """
         self._in_progress.dec()
-        self._requests.labels(route, str(status)).inc()
-        self._request_seconds.labels(route).observe(seconds)
+        if (route, status) not in self._answers:
+            counter = self._requests.labels(route, str(status))
+            self._answers[route, status] = counter, self._request_seconds.labels(route)
+        counter, histogram = self._answers[route, status]
+        counter.inc()
+        histogram.observe(seconds)
 
     def write(self) -> bytes:
         """Write all figures.

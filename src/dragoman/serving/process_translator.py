@@ -19,7 +19,6 @@ from dragoman.serving.messages import (
 from dragoman.serving.sentence_translation import Rendering, Task
 
 MODULE = "dragoman.serving.translating_process"
-END_SECONDS = 1.0
 
 
 class ProcessEndedError(RuntimeError):
@@ -139,11 +138,8 @@ class ProcessTranslator:
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
             return
+        process.kill()  # what it may be doing is for nobody
+        process.wait()
         with contextlib.suppress(OSError):
             process.stdin.close()
-        try:
-            process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
         process.stdout.close()

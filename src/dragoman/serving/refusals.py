@@ -1,4 +1,4 @@
-"""Refusals that are no protocol's own business, in the words of the protocol that was spoken."""
+"""What is no protocol's own business: refusals, in its words, and who else may read answers."""
 
 import json
 import math
@@ -61,3 +61,48 @@ def write_refusal(
     if retry_after is not None:
         headers.append((b"retry-after", str(max(1, math.ceil(retry_after))).encode()))
     return headers, content
+
+
+def is_open(path: str, origin: str | None) -> bool:
+    """Say whether web pages of other servers may use something.
+
+    Parameters
+    ----------
+    path : str
+        What is asked for. What is under ``/api`` is for the server's own page alone.
+    origin : str | None
+        The origin that may use it, ``*`` for any; None: none.
+
+    Returns
+    -------
+    bool
+        Whether one may.
+    """
+    return origin is not None and path != "/api" and not path.startswith("/api/")
+
+
+def cors_headers(path: str, origin: str | None) -> Headers:
+    """Say which web pages may read an answer.
+
+    Parameters
+    ----------
+    path : str
+        What was asked for.
+    origin : str | None
+        The origin that may, ``*`` for any; None: none.
+
+    Returns
+    -------
+    Headers
+        For the answer.
+    """
+    headers = [(b"x-content-type-options", b"nosniff")]
+    if origin is None or not is_open(path, origin):
+        return headers
+    headers += [
+        (b"access-control-allow-origin", origin.encode()),
+        (b"access-control-allow-headers", b"Authorization, Content-Type"),
+        (b"access-control-allow-methods", b"GET, POST"),
+        (b"access-control-max-age", b"1728000"),
+    ]
+    return headers if origin == "*" else [*headers, (b"vary", b"Origin")]

@@ -11,16 +11,18 @@ from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.server import ServerState
 
 from dragoman.errors import OptionError
+from dragoman.serving.connections import LARGEST_HEAD, HeadGuard, choose_protocol
 from dragoman.serving.keys import Keys
 from dragoman.serving.limits import Gate
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.service import Service
+from dragoman.serving.shedding import Shedder, WaitForRoom
 
 BACKLOG = 1024
 KEEP_ALIVE_SECONDS = 20
-LARGEST_HEAD = 32_768
 SWEEP_SECONDS = 1.0
 # Requests that were sent when a stop began are here by then.
 LATE_SECONDS = 0.25
@@ -54,14 +56,22 @@ class Server:
         self._service = service
         self._options = options
 
-        def wait_for_room(address: str) -> float | None:
-            return None if keys is None else service.wait_for_room(keys.name_address(address))
+        shedder = Shedder(options, service.metrics, _find_room(service, keys))
+        self.gate = Gate(app, options, service.metrics, shedder)
+        parser = choose_protocol()
 
-        self.gate = Gate(app, options, service.metrics, wait_for_room)
+        def connect(
+            config: uvicorn.Config,
+            server_state: ServerState,
+            app_state: dict[str, Any],
+            _loop: asyncio.AbstractEventLoop | None = None,
+        ) -> HeadGuard:
+            return HeadGuard(parser(config, server_state, app_state, _loop), shedder.refuse)
+
         self._server = uvicorn.Server(
             uvicorn.Config(
                 self.gate,
-                http="h11",
+                http=connect,  # type: ignore[arg-type]
                 ws="none",
                 lifespan="off",
                 access_log=False,
@@ -139,6 +149,13 @@ class Server:
                     since[connection] = (state, now)
                 elif now - began > self._options.client_seconds:
                     connection.transport.abort()
+
+
+def _find_room(service: Service, keys: Keys | None) -> WaitForRoom | None:
+    """Say how long whoever is at an address must wait; without keys nobody is known."""
+    if keys is None:
+        return None
+    return lambda address, num_tokens: service.wait_for_room(keys.name_address(address), num_tokens)
 
 
 def listen(host: str, port: int) -> socket.socket:

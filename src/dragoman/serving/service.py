@@ -114,20 +114,24 @@ class Service:
             self.metrics.note_failure(error.kind)
             raise
 
-    def wait_for_room(self, client: str) -> float | None:
-        """Say whether any model would accept anything of a client.
+    def wait_for_room(self, client: str, num_tokens: int) -> float | None:
+        """Say whether any model would accept something of a client.
 
         Parameters
         ----------
         client : str
             Its name.
+        num_tokens : int
+            About how many subwords.
 
         Returns
         -------
         float | None
             None: at least one would. Otherwise how many seconds it may take until one does.
         """
-        if not self._lanes or any(lane.has_room(client) for lane in self._lanes.values()):
+        if not self._lanes or any(
+            lane.has_room(client, num_tokens) for lane in self._lanes.values()
+        ):
             return None
         return min(lane.guess_seconds() for lane in self._lanes.values())
 

@@ -20,7 +20,7 @@ from dragoman.serving.messages import (
 )
 from dragoman.serving.sentence_translation import SentenceTranslator
 
-NICENESS = 5
+NICENESS = 15
 
 
 def main() -> None:
