@@ -106,15 +106,18 @@ class Server:
         self.port = int(url.rstrip("/\n").rsplit(":", 1)[1])
 
     def memory(self) -> float:
-        """Tell how much memory it has.
+        """Tell how much memory it and the processes that translate for it have.
 
         Returns
         -------
         float
-            Resident megabytes.
+            Resident megabytes, what they share counted once.
         """
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024
+        process = Path(f"/proc/{self.process.pid}")
+        children = (process / "task" / process.name / "children").read_text().split()
+        parts = [process, *(process.with_name(child) for child in children)]
+        texts = [(part / "smaps_rollup").read_text() for part in parts]
+        return sum(int(re.findall(r"Pss:\s+(\d+)", text)[0]) for text in texts) / 1024
 
     async def figure(self, name: str) -> float:
         """Add up one of its own figures.

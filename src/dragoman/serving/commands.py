@@ -1,6 +1,7 @@
 """The verb “serve”; nothing heavy is imported before it runs."""
 
 import argparse
+import gc
 import importlib.util
 import sys
 import time
@@ -31,6 +32,7 @@ LOOPBACK = ("127.", "::1", "localhost")
 MOST_PROCESSES = 4
 # How long Python lets one thread run before another may: the loop should not wait for a model.
 SWITCH_SECONDS = 0.001
+GARBAGE_OBJECTS = 20_000
 
 
 def add_serving(verbs: argparse._SubParsersAction) -> None:
@@ -124,13 +126,18 @@ def _start(service: "Service") -> None:
 
 
 def _tune() -> None:
-    """Let whoever looks inside a model leave a core to the loop, and let the loop have its turn."""
+    """Let whoever looks inside a model leave a core to the loop, and let the loop have its turn.
+
+    A search for garbage stops the loop: it is to be rare, and to spare what is there to stay.
+    """
     import torch
 
     from dragoman.serving.lane import count_cores
 
     torch.set_num_threads(max(1, count_cores() - 1))
     sys.setswitchinterval(SWITCH_SECONDS)
+    gc.freeze()
+    gc.set_threshold(GARBAGE_OBJECTS, *gc.get_threshold()[1:])
 
 
 def _say(text: str) -> None:
