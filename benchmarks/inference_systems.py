@@ -59,6 +59,7 @@ def load_dragoman(folder: Path, setting: Setting, precision: str) -> System:
     """
     import torch
 
+    from dragoman.decoding.demands import Demands
     from dragoman.decoding.translator import Translator
 
     torch.set_num_threads(setting.threads)
@@ -67,7 +68,7 @@ def load_dragoman(folder: Path, setting: Setting, precision: str) -> System:
     options = translator.options_with(said)
 
     def translate(lines: list[str]) -> list[Translated]:
-        found = translator.translate_all(lines, options=options)
+        found = translator.translate_all(lines, options=options, demands=Demands(is_scored=False))
         return [Translated(each.text, len(each.tokens)) for each in found]
 
     return translate

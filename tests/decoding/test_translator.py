@@ -74,10 +74,17 @@ def test_order_is_kept_and_company_changes_nothing(translator):
         assert [each.score for each in together] == pytest.approx(scores, abs=1e-5)
 
 
-def test_many_batches_change_nothing(translator, monkeypatch):
+@pytest.mark.parametrize("limit", ["BATCH_PLACES", "BATCH_ROWS"])
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_many_batches_change_nothing(translator, monkeypatch, limit, num_threads):
     whole = translator.translate_all(TEXTS)
-    monkeypatch.setattr("dragoman.decoding.piece_search.BATCH_PLACES", {"cpu": 1})
-    parts = translator.translate_all(TEXTS)
+    monkeypatch.setattr(f"dragoman.decoding.piece_search.{limit}", {"cpu": 1})
+    before = torch.get_num_threads()
+    torch.set_num_threads(num_threads)
+    try:
+        parts = translator.translate_all(TEXTS)
+    finally:
+        torch.set_num_threads(before)
     assert [each.text for each in parts] == [each.text for each in whole]
 
 

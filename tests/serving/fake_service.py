@@ -23,7 +23,7 @@ class FakeService:
         self.requests = []
         self.error = None
         self.is_held = False
-        self.is_ready = True
+        self.is_ready = self.is_accepting = True
         self.metrics = Metrics()
 
     async def translate(self, request):

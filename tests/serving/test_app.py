@@ -8,6 +8,7 @@ from tests.serving.small_service import make_service
 
 from dragoman.serving.app import build_app
 from dragoman.serving.keys import Keys
+from dragoman.serving.refusals import cors_headers, is_open
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,21 @@ def test_google_s_clients_are_told_a_code(client):
     answer = client.get("/language/translate/v9")
     assert answer.status_code == 404
     assert answer.json()["error"]["code"] == 404
+
+
+@pytest.mark.parametrize("path", ["/languages/", "/v2/languages/", "/health/", "/api/page/"])
+def test_a_slash_too_many_is_no_redirection_to_whatever_host(client, path):
+    answer = client.get(path, headers={"host": "evil.example"}, follow_redirects=False)
+    assert answer.status_code == 404
+    assert "evil.example" not in f"{answer.headers}{answer.text}"
+
+
+def test_web_pages_are_told_all_methods_that_they_may_use(client):
+    open_routes = [each for each in client.app.routes if is_open(each.path, "*")]
+    methods = {method for each in open_routes for method in each.methods or ()} - {"HEAD"}
+    headers = dict(cors_headers("/translate", "*"))
+    told = headers[b"access-control-allow-methods"].decode().split(", ")
+    assert told == sorted(methods)
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/detect"), ("POST", "/languages")])

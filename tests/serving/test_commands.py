@@ -1,5 +1,6 @@
 """“dragoman serve”, as a process of its own, and all that the guide says of it."""
 
+import contextlib
 import http.client
 import importlib.util
 import json
@@ -21,6 +22,8 @@ from tests.serving.small_service import copy_folder
 from dragoman.cli import build_parser, main
 from dragoman.errors import OptionError
 from dragoman.serving.commands import check_extra
+from dragoman.serving.metrics import Metrics
+from dragoman.serving.options import ServeOptions
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
@@ -176,6 +179,55 @@ def test_a_process_that_is_killed_costs_nobody_an_answer(tiny_folder):
     assert "ProcessEndedError" in words
 
 
+def end_process(process):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
+
+
+def gone_within(process, seconds):
+    """Say whether a process ends in time; one that has ended may still be waited for by another."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        listed = subprocess.run(
+            ["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False
+        ).stdout.strip()
+        if not listed or listed.startswith("Z"):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("becomes", ["busy", "dead", "hung"])
+def test_sigterm_while_a_process_is_busy_dead_or_hung(tiny_folder, becomes):
+    """Within its limit the server ends, everybody is answered, and no process is left."""
+    limit = 2 if becomes == "hung" else 30
+    flags = ["--port", "0", "--cache-characters", "0", "--stop-seconds", str(limit)]
+    with (
+        Process("serve", tiny_folder.path, *flags, processes=1) as server,
+        contextlib.ExitStack() as after,
+    ):
+        (child,) = list_children(server.process.pid)
+        after.callback(end_process, child)
+        os.kill(child, signal.SIGSTOP)
+        load = Load(server, 4)
+        time.sleep(0.5)  # until they are accepted
+        load.is_over = True
+        told = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        assert server.process.poll() is None
+        children = list_children(server.process.pid)
+        if becomes != "hung":
+            os.kill(child, signal.SIGCONT if becomes == "busy" else signal.SIGKILL)
+        server.process.communicate(timeout=limit + 10)
+        taken = time.monotonic() - told
+        load.end()
+    assert server.process.returncode == 0
+    assert taken < limit + 4
+    assert [each.status for each in load.answers] == [503 if becomes == "hung" else 200] * 4
+    assert all(gone_within(each, 1) for each in children)
+
+
 def list_children(process):
     """List the processes that a process has started."""
     listed = subprocess.run(
@@ -262,3 +314,19 @@ def test_every_option_that_the_guide_names_is_there():
     named = set(re.findall(r"`(--[a-z-]+)`", GUIDE))
     assert len(named) > 10
     assert named <= known
+
+
+def test_every_figure_that_the_guide_names_is_there_and_no_other():
+    written = Metrics().write().decode()
+    known = set(re.findall(r"# HELP (\w+) ", written))
+    named = set(re.findall(r"`(dragoman_\w+)`", GUIDE))
+    assert named == {name for name in known if not name.endswith("_created")}
+
+
+def test_the_defaults_that_the_guide_names_are_those():
+    units = {"KiB": 1 << 10, "MiB": 1 << 20, "": 1}
+    rows = re.findall(r"\| `--([a-z-]+)` \| ([\d,]+) ?(\w*) \|", GUIDE)
+    assert len(rows) == 9
+    for name, number, unit in rows:
+        value = getattr(ServeOptions(), name.replace("-", "_"))
+        assert value == int(number.replace(",", "")) * units[unit], name

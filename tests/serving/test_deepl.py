@@ -9,6 +9,7 @@ from tests.serving.running_server import KEY, make_keys, serve
 from tests.serving.small_service import copy_folder
 
 from dragoman.decoding.translator import Translator
+from dragoman.serving.interface import ServiceError
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +95,10 @@ class TestWithTheRealClient:
         with pytest.raises(deepl.DeepLException, match="'source_lang' not supported"):
             translator.translate_text("Hello.", source_lang="ZZ", target_lang="FR")
 
+    def test_texts_without_letters_are_given_back(self, translator):
+        found = translator.translate_text([" ", "…", "😀"], target_lang="FR")
+        assert [each.text for each in found] == [" ", "…", "😀"]
+
     def test_a_text_that_is_too_long(self, translator):
         with pytest.raises(deepl.DeepLException, match="Unexpected status code: 413") as caught:
             translator.translate_text("a " * 200, source_lang="EN", target_lang="FR")
@@ -105,7 +110,7 @@ class TestWithTheRealClient:
         assert translator.translate_text("The dog.", target_lang="FR", formality="prefer_more").text
 
     def test_keys_usage_quota_and_too_many_requests(self, folders):
-        keys = make_keys(requests_per_minute=3, characters_per_month=20)
+        keys = make_keys(requests_per_minute=4, characters_per_month=20)
         with serve(folders[:1], keys) as address:
             with pytest.raises(deepl.AuthorizationException):
                 deepl.Translator("wrong", server_url=address).translate_text("A.", target_lang="FR")
@@ -234,7 +239,7 @@ def test_wrong_parameters(client, change, message):
     answer = ask_for(client, **change)
     assert answer.status_code == 400
     assert answer.json()["message"].startswith(message)
-    assert set(answer.json()) == {"message"}
+    assert set(answer.json()) <= {"message", "detail"}
 
 
 def test_wrong_kind_of_languages(client):
@@ -273,7 +278,17 @@ def test_refusals(client, service, kind, status, message):
     service.error = fail(kind)
     answer = ask_for(client)
     assert answer.status_code == status
-    assert answer.json() == {"message": message}
+    assert answer.json()["message"] == message
+
+
+def test_a_language_that_could_not_be_found_is_to_be_given(client, service):
+    service.error = ServiceError(
+        "unknown_language", "give its source language", details={"parameter": "source"}
+    )
+    assert ask_for(client, source_lang=None).json() == {
+        "message": "Value for 'source_lang' not supported.",
+        "detail": "give its source language",
+    }
 
 
 def test_keys_in_header_and_body(service):

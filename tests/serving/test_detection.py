@@ -3,7 +3,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from dragoman.serving.detection import MOST_CHARACTERS, Detector
+from dragoman.serving.detection import MOST_CHARACTERS, Detector, choose_source
+from dragoman.serving.interface import ServiceError
 
 SENTENCES = {
     "en": "The old dog sees a small house in the garden.",
@@ -78,3 +79,30 @@ def test_what_is_looked_at_is_bounded(detector):
 
 def test_a_lone_surrogate_is_no_failure(detector):
     assert len(detector.detect("\ud800 le chien")) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "fitting", "source"),
+    [
+        (SENTENCES["fr"], {"fr", "en"}, "fr"),
+        ("Restaurant", {"fr", "en"}, "fr"),  # Spanish is likelier, but not by much.
+        ("", {"es", "fr"}, "fr"),
+        ("12 345 !", {"de"}, "de"),
+        ("OK", {"de"}, "de"),
+    ],
+)
+def test_a_source_is_likely_and_can_be_translated(detector, text, fitting, source):
+    assert choose_source(detector.detect(text), fitting, "en")[0] == source
+
+
+@pytest.mark.parametrize("text", [SENTENCES["es"], "El perro viejo ve", "información"])
+def test_no_source_is_chosen_only_because_it_can_be_translated(detector, text):
+    with pytest.raises(ServiceError) as caught:
+        choose_source(detector.detect(text), {"fr", "en"}, "en")
+    assert caught.value.kind == "unknown_language"
+    assert caught.value.details == {"language": "es", "parameter": "source"}
+    assert "give its source language" in caught.value.message
+
+
+def test_a_language_that_the_identifier_does_not_know_can_be_the_only_one():
+    assert choose_source(Detector(["qqq"]).detect("some text"), {"qqq"}, "en") == ("qqq", 0.0)

@@ -66,9 +66,17 @@ def test_a_language_is_found_for_the_whole(monkeypatch):
     monkeypatch.setattr(service, "detect", lambda _: [("pt", 0.6), ("fr", 0.3), ("en", 0.1)])
     assert find_source(service, ["a"], "en") == "fr"
     assert find_source(service, ["a"], "pt") == "pt"
-    assert find_source(service, ["a"], "zz") is None
     run(service, ["a"], Request(texts=(), source=None, target="en", client=REQUEST.client))
     assert service.requests[0].source == "fr"
+
+
+def test_a_language_that_cannot_become_the_target_is_not_taken_for_another(monkeypatch):
+    service = FakeService()
+    monkeypatch.setattr(service, "detect", lambda _: [("pt", 0.99), ("fr", 0.01), ("en", 0.0)])
+    request = Request(texts=(), source=None, target="en", client=REQUEST.client)
+    with pytest.raises(ServiceError, match=r"seems to be Portuguese \(pt\), .* give its source"):
+        run(service, ["a"], request)
+    assert service.requests == []
 
 
 def test_an_empty_document():

@@ -124,16 +124,6 @@ def test_large_glossaries_are_quick():
     assert time.perf_counter() - start < 5
 
 
-def test_many_terms_in_a_sentence_are_refused(monkeypatch, store):
-    monkeypatch.setattr(glossaries, "MOST_OF_A_SENTENCE", 1)
-    glossary = make(store, entries=(("dog", "chien"), ("cat", "chat")))
-    assert len(glossary.find_terms(["A dog and a dog. A cat."])) == 2
-    with pytest.raises(
-        ServiceError, match="2 terms of the glossary occur in a sentence, but 1 are the most"
-    ):
-        glossary.find_terms(["A dog and a cat."])
-
-
 def test_terms_of_many_words_take_more_room(monkeypatch, store):
     words = (("a " * 20, "b"),)
     monkeypatch.setattr(glossaries, "MOST_CHARACTERS", 200)

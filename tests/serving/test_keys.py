@@ -151,6 +151,30 @@ def test_characters_are_counted_by_the_month(entries, clock):
     assert keys.usage(alice) == (0, 100)
 
 
+def test_who_has_nothing_left_is_known_without_counting(entries, clock):
+    keys = clock.keys(entries)
+    alice = keys.client_of("alice-secret", "")
+    keys.charge(alice, 100)
+    for _ in range(9):
+        assert kind_of(lambda: keys.check(alice)).kind == "quota"
+    keys.refund(alice, 1)
+    for _ in range(9):
+        keys.check(alice)
+    keys.spend(alice, 1)
+    assert keys.usage(alice) == (100, 100)
+    for _ in range(5):
+        keys.charge(alice, 0)
+    assert kind_of(lambda: keys.check(alice)).kind == "too_many_requests"
+
+
+def test_requests_that_are_refused_for_their_length_count_as_requests(entries, clock):
+    keys = clock.keys(entries)
+    alice = keys.client_of("alice-secret", "")
+    kinds = [kind_of(lambda: keys.charge(alice, 101)).kind for _ in range(7)]
+    assert kinds == ["quota"] * 6 + ["too_many_requests"]
+    assert keys.usage(alice) == (0, 100)
+
+
 def test_who_has_no_key_is_not_counted(clock):
     keys = clock.keys()
     client = keys.client_of(None, "1.2.3.4")

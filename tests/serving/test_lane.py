@@ -10,7 +10,7 @@ from tests.serving.test_metrics import read
 
 from dragoman.serving.cache import Cache
 from dragoman.serving.interface import ServiceError
-from dragoman.serving.lane import Lane, count_cores
+from dragoman.serving.lane import Lane, count_cores, weigh_terms
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.models import load_models
 from dragoman.serving.options import ServeOptions
@@ -104,6 +104,26 @@ def test_wide_beams_cost_more(model):
 
     scene.run(work)  # the model's own beam is 3
     assert costs == [costs[0], 2 * costs[0], 3 * costs[0], costs[0]]
+
+
+def test_sentences_with_terms_cost_more():
+    terms = (("dog", "chien"), ("old dog", "vieux chien"))
+    assert weigh_terms(["A dog.", "A cat.", "An old dog."], terms) == [8, 1, 8]
+    assert weigh_terms(["A dog."], ()) == [1]
+
+
+def test_too_many_terms_in_a_sentence_are_refused_before_they_wait(model):
+    terms = (*((f"t{number}", "x") for number in range(21)), ("dog", "chien"))
+    many = " ".join(f"t{number}" for number in range(21))
+    assert weigh_terms(["dog, " * 20, "dog. " * 20], terms) == [8, 8]
+    for sentence in (many, "dog, " * 21):
+        scene = Scene(model)
+        translate = scene.lane.translate(["A dog.", sentence], Manner(terms=terms), CLIENT)
+        message = "occur 21 times in a sentence, but 20 are the most; send shorter sentences"
+        with pytest.raises(ServiceError, match=message) as caught:
+            asyncio.run(translate)
+        assert caught.value.kind == "bad_request"
+        assert scene.lane.num_waiting == 0
 
 
 def test_without_a_cache_everything_is_translated(model):

@@ -102,6 +102,19 @@ class TestOverHttp:
         for text, tag in zip(found["translatedText"], "bi", strict=True):
             assert re.findall(r"</?\w>", text) == [f"<{tag}>", f"</{tag}>"]
 
+    def test_a_language_from_which_no_model_leads(self, url):
+        text = "El perro viejo ve una casa pequeña en el jardín."
+        body = {"q": text, "source": "auto", "target": "fr"}
+        answer = httpx.post(f"{url}/translate", json=body, timeout=30)
+        assert answer.status_code == 400
+        assert answer.json()["error"] == (
+            "the text seems to be Spanish (es), which no model translates to fr; "
+            "give its source language"
+        )
+        for letterless in (" ", "…"):
+            answer = httpx.post(f"{url}/translate", json=body | {"q": letterless}, timeout=30)
+            assert answer.json()["translatedText"] == letterless
+
     def test_a_file(self, url, expected):
         text = "The old dog."
         files = {"file": ("my è.txt", f"{text}\n\n{text}\n".encode())}

@@ -295,7 +295,7 @@ def test_a_closed_gate_refuses_all_but_signs_of_life():
 def test_other_pages_may_use_the_protocols_but_not_the_page_s_own():
     answer = pass_through(Exchange(b"x"))
     assert answer.headers[b"access-control-allow-origin"] == b"*"
-    assert answer.headers[b"access-control-allow-methods"] == b"GET, POST"
+    assert answer.headers[b"access-control-allow-methods"] == b"DELETE, GET, POST"
     assert answer.headers[b"access-control-allow-headers"] == b"Authorization, Content-Type"
     own = pass_through(Exchange(b"x"), scope=scope_of("/api/translate"))
     assert b"access-control-allow-origin" not in own.headers

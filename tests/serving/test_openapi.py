@@ -88,6 +88,12 @@ def test_all_routes_are_described():
             ), path
 
 
+def test_the_page_s_own_protocol_is_said_to_be_private():
+    spec = describe(FakeService())
+    assert "under /api is private" in spec["info"]["description"]
+    assert not [path for path in spec["paths"] if path.startswith("/api")]
+
+
 def test_the_description_is_found_by_both_its_names():
     client = talk_to(FakeService())
     spec = client.get("/spec").json()

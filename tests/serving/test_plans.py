@@ -130,10 +130,14 @@ def test_ways_that_there_are_not_are_named(request_, kind, message, details):
 
 def test_a_text_in_no_language_from_which_there_is_a_way():
     request = ask("x", source=None, target="en")
-    error = error_of(lambda: plan_text("x", request, MODELS, lambda _: [("es", 1.0)]))
-    assert error.message == "no model translates es to en"
-    error = error_of(lambda: plan_text("x", request, MODELS, lambda _: []))
-    assert error.message == "no model translates any language to en"
+    found = [("es", 0.95), ("fr", 0.04), ("en", 0.01)]
+    error = error_of(lambda: plan_text("x", request, MODELS, lambda _: found))
+    assert error.kind == "unknown_language"
+    assert error.message == (
+        "the text seems to be Spanish (es), which no model translates to en; "
+        "give its source language"
+    )
+    assert error.details == {"language": "es", "parameter": "source"}
 
 
 def test_sentences_fit_the_first_model_of_a_way(tiny_folder):

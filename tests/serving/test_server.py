@@ -217,6 +217,7 @@ def test_a_stop_answers_what_was_accepted_and_refuses_the_rest(path):
         running.server.stop()
         running.wait_until(lambda: running.translate()[0] == 503)
         assert running.status("/health") == 200
+        assert running.status("/ready") == 503
         assert running.thread.is_alive()
         obstacle.may_end.set()
         assert [each.result()[0] for each in accepted] == [200] * 10
@@ -233,8 +234,11 @@ def test_a_stop_does_not_wait_for_ever(path):
         waiting.sendall(written("A dog."))
         running.wait_until(lambda: running.service._lanes["tiny"].num_waiting == 1)
         running.server.stop()
-        running.thread.join(15)
+        running.thread.join(4)
         assert not running.thread.is_alive()
+        answer = waiting.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert b"the server has stopped" in answer
         obstacle.may_end.set()
 
 

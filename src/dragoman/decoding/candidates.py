@@ -16,6 +16,29 @@ class Candidates(NamedTuple):
     words: Int[Tensor, "sentences candidates"]
     parents: Int[Tensor, "sentences candidates"]
 
+    def settled(self, num_parents: int) -> "Candidates":
+        """Let each take its parent's place, if it is the first who wants it.
+
+        Parameters
+        ----------
+        num_parents : int
+            How many hypotheses there were.
+
+        Returns
+        -------
+        Candidates
+            The same in another order. Those in a parent's place need not be moved there.
+        """
+        if num_parents == 1 or self.parents.size(1) != num_parents:
+            return self
+        wants = self.parents.unsqueeze(2) == torch.arange(num_parents, device=self.parents.device)
+        stays = wants & (wants.cumsum(1) == 1)
+        is_taken = stays.any(1)
+        movers = stays.any(2).byte().argsort(stable=True, dim=1)
+        places = (is_taken.logical_not().cumsum(1) - 1).clamp_(min=0)
+        order = movers.gather(1, places).where(~is_taken, stays.byte().argmax(1))
+        return Candidates(*(each.gather(1, order) for each in self))
+
 
 class Extensions(NamedTuple):
     """Extensions that end a translation, and those that live on."""
@@ -100,8 +123,9 @@ class BestWords:
         going_on = totals.masked_fill(is_end, IMPOSSIBLE)
         if totals.size(1) == 1:
             return Extensions(ended, Candidates(going_on, words, parents))
-        alive, best = going_on.topk(min(self.num_beams, totals.size(1)))
-        return Extensions(ended, Candidates(alive, words.gather(1, best), parents.gather(1, best)))
+        logs, best = going_on.topk(min(self.num_beams, totals.size(1)))
+        alive = Candidates(logs, words.gather(1, best), parents.gather(1, best))
+        return Extensions(ended, alive.settled(moment.alive.size(1)))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> None:
         """Forget all sentences but these: nothing is remembered of any.

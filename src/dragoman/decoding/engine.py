@@ -12,8 +12,10 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from dragoman.data.batches import Sequences
+from dragoman.decoding.engine_cache import EngineCache
 from dragoman.decoding.engine_layers import (
     EngineAttention,
     EngineDecoderLayer,
@@ -22,11 +24,13 @@ from dragoman.decoding.engine_layers import (
     MakeProduct,
 )
 from dragoman.decoding.products import Product
-from dragoman.models.attention.multihead_attention import KeysAndValues
 from dragoman.models.embedding import Embedding
 from dragoman.models.options import TransformerOptions
 from dragoman.models.state import rows_of_beams, rows_of_sentences
 from dragoman.models.transformer import Transformer
+
+# A CPU reads so many source words at once: what is computed of more leaves its caches.
+ENCODED_WORDS = 512
 
 
 def can_rebuild(options: object) -> bool:
@@ -63,9 +67,9 @@ class EngineState:
 
     Parameters
     ----------
-    past : list[KeysAndValues]
+    past : EngineCache
         Of the hypotheses so far, one row a hypothesis, with room for more words.
-    source : list[KeysAndValues]
+    source : EngineCache
         Of the source sentences, one row a sentence.
     mask : Tensor | None
         Where the source sentences end; None: all at the same place.
@@ -80,8 +84,8 @@ class EngineState:
         Words read so far.
     """
 
-    past: list[KeysAndValues]
-    source: list[KeysAndValues]
+    past: EngineCache
+    source: EngineCache
     mask: Tensor | None
     lengths: Int[Tensor, "sentences"]
     rows: Int[Tensor, "rows"] | None
@@ -122,15 +126,12 @@ class EngineState:
         Returns
         -------
         EngineState
-            The smaller state.
+            The smaller state. This one is used up.
         """
         rows = rows_of_sentences(sentences, self.num_beams)
         lengths = self.lengths[sentences]
         longest = int(lengths.max())
-        source = [
-            KeysAndValues(*(each[sentences, :, :longest] for each in layer))
-            for layer in self.source
-        ]
+        source = self.source.move(sentences, longest).first(longest)
         mask = None if self.mask is None else self.mask[sentences, :, :, :longest]
         if mask is not None and int(lengths.min()) == longest:
             mask = None
@@ -142,25 +143,11 @@ class EngineState:
         Returns
         -------
         EngineState
-            With no move outstanding.
-
-        Notes
-        -----
-        With as many rows as before only those are copied that continue another: mostly few.
+            With no move outstanding. This one is used up.
         """
         if self.rows is None:
             return self
-        rows, length = self.rows, self.length
-        if len(rows) != len(self.past[0].keys):
-            past = [layer.rows(rows, length) for layer in self.past]
-            return replace(self, past=past, rows=None)
-        movers = (rows != torch.arange(len(rows), device=rows.device)).nonzero().flatten()
-        if len(movers):
-            parents = rows[movers]
-            for layer in self.past:
-                for each in layer:
-                    each[movers, :, :length] = each[parents, :, :length]
-        return replace(self, rows=None)
+        return replace(self, past=self.past.move(self.rows, self.length), rows=None)
 
     def _compose(self, rows: Tensor) -> Tensor:
         return rows if self.rows is None else self.rows[rows]
@@ -279,11 +266,23 @@ class Engine:
         EngineMemory
             A vector for each source position.
         """
+        num_sentences, longest = source.ids.shape
         mask = None
-        if int(source.lengths.min()) < source.ids.size(1):
+        if int(source.lengths.min()) < longest:
             mask = source.is_token[:, None, None, :]
-        hidden = self.read(source.read_ids, source.lengths, mask)
-        return EngineMemory(hidden, source.lengths, mask)
+        size = num_sentences if source.ids.is_cuda else max(1, ENCODED_WORDS // longest)
+        if size >= num_sentences:
+            hidden = self.read(source.read_ids, source.lengths, mask)
+            return EngineMemory(hidden, source.lengths, mask)
+        parts = []
+        for first in range(0, num_sentences, size):
+            some = slice(first, first + size)
+            lengths = source.lengths[some]
+            width = int(lengths.max())
+            own_mask = None if mask is None else mask[some, :, :, :width]
+            hidden = self.read(source.read_ids[some, :width], lengths, own_mask)
+            parts.append(pad(hidden, (0, 0, 0, longest - width)))
+        return EngineMemory(torch.cat(parts), source.lengths, mask)
 
     def read(
         self,
@@ -349,11 +348,12 @@ class Engine:
             Before the first word.
         """
         hidden = memory.hidden
-        source = [layer.cross.project_memory(hidden) for layer in self.decoder]
-        past = [layer.own.make_cache(len(hidden), capacity, hidden) for layer in self.decoder]
+        heads, num_layers = self.decoder[0].own.heads, len(self.decoder)
         return EngineState(
-            past=past,
-            source=source,
+            past=EngineCache.make(num_layers, capacity, len(hidden), heads, hidden),
+            source=EngineCache.of_layers(
+                [layer.cross.project_memory(hidden) for layer in self.decoder]
+            ),
             mask=memory.mask,
             lengths=memory.lengths,
             rows=None,
@@ -383,7 +383,8 @@ class Engine:
         lengths = state.lengths[:, None].expand_as(tokens).flatten()
         words = self._target_words(tokens.reshape(-1, 1))
         states = _add_positions(words, self._model.target_embedding, length, lengths)
-        for layer, past, source in zip(self.decoder, state.past, state.source, strict=True):
+        for index, layer in enumerate(self.decoder):
+            past, source = state.past.layer(index), state.source.layer(index)
             states = layer.step(states, past, source, state.mask, length)
         if self._model.decoder_norm is not None:
             states = self._model.decoder_norm(states, length)

@@ -47,28 +47,6 @@ class EngineAttention:
         )
         self._rotation, self._score_bias = attention.rotation, attention.score_bias
 
-    def make_cache(self, rows: int, capacity: int, like: Tensor) -> KeysAndValues:
-        """Make room for the words of hypotheses.
-
-        Parameters
-        ----------
-        rows : int
-            Hypotheses.
-        capacity : int
-            Words of each.
-        like : Tensor
-            For precision and device.
-
-        Returns
-        -------
-        KeysAndValues
-            With nothing in it yet.
-        """
-        dims = (self.heads.key_dim, self.heads.value_dim)
-        return KeysAndValues(
-            *(like.new_empty(rows, self.heads.num_heads, capacity, dim) for dim in dims)
-        )
-
     def project_memory(self, hidden: Tensor) -> KeysAndValues:
         """Project what the encoder made of the source.
 
@@ -86,7 +64,7 @@ class EngineAttention:
         keys, values = self._split(
             joined.view(*hidden.shape[:2], -1), (self.heads.key_dim, self.heads.value_dim)
         )
-        return KeysAndValues(keys.contiguous(), values.contiguous())
+        return KeysAndValues(keys, values)
 
     def attend_to_self(self, states: Tensor, shape: Sequence[int], mask: Tensor | None) -> Tensor:
         """Let whole sentences attend to themselves.

@@ -18,6 +18,7 @@ from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.sampling import SampledWords
 from dragoman.decoding.search import search
 from dragoman.decoding.short_list import Selection, ShortList
+from dragoman.decoding.side_by_side import work_side_by_side
 from dragoman.decoding.term_automaton import Requirement
 from dragoman.folder import vocabulary_of
 from dragoman.models.interface import SearchedModel
@@ -25,6 +26,8 @@ from dragoman.text.vocabulary import Vocabularies
 
 # Places in the decoder's cache: sentences × beams × longest translation.
 BATCH_PLACES = {"cpu": 32_768, "mps": 65_536, "cuda": 524_288}
+# Sentences × beams: more do not make a CPU's products faster, but what they need leaves its caches.
+BATCH_ROWS = {"cpu": 64, "mps": 4096, "cuda": 16_384}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,11 +171,17 @@ class PieceSearch:
         """Search in batches of similar length and equally wide beams, or as the engine does."""
         if isinstance(self.model, GraphEngine) and self._is_plain(requirements):
             return self._find_on_device(self.model, pieces)
-        results: list[list[Hypothesis]] = [[] for _ in pieces]
-        for batch in self._batches(pieces, [self._beams(each) for each in requirements]):
-            found = self._search(
+
+        def find(batch: list[int]) -> list[list[Hypothesis]]:
+            return self._search(
                 [pieces[index] for index in batch], [requirements[index] for index in batch]
             )
+
+        results: list[list[Hypothesis]] = [[] for _ in pieces]
+        batches = list(self._batches(pieces, [self._beams(each) for each in requirements]))
+        is_parallel = isinstance(self.model, Engine) and self._is_plain(requirements)
+        every = work_side_by_side(find, batches) if is_parallel else map(find, batches)
+        for batch, found in zip(batches, every, strict=True):
             for index, hypotheses in zip(batch, found, strict=True):
                 results[index] = hypotheses
         return results
@@ -229,13 +238,15 @@ class PieceSearch:
 
     def _batches(self, pieces: Sequence[Piece], beams: Sequence[int]) -> Iterator[list[int]]:
         """Put pieces of similar length and equally wide beams together, within the room."""
-        most = BATCH_PLACES[self.device.type]
+        most, most_rows = BATCH_PLACES[self.device.type], BATCH_ROWS[self.device.type]
         lengths = [len(piece.ids) for piece in pieces]
         batch: list[int] = []
         largest = 0
         for index in sorted(range(len(pieces)), key=lambda each: (-beams[each], -lengths[each])):
             places = (lengths[index] + self.options.max_extra_tokens) * beams[index]
-            if batch and (len(batch) + 1) * max(largest, places) > most:
+            size = len(batch) + 1
+            is_full = size * max(largest, places) > most or size * beams[index] > most_rows
+            if batch and is_full:
                 yield batch
                 batch, largest = [], 0
             batch.append(index)

@@ -223,7 +223,7 @@ def search(
             if done.any():
                 for place, hypotheses in _collect(beams, done, length, is_scored):
                     results[place] = hypotheses
-                kept = (~done).nonzero().flatten()
+                kept = _close_ranks(done)
                 if not len(kept):
                     break
                 state, beams, parents = state.keep(kept), beams.rows(kept), parents[kept]
@@ -283,6 +283,14 @@ def _begin(
         history=History.begin(num_sentences, capacity, num_beams, device),
         finished=Finished.begin(num_sentences, num_best, device),
     )
+
+
+def _close_ranks(done: Bool[Tensor, "sentences"]) -> Int[Tensor, "kept"]:
+    """Let the last of those that go on take the places of the done: nobody else need move."""
+    going_on = (~done).nonzero().flatten()
+    kept = torch.arange(len(going_on), device=done.device)
+    kept[done[: len(kept)]] = going_on[going_on >= len(kept)]
+    return kept
 
 
 def _collect(

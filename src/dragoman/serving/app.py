@@ -38,6 +38,8 @@ def build_app(service: Service, keys: Keys) -> Starlette:
         routes=[*_signs_of_life(), *_protocol_routes()],
         exception_handlers={HTTPException: _refuse},
     )
+    # A redirection would send back the Host that a client made up.
+    app.router.redirect_slashes = False
     app.state.service = service
     app.state.keys = keys
     return app
@@ -64,7 +66,7 @@ async def _health(request: WebRequest) -> Response:  # noqa: ARG001
 
 async def _ready(request: WebRequest) -> Response:
     """Say whether texts are accepted."""
-    is_ready = request.app.state.service.is_ready
+    is_ready = request.app.state.service.is_accepting
     status = "ready" if is_ready else "not ready"
     return JSONResponse({"status": status}, status_code=200 if is_ready else 503)
 

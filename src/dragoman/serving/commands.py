@@ -100,6 +100,7 @@ def _serve(options: argparse.Namespace) -> None:
         listener.listen(BACKLOG)  # so that whoever reads the next line can connect
         print(name_url(listener), flush=True)
         server.run(listener)
+        gc.unfreeze()  # what stays to the end is freed at the end
 
 
 def _choose_processes(models: "Models", wanted: int | None) -> int:

@@ -233,7 +233,7 @@ async def _translate_marked(service: Service, text: str, request: Request, tags:
         return marked.rebuild(translations).encode()
 
     segments = marked.segments
-    source = request.source or find_source(service, segments, request.target) or request.target
+    source = request.source or find_source(service, segments, request.target)
     plain = replace(request, markup="text", ignore_tags=frozenset(), source=source)
     written = await translate_document(service, Document(texts=segments, write=_rebuild), plain)
     return Answer(text=written.decode(), source=source, path=(source,), num_characters=len(text))

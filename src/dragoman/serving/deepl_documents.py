@@ -60,14 +60,16 @@ async def _upload(request: WebRequest) -> Response:
     name = check_name(parameters.text("filename") or parameters.file.name)
     _check_output(parameters, name)
     find_terms = read_glossaries(request, parameters, client, (source, target))
+    keys: Keys = request.app.state.keys
+    keys.check(client)
+    keys.charge(client, 0)
     store = find_store(request.app)
     document = await store.read(name, parameters.file.content, service.options)
     wanted = Request(texts=(), source=source, target=target, client=client)
     stored = store.create(client.name, name)
     stored.progress.num_characters = sum(map(len, document.texts))
-    keys: Keys = request.app.state.keys
     try:
-        keys.charge(client, stored.progress.num_characters)
+        keys.spend(client, stored.progress.num_characters)
     except ServiceError:
         store.remove(stored)
         raise

@@ -47,12 +47,14 @@ def refuse_deepl(error: ServiceError) -> Response:
         Status and message; 456 means that the quota is used up.
     """
     message = error.message
+    body = {}
     if error.kind == "unknown_language":
         parameter = error.details.get("parameter", "target")
         message = f"Value for '{parameter}_lang' not supported."
+        body["detail"] = error.message
     elif error.kind == "too_long":
         message = f"Request Entity Too Large: {message}"
-    return JSONResponse({"message": message}, status_code=_STATUS[error.kind])
+    return JSONResponse({"message": message, **body}, status_code=_STATUS[error.kind])
 
 
 def find_deepl_client(request: WebRequest, parameters: SentParameters) -> Client:

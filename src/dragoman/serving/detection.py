@@ -1,12 +1,18 @@
 """Which language a text is in, among those that are served."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from py3langid.langid import MODEL_FILE, LanguageIdentifier  # type: ignore[import-untyped]
 
+from dragoman.serving.interface import ServiceError
+from dragoman.serving.languages import name_language
+
 MOST_CHARACTERS = 4000
 """What is looked at of a text: more does not change the answer."""
+
+SMALLEST_SHARE = 0.2
+"""A language is taken for a likelier one that cannot be translated with so much of its share."""
 
 # Languages for which the identifier knows a near one by another code.
 _NEAR = {"nb": "no", "zt": "zh", "fil": "tl", "iw": "he", "in": "id", "jw": "jv"}
@@ -79,3 +85,35 @@ class Detector:
         total = sum(shares.values()) or 1.0
         found = [(code, shares.get(code, 0.0) / total) for code in self._languages]
         return sorted(found, key=lambda each: -each[1])
+
+
+def choose_source(
+    found: Sequence[tuple[str, float]], fitting: Container[str], target: str
+) -> tuple[str, float]:
+    """Choose the language that a text is translated from.
+
+    Parameters
+    ----------
+    found : Sequence[tuple[str, float]]
+        Languages and how sure they are, from `Detector.detect`.
+    fitting : Container[str]
+        Codes of those that can become the target, which are the target itself and others.
+    target : str
+        The language that the text is to become.
+
+    Returns
+    -------
+    tuple[str, float]
+        The likeliest language that fits, if it is likely at all beside the likeliest, and how sure
+        it is. A text that has no letters, or too few to tell, can be any language.
+    """
+    likeliest, best = found[0]
+    for code, share in found:
+        if code in fitting and share >= SMALLEST_SHARE * best:
+            return code, share
+    raise ServiceError(
+        "unknown_language",
+        f"the text seems to be {name_language(likeliest)} ({likeliest}), which no model translates "
+        f"to {target}; give its source language",
+        details={"language": likeliest, "parameter": "source"},
+    )

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from dragoman.serving.detection import choose_source
 from dragoman.serving.interface import Request, ServiceError, Span
+from dragoman.serving.lane import TERMS_WEIGHT
 from dragoman.serving.office_documents import OFFICE_FORMATS, read_office
 from dragoman.serving.service import Service
 from dragoman.serving.text_documents import (
@@ -170,7 +172,8 @@ async def translate_document(
     progress.num_characters = sum(len(piece) for _, piece in pieces)
     translated: list[list[tuple[str, Translated]]] = [[] for _ in texts]
     most = min(MOST_TEXTS_AT_ONCE, service.options.max_texts)
-    for batch in _gather(pieces, most, longest):
+    at_once = longest if find_terms is None else longest // TERMS_WEIGHT
+    for batch in _gather(pieces, most, at_once):
         texts_now = tuple(piece for _, piece in batch)
         terms = request.terms if find_terms is None else find_terms(texts_now)
         some = replace(request, texts=texts_now, terms=terms, wants_alignment=True)
@@ -182,7 +185,7 @@ async def translate_document(
     return await asyncio.to_thread(document.write, joined)
 
 
-def find_source(service: Service, texts: Sequence[str], target: str) -> str | None:
+def find_source(service: Service, texts: Sequence[str], target: str) -> str:
     """Find the language of a document.
 
     Parameters
@@ -196,13 +199,30 @@ def find_source(service: Service, texts: Sequence[str], target: str) -> str | No
 
     Returns
     -------
-    str | None
-        The most likely language that can become the target; None: none can.
+    str
+        The most likely language, or one as good that can become the target: see `choose_source`.
     """
-    targets = {each.code: each.targets for each in service.languages()}
     found = service.detect("\n".join(texts[:200]))
-    fitting = (code for code, _ in found if code == target or target in targets.get(code, ()))
-    return next(fitting, None)
+    return choose_source(found, find_fitting(service, target), target)[0]
+
+
+def find_fitting(service: Service, target: str) -> set[str]:
+    """Find the languages that can become another.
+
+    Parameters
+    ----------
+    service : Service
+        Knows the languages.
+    target : str
+        Code of the other.
+
+    Returns
+    -------
+    set[str]
+        Their codes, with its own.
+    """
+    languages = service.languages()
+    return {each.code for each in languages if target in (each.code, *each.targets)}
 
 
 async def _translate_patiently(service: Service, request: Request) -> Sequence:
@@ -230,7 +250,7 @@ def _gather(
     length = longest
     for each in pieces:
         length += len(each[1])
-        if length > longest or len(batches[-1]) == most:
+        if not batches or length > longest or len(batches[-1]) == most:
             batches.append([])
             length = len(each[1])
         batches[-1].append(each)

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import re
 import threading
 import unicodedata
 import uuid
@@ -11,8 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from dragoman.serving.interface import ServiceError
-from dragoman.text.normalise import normalise
-from dragoman.text.sentences import split_sentences
+from dragoman.serving.term_tree import TermTree, split_words
 
 MOST_GLOSSARIES = 1000
 """How many glossaries a client may keep."""
@@ -24,10 +22,6 @@ MOST_OF_A_TERM = 200
 """Characters of a term."""
 MOST_TERMS = 1000
 """Different terms that may occur in the texts of a request."""
-MOST_OF_A_SENTENCE = 64
-"""Terms that may occur in a sentence: a search that has to say hundreds takes minutes."""
-
-_TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +50,7 @@ class StoredGlossary:
     target: str
     entries: tuple[tuple[str, str], ...]
     created: datetime
-    _finder: "_TermTree" = field(repr=False, compare=False)
+    _finder: TermTree = field(repr=False, compare=False)
     _size: int = field(repr=False, compare=False)
 
     def find_terms(self, texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -78,15 +72,6 @@ class StoredGlossary:
         """
         found: dict[int, None] = {}
         for text in texts:
-            for sentence in split_sentences(text, self.source):
-                some = dict.fromkeys(self._finder.find(sentence))
-                if len(some) > MOST_OF_A_SENTENCE:
-                    raise _bad(
-                        f"{len(some):,} terms of the glossary occur in a sentence, but "
-                        f"{MOST_OF_A_SENTENCE} are the most; send shorter sentences"
-                    )
-                found.update(some)
-            # Also terms that would be two sentences.
             found.update(dict.fromkeys(self._finder.find(text)))
         if len(found) > MOST_TERMS:
             raise _bad(
@@ -94,44 +79,6 @@ class StoredGlossary:
                 "send less text"
             )
         return tuple(self.entries[place] for place in found)
-
-
-class _Node:
-    """Where the words of terms lead: on, and to the place of a term that ends here."""
-
-    __slots__ = ("following", "place")
-
-    def __init__(self) -> None:
-        self.following: dict[str, _Node] = {}
-        self.place = -1
-
-
-class _TermTree:
-    """Finds terms word by word, in whatever case; a pattern of thousands of them would be slow."""
-
-    def __init__(self, terms: Iterable[str]) -> None:
-        self._root = _Node()
-        for place, term in enumerate(terms):
-            node = self._root
-            for token in _split(term):
-                node = node.following.setdefault(token, _Node())
-            node.place = place
-
-    def find(self, text: str) -> Iterator[int]:
-        """Give the places of the terms that occur."""
-        tokens = _split(text)
-        for begin in range(len(tokens)):
-            node: _Node | None = self._root
-            end = begin
-            while node is not None and end < len(tokens):
-                node = node.following.get(tokens[end])
-                end += 1
-                if node is not None and node.place >= 0:
-                    yield node.place
-
-
-def _split(text: str) -> list[str]:
-    return _TOKEN.findall(normalise(text).casefold())
 
 
 class GlossaryStore:
@@ -185,7 +132,7 @@ class GlossaryStore:
             target=target,
             entries=entries,
             created=datetime.now(UTC),
-            _finder=_TermTree([term for term, _ in entries]),
+            _finder=TermTree([term for term, _ in entries]),
             _size=size,
         )
         with self._changing:
@@ -336,7 +283,7 @@ def _check_term(term: str, number: int) -> None:
 
 def _size(entries: Iterable[tuple[str, str]]) -> int:
     return sum(
-        len(term) + len(translation) + CHARACTERS_OF_A_WORD * len(_TOKEN.findall(term))
+        len(term) + len(translation) + CHARACTERS_OF_A_WORD * len(split_words(term))
         for term, translation in entries
     )
 

@@ -134,16 +134,41 @@ class Keys:
         num_characters : int
             How many characters it wants translated.
         """
-        limit = client.characters_per_month
-        if limit is not None and self.usage(client)[0] + num_characters > limit:
+        self._count_request(client)
+        self.spend(client, num_characters)
+
+    def spend(self, client: Client, num_characters: int) -> None:
+        """Count characters of a request that was counted before, or refuse it.
+
+        Parameters
+        ----------
+        client : Client
+            Who asks.
+        num_characters : int
+            How many characters it wants translated.
+        """
+        used, limit = self.usage(client)
+        if limit is not None and used + num_characters > limit:
             raise ServiceError(
                 "quota",
                 f"the key's {limit:,} characters a month are used up",
-                details={"limit": limit, "count": self.usage(client)[0]},
+                details={"limit": limit, "count": used},
             )
-        self._count_request(client)
         if client.has_key:
-            self._characters[client.name] = self.usage(client)[0] + num_characters
+            self._characters[client.name] = used + num_characters
+
+    def check(self, client: Client) -> None:
+        """Refuse whatever a client asks, if it may not ask or has nothing left; count nothing.
+
+        Parameters
+        ----------
+        client : Client
+            Who asks.
+        """
+        self._find_room(client)
+        used, limit = self.usage(client)
+        if limit is not None and used >= limit:
+            self.spend(client, 1)
 
     def refund(self, client: Client, num_characters: int) -> None:
         """Give back what was charged for a request that was not answered.
@@ -180,13 +205,24 @@ class Keys:
 
     def _count_request(self, client: Client) -> None:
         """Let a drop into the client's bucket, or say when there will be room."""
+        full_until = self._find_room(client)
+        if full_until is None:
+            return
+        if len(self._full_until) >= MOST_REMEMBERED:
+            now = self._now()
+            self._full_until = {
+                name: until for name, until in self._full_until.items() if until > now
+            }
+        self._full_until[client.name] = full_until
+
+    def _find_room(self, client: Client) -> float | None:
+        """Say until when another drop would fill a client's bucket; None: there is none."""
         rate = client.requests_per_minute
         if rate is None:
-            return
+            return None
         now = self._now()
-        drop = 60 / rate
-        full_until = max(self._full_until.get(client.name, now), now)
-        wait = full_until + drop - 60 - now
+        full_until = max(self._full_until.get(client.name, now), now) + 60 / rate
+        wait = full_until - 60 - now
         if wait > 1e-9:
             raise ServiceError(
                 "too_many_requests",
@@ -194,11 +230,7 @@ class Keys:
                 retry_after=wait,
                 details={"limit": rate},
             )
-        if len(self._full_until) >= MOST_REMEMBERED:
-            self._full_until = {
-                name: until for name, until in self._full_until.items() if until > now
-            }
-        self._full_until[client.name] = full_until + drop
+        return full_until
 
 
 def read_keys(path: Path) -> list[Entry]:

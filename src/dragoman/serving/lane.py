@@ -10,15 +10,21 @@ from dragoman.decoding.translator import Translator
 from dragoman.serving.batching import Queue
 from dragoman.serving.cache import Cache
 from dragoman.serving.client import Client
-from dragoman.serving.interface import ServedModel
+from dragoman.serving.interface import ServedModel, ServiceError
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.process_translator import ProcessTranslator
 from dragoman.serving.sentence_translation import Manner, Rendering, SentenceTranslator, Task
+from dragoman.serving.term_tree import TermTree
 from dragoman.serving.tickets import Beside, Ticket
 from dragoman.serving.worker import Worker
 
 T = TypeVar("T")
+MOST_TERMS = 20
+"""Times that terms of a glossary may occur in a sentence."""
+TERMS_WEIGHT = 8
+"""A sentence with terms takes as long as so many: the search keeps up to eight beams for it."""
+
 # More at a time gain nothing on a CPU, and who comes later would wait longer.
 CPU_TOKENS, GPU_TOKENS = 1024, 8192
 
@@ -118,6 +124,11 @@ class Lane:
         for worker in self._workers:
             worker.start()
 
+    def close(self) -> None:
+        """Let the threads end when nothing waits any more."""
+        for queue in (self._queue, self._beside_queue):
+            queue.close()
+
     def stop(self, seconds: float) -> None:
         """Translate what waits, and end.
 
@@ -127,8 +138,7 @@ class Lane:
             How long to wait for that.
         """
         until = time.monotonic() + seconds
-        for queue in (self._queue, self._beside_queue):
-            queue.close()
+        self.close()
         for worker in self._workers:
             worker.join(max(0.0, until - time.monotonic()))
         for process in self._processes:
@@ -222,10 +232,13 @@ class Lane:
         encoded = translator.folder.vocabularies.source.encode(sentences)
         beam = max(manner.beam_size or 0, manner.num_best)
         weight = max(1, beam // translator.options.beam_size)
+        weights = weigh_terms(sentences, manner.terms)
         ticket: Ticket[Task, Rendering] = Ticket(
             client=client,
             tasks=[Task(sentence, manner) for sentence in sentences],
-            costs=[weight * (len(ids) + 1) for ids in encoded],
+            costs=[
+                weight * more * (len(ids) + 1) for ids, more in zip(encoded, weights, strict=True)
+            ],
             loop=asyncio.get_running_loop(),
         )
         self._queue.submit(ticket, is_promised=is_promised)
@@ -233,6 +246,34 @@ class Lane:
             return dict(zip(sentences, await ticket.done, strict=True))
         finally:
             self._queue.withdraw(ticket)
+
+
+def weigh_terms(sentences: Sequence[str], terms: Sequence[tuple[str, str]]) -> list[int]:
+    """Say how much longer sentences take because of a glossary, or refuse them.
+
+    Parameters
+    ----------
+    sentences : Sequence[str]
+        The sentences.
+    terms : Sequence[tuple[str, str]]
+        The glossary.
+
+    Returns
+    -------
+    list[int]
+        By what the cost of each is to be multiplied.
+    """
+    if not terms:
+        return [1] * len(sentences)
+    tree = TermTree(source for source, _ in terms)
+    counts = [tree.count(sentence) for sentence in sentences]
+    if max(counts) > MOST_TERMS:
+        raise ServiceError(
+            "bad_request",
+            f"terms of the glossary occur {max(counts)} times in a sentence, but {MOST_TERMS} are "
+            "the most; send shorter sentences, or do without the glossary",
+        )
+    return [TERMS_WEIGHT if count else 1 for count in counts]
 
 
 def count_cores() -> int:

@@ -176,6 +176,9 @@ async def _translate_file(request: WebRequest) -> Response:
     service: Service = request.app.state.service
     target = _known(service, target)
     name = check_name(parameters.file.name)
+    keys: Keys = request.app.state.keys
+    keys.check(client)
+    keys.charge(client, 0)
     store = find_store(request.app)
     document = await store.read(name, parameters.file.content, service.options)
     wanted = Request(
@@ -184,13 +187,12 @@ async def _translate_file(request: WebRequest) -> Response:
         target=target,
         client=client,
     )
-    keys: Keys = request.app.state.keys
     num_characters = sum(map(len, document.texts))
     path = PurePosixPath(name)
     stored = store.create(client.name, f"{path.stem}_{target}{path.suffix}")
     num_charged = 0
     try:
-        keys.charge(client, num_characters)
+        keys.spend(client, num_characters)
         num_charged = num_characters
         store.finish(stored, await translate_document(service, document, wanted))
     finally:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dragoman.serving.keys import Keys
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.passage import begin_passage, describe_passage
 from dragoman.serving.refusals import cors_headers, is_open, write_refusal
 from dragoman.serving.shedding import FILE_PATHS, TOO_MUCH, Shedder
+from dragoman.serving.uploads import UploadCheck
 
 # These are answered while the server is stopping or full.
 SIGNS_OF_LIFE = frozenset({"/health", "/ready", "/metrics"})
@@ -79,6 +81,8 @@ class Gate:
         Takes figures.
     shedder : Shedder | None
         Refuses requests for which there is no room; None: there is always some.
+    keys : Keys | None
+        Says whose files need not be read; None: nobody's.
 
     Notes
     -----
@@ -93,17 +97,26 @@ class Gate:
         options: ServeOptions,
         metrics: Metrics,
         shedder: Shedder | None = None,
+        keys: Keys | None = None,
     ) -> None:
         self._app = app
         self._shedder = Shedder(options, metrics, None) if shedder is None else shedder
         self._options = options
         self._metrics = metrics
-        self._is_closed = False
+        self._keys = keys
+        self._is_closed = self._is_given_up = False
+        self._running: set[asyncio.Task[object]] = set()
         self.num_in_progress = 0
 
     def close(self) -> None:
         """Let nothing more in but questions about the server's health."""
         self._is_closed = True
+
+    def give_up(self) -> None:
+        """Tell those who still wait for an answer that there will be none."""
+        self._is_given_up = True
+        for task in self._running:
+            task.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request.
@@ -135,7 +148,8 @@ class Gate:
             else:
                 await self._run(scope, body, receive, answer)
         except RefusedError as refusal:
-            await self._refuse(scope, refusal, receive, answer)
+            if not progress.status:
+                await self._refuse(scope, refusal, receive, answer)
         except ClientGoneError:
             progress.status = progress.status if progress.is_over else GONE
         except Exception as error:
@@ -162,6 +176,8 @@ class Gate:
         length = dict(scope["headers"]).get(b"content-length", b"0")
         if not length.isdigit() or int(length) > most:
             raise RefusedError(413, too_large, is_coming=True)
+        check = UploadCheck(self._keys, scope) if is_file and self._keys is not None else None
+        _refuse_file(check, [])
         until = time.monotonic() + self._options.client_seconds
         chunks: list[bytes] = []
         size = 0
@@ -179,7 +195,9 @@ class Gate:
             is_coming = message.get("more_body", False)
             if size > most:
                 raise RefusedError(413, too_large, is_coming=is_coming)
-            if not is_coming:
+            if is_coming:
+                _refuse_file(check, chunks)
+            else:
                 return b"".join(chunks)
 
     def _check_room(self, scope: Scope, size: int) -> None:
@@ -211,14 +229,18 @@ class Gate:
             task.cancel()
 
         watcher = asyncio.create_task(watch())
+        self._running.add(task)
         try:
             await self._app(scope, replay, send)
         except asyncio.CancelledError:
-            if not gone.is_set():
+            if not gone.is_set() and not self._is_given_up:
                 raise
             task.uncancel()
-            raise ClientGoneError from None
+            if gone.is_set():
+                raise ClientGoneError from None
+            raise RefusedError(503, "the server has stopped; try again", 1.0) from None
         finally:
+            self._running.discard(task)
             watcher.cancel()
 
     def _limited(self, send: Send, progress: _Progress, path: str) -> Send:
@@ -277,6 +299,14 @@ class Gate:
                         return
         except TimeoutError:
             return
+
+
+def _refuse_file(check: UploadCheck | None, chunks: list[bytes]) -> None:
+    """Refuse a file whose sender has nothing left, as soon as that is known."""
+    found = None if check is None else check.find_refusal(chunks)
+    if found is not None:
+        status, error = found
+        raise RefusedError(status, error.message, error.retry_after, is_coming=True)
 
 
 def _route(scope: Scope) -> str:

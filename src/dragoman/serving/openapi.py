@@ -66,7 +66,8 @@ def describe(service: Service) -> dict[str, Any]:
             "title": "Dragoman",
             "version": __version__,
             "description": "Translation, in the protocols of LibreTranslate, DeepL (version 2) and "
-            "Google Translate (version 2).",
+            "Google Translate (version 2). What is under /api is private to the server's own page, "
+            "may change with any version, and is not described.",
         },
         "paths": {
             **_server_paths(),

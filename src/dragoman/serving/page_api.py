@@ -13,6 +13,8 @@ from dragoman.errors import DragomanError
 from dragoman.insight.ablation import Head
 from dragoman.insight.choices import list_choices
 from dragoman.insight.explanation import NUM_MASKS, Explanation, explain_in_steps
+from dragoman.serving.detection import choose_source
+from dragoman.serving.documents import find_fitting
 from dragoman.serving.interface import Answer, ErrorKind, Request, ServiceError
 from dragoman.serving.page_document import write_shell
 from dragoman.serving.page_files import give_asset, give_index
@@ -149,7 +151,7 @@ async def _translate(request: WebRequest) -> Response:
     fields = await read_fields(request)
     text, target = fields.text("text"), fields.text("target")
     client = charge(request, len(text))
-    source, confidence = _find_source(service, text, fields.text("source", ""))
+    source, confidence = _find_source(service, text, fields.text("source", ""), target)
     prefix = fields.text("prefix", "")
     parts = [Part(text, "")] if prefix else split_text(text, source)
     texts = [part.text for part in parts if part.text]
@@ -173,12 +175,13 @@ async def _translate(request: WebRequest) -> Response:
     return JSONResponse(_write_translation(parts, answers, source, confidence))
 
 
-def _find_source(service: Service, text: str, given: str) -> tuple[str, float | None]:
+def _find_source(service: Service, text: str, given: str, target: str) -> tuple[str, float | None]:
     """Find the language of a text, unless it is given."""
     if given:
         return given, None
-    found = service.detect(text) or [(service.languages()[0].code, 0.0)]
-    return found[0]
+    # A target that there is not is the service's to refuse.
+    fitting = find_fitting(service, target) or {each.code for each in service.languages()}
+    return choose_source(service.detect(text), fitting, target)
 
 
 def _write_translation(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dragoman.decoding.translator import Translator
+from dragoman.serving.detection import choose_source
 from dragoman.serving.interface import Answer, Request, ServedModel, ServiceError, Span
 from dragoman.serving.languages import match_language, name_language
 from dragoman.serving.layout import Layout, lay_out
@@ -275,11 +276,10 @@ def _find_path(
             raise _no_way(source, target)
         return source, None, path
     found = detect(text)
-    for code, confidence in found:
-        path = models.find_path(code, target)
-        if path is not None:
-            return code, confidence, path
-    raise _no_way(found[0][0] if found else "any language", target)
+    paths = {code: models.find_path(code, target) for code, _ in found}
+    fitting = {code for code, path in paths.items() if path is not None}
+    code, confidence = choose_source(found, fitting, target)
+    return code, confidence, paths[code] or ()
 
 
 def _known(code: str, parameter: str, models: Models) -> str:

@@ -52,6 +52,7 @@ class ProcessTranslator:
         self._process: subprocess.Popen[bytes] | None = None
         self._is_ready = threading.Event()
         self._is_closed = False
+        self._changing = threading.Lock()
         self._start()
 
     @property
@@ -93,8 +94,9 @@ class ProcessTranslator:
 
     def close(self) -> None:
         """End the process for good, whatever it is doing."""
-        self._is_closed = True
-        self._end()
+        with self._changing:  # or a thread that starts another would leave it behind
+            self._is_closed = True
+            self._end()
 
     def _translate(self, tasks: Sequence[Task]) -> list[Rendering]:
         self.load()
@@ -129,9 +131,10 @@ class ProcessTranslator:
         return answer
 
     def _restart(self) -> None:
-        self._end()
-        if not self._is_closed:
-            self._start()
+        with self._changing:
+            if not self._is_closed:
+                self._end()
+                self._start()
 
     def _end(self) -> None:
         """End the process; its output is closed last, for a thread may be reading it."""

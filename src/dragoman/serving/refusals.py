@@ -14,6 +14,9 @@ _GOOGLE_WORDS = {
     503: "UNAVAILABLE",
 }
 
+OPEN_METHODS = (b"DELETE", b"GET", b"POST")
+"""The methods of all that web pages of other servers may use."""
+
 Headers = list[tuple[bytes, bytes]]
 
 
@@ -102,7 +105,7 @@ def cors_headers(path: str, origin: str | None) -> Headers:
     headers += [
         (b"access-control-allow-origin", origin.encode()),
         (b"access-control-allow-headers", b"Authorization, Content-Type"),
-        (b"access-control-allow-methods", b"GET, POST"),
+        (b"access-control-allow-methods", b", ".join(OPEN_METHODS)),
         (b"access-control-max-age", b"1728000"),
     ]
     return headers if origin == "*" else [*headers, (b"vary", b"Origin")]

@@ -24,6 +24,8 @@ from dragoman.serving.shedding import Shedder, WaitForRoom
 BACKLOG = 1024
 KEEP_ALIVE_SECONDS = 20
 SWEEP_SECONDS = 1.0
+# How long what is written of answers may take to leave when all else has ended.
+LAST_SECONDS = 1
 # Requests that were sent when a stop began are here by then.
 LATE_SECONDS = 0.25
 
@@ -46,8 +48,9 @@ class Server:
     Notes
     -----
     On SIGTERM or an interruption nothing new is accepted: new requests are answered with status
-    503. What was accepted is answered, for as long as ``stop_seconds`` allows; then the server
-    ends. Who cannot wait sends the signal twice.
+    503. What was accepted is answered, for as long as ``stop_seconds`` allows, and what is left
+    then is refused with the same status; then the server ends, within some seconds. Who cannot
+    wait sends the signal twice.
     """
 
     def __init__(
@@ -57,7 +60,7 @@ class Server:
         self._options = options
 
         shedder = Shedder(options, service.metrics, _find_room(service, keys))
-        self.gate = Gate(app, options, service.metrics, shedder)
+        self.gate = Gate(app, options, service.metrics, shedder, keys)
         parser = choose_protocol()
 
         def connect(
@@ -81,7 +84,7 @@ class Server:
                 forwarded_allow_ips=options.proxy or "",
                 backlog=BACKLOG,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
-                timeout_graceful_shutdown=max(1, round(options.client_seconds)),
+                timeout_graceful_shutdown=LAST_SECONDS,
                 h11_max_incomplete_event_size=LARGEST_HEAD,
             )
         )
@@ -123,6 +126,7 @@ class Server:
             self._server.should_exit = self._server.force_exit = True
             return
         self.gate.close()
+        self._service.take_leave()
         self._stopping = asyncio.create_task(self._finish())
 
     async def _finish(self) -> None:
@@ -134,6 +138,8 @@ class Server:
                 break
             await asyncio.sleep(0.02)
         self._service.refuse_more()
+        self.gate.give_up()
+        await asyncio.sleep(0.02)
         self._server.should_exit = True
 
     async def _sweep(self) -> None:

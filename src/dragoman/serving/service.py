@@ -1,6 +1,7 @@
 """The service: texts of clients in, translations out, whatever protocol they came by."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -55,12 +56,17 @@ class Service:
         self._lanes = {
             model.name: Lane(model, self.options, self._cache, self.metrics) for model in models.all
         }
-        self._has_started = self._is_stopping = False
+        self._has_started = self._is_stopping = self._is_leaving = False
 
     @property
     def is_ready(self) -> bool:
         """Whether requests are accepted: all models run, and nobody is stopping them."""
         return not self._is_stopping and all(lane.is_alive for lane in self._lanes.values())
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether new requests of clients are welcome, besides those in progress."""
+        return self.is_ready and not self._is_leaving
 
     @property
     def is_loaded(self) -> bool:
@@ -74,6 +80,10 @@ class Service:
             for lane in self._lanes.values():
                 lane.start()
 
+    def take_leave(self) -> None:
+        """Say that a stop has begun; requests in progress may still ask for more."""
+        self._is_leaving = True
+
     def refuse_more(self) -> None:
         """Accept nothing more; what was accepted is still translated."""
         self._is_stopping = True
@@ -84,11 +94,14 @@ class Service:
         Parameters
         ----------
         seconds : float
-            How long to wait for each model's thread.
+            How long to wait for the threads of all models.
         """
         self.refuse_more()
+        until = time.monotonic() + seconds
         for lane in self._lanes.values():
-            lane.stop(seconds)
+            lane.close()
+        for lane in self._lanes.values():
+            lane.stop(max(0.0, until - time.monotonic()))
 
     async def translate(self, request: Request) -> list[Answer]:
         """Translate the texts of a request.

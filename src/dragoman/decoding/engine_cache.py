@@ -1,0 +1,131 @@
+"""Keys and values of all layers of an engine, where moving and reading them costs least."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from dragoman.kernels.beam_attention import Heads
+from dragoman.models.attention.multihead_attention import KeysAndValues
+
+
+class EngineCache(NamedTuple):
+    """Keys and values, place by place.
+
+    Notes
+    -----
+    What all rows wrote at one place lies side by side: the filled places are one block of memory
+    however much room there is, and a row moves in all layers at once.
+    """
+
+    keys: Float[Tensor, "layers places rows heads key_dim"]
+    values: Float[Tensor, "layers places rows heads value_dim"]
+
+    @staticmethod
+    def make(
+        num_layers: int, capacity: int, rows: int, heads: Heads, like: Tensor
+    ) -> "EngineCache":
+        """Make room.
+
+        Parameters
+        ----------
+        num_layers : int
+            Layers.
+        capacity : int
+            Places of each row.
+        rows : int
+            Hypotheses.
+        heads : Heads
+            How many, and how wide.
+        like : Tensor
+            For precision and device.
+
+        Returns
+        -------
+        EngineCache
+            With nothing in it yet.
+        """
+        shape = (num_layers, capacity, rows, heads.num_heads)
+        return EngineCache(
+            *(like.new_empty(*shape, dim) for dim in (heads.key_dim, heads.value_dim))
+        )
+
+    @staticmethod
+    def of_layers(layers: Sequence[KeysAndValues]) -> "EngineCache":
+        """Put those of layers together.
+
+        Parameters
+        ----------
+        layers : Sequence[KeysAndValues]
+            Of each layer.
+
+        Returns
+        -------
+        EngineCache
+            A copy.
+        """
+        both = zip(*layers, strict=True)
+        return EngineCache(*(torch.stack([each.permute(2, 0, 1, 3) for each in x]) for x in both))
+
+    def layer(self, index: int) -> KeysAndValues:
+        """Look at one layer.
+
+        Parameters
+        ----------
+        index : int
+            Which.
+
+        Returns
+        -------
+        KeysAndValues
+            The same memory, as attention wants it.
+        """
+        return KeysAndValues(*(each[index].permute(1, 2, 0, 3) for each in self))
+
+    def first(self, count: int) -> "EngineCache":
+        """Look at the first places.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+
+        Returns
+        -------
+        EngineCache
+            The same memory.
+        """
+        return EngineCache(*(each[:, :count] for each in self))
+
+    def move(self, rows: Int[Tensor, "rows"], length: int) -> "EngineCache":
+        """Let each row come from another.
+
+        Parameters
+        ----------
+        rows : Int[Tensor, "rows"]
+            From which.
+        length : int
+            Places that are filled.
+
+        Returns
+        -------
+        EngineCache
+            With as many rows as were named. If these are no more than before, it is the same
+            memory, where only what comes from elsewhere was written.
+        """
+        count = len(rows)
+        if count > self.keys.size(2):
+            copies = []
+            for each in self:
+                copy = each.new_empty(*each.shape[:2], count, *each.shape[3:])
+                copy[:, :length] = each[:, :length, rows]
+                copies.append(copy)
+            return EngineCache(*copies)
+        movers = (rows != torch.arange(count, device=rows.device)).nonzero().flatten()
+        if len(movers):
+            parents = rows[movers]
+            for each in self:
+                each[:, :length, movers] = each[:, :length, parents]
+        return EngineCache(*(each[:, :, :count] for each in self))

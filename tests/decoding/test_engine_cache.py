@@ -1,0 +1,46 @@
+"""The engine's cache: rows move in all layers at once, and only those that must."""
+
+import pytest
+import torch
+
+from dragoman.decoding.engine_cache import EngineCache
+from dragoman.kernels.beam_attention import Heads
+from dragoman.models.attention.multihead_attention import KeysAndValues
+
+HEADS = Heads(2, 3, 4, 1.0)
+
+
+def make_cache(rows, places=5):
+    cache = EngineCache.make(2, places, rows, HEADS, torch.zeros(1))
+    for each in cache:
+        each.copy_(torch.randn(each.shape))
+    return cache
+
+
+@pytest.mark.parametrize(
+    "rows", [[0, 1, 2, 3], [3, 1, 1, 0], [2, 3], [3, 0, 0, 1, 2, 2], [1]], ids=str
+)
+def test_rows_come_from_those_that_were_named(rows):
+    cache = make_cache(4)
+    before = [each.clone() for each in cache]
+    moved = cache.move(torch.tensor(rows), 3)
+    for now, old in zip(moved, before, strict=True):
+        assert now.shape[2] == len(rows)
+        torch.testing.assert_close(now[:, :3], old[:, :3, rows])
+
+
+def test_what_stays_is_the_same_memory():
+    cache = make_cache(4)
+    moved = cache.move(torch.tensor([0, 1, 3]), 2)
+    assert [each.data_ptr() for each in moved] == [each.data_ptr() for each in cache]
+
+
+def test_layers_are_seen_as_attention_wants_them():
+    layers = [KeysAndValues(torch.randn(4, 2, 5, 3), torch.randn(4, 2, 5, 4)) for _ in range(2)]
+    cache = EngineCache.of_layers(layers)
+    for index, layer in enumerate(layers):
+        for seen, given in zip(cache.layer(index), layer, strict=True):
+            torch.testing.assert_close(seen, given)
+    assert cache.first(2).layer(0).keys.shape == (4, 2, 2, 3)
+    cache.layer(1).keys[:, :, 4] = 7.0
+    assert (cache.keys[1, 4] == 7).all()

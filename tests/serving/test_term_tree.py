@@ -1,0 +1,36 @@
+"""Terms are found word by word."""
+
+import time
+
+import pytest
+
+from dragoman.serving.term_tree import TermTree, split_words
+
+TERMS = ["dog", "old dog", "dog house", "l'eau"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "count"),
+    [
+        ("A dog, a DOG.", ["dog", "dog"], 2),
+        ("An old  dog house.", ["old dog", "dog", "dog house"], 1),
+        ("The dog house.", ["dog", "dog house"], 1),
+        ("Dogs bark; l'eau.", ["l'eau"], 1),
+        ("", [], 0),
+    ],
+)
+def test_terms_are_found_and_counted(text, found, count):
+    tree = TermTree(TERMS)
+    assert [TERMS[place] for place in tree.find(text)] == found
+    assert tree.count(text) == count
+
+
+def test_the_cost_does_not_depend_on_the_number_of_terms():
+    tree = TermTree(f"a {number}" for number in range(5000))
+    began = time.perf_counter()
+    assert tree.count("a 7 " * 5000) == 5000
+    assert time.perf_counter() - began < 2
+
+
+def test_case_and_spaces_do_not_matter():
+    assert split_words(" An  OLD-dog ß") == ["an", "old", "-", "dog", "ss"]
