@@ -23,7 +23,7 @@ from dragoman.cli import build_parser, main
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
 RUN_PAGES = ("guide", "families", "experiments", "scaling", "exchange", "decoding")
-LONG_PAGES = ("families", "experiments", "scaling")
+LONG_PAGES = ("guide", "families", "experiments", "scaling")
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 SMALL = shlex.split(
     "--num-encoder-layers 1 --num-decoder-layers 1 --model-dim 16 --feed-forward-dim 32 "

@@ -190,6 +190,7 @@ def num_done(out):
     return json.loads(lines[-1]).get("lines", 0) if lines else 0
 
 
+@pytest.mark.slow
 def test_killed_again_and_again(tiny_folder, expected, tmp_path):
     """SIGKILL whenever the journal has grown, and at once after; nothing is lost or repeated."""
     source, whole = expected

@@ -163,6 +163,7 @@ def test_sigterm_under_load_loses_no_accepted_request(tiny_folder):
     assert sent_after <= {200, 503, None}
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_costs_nobody_an_answer(tiny_folder):
     flags = ["--port", "0", "--cache-characters", "0"]
     with Process("serve", tiny_folder.path, *flags, processes=1) as server:
@@ -197,7 +198,9 @@ def gone_within(process, seconds):
     return False
 
 
-@pytest.mark.parametrize("becomes", ["busy", "dead", "hung"])
+@pytest.mark.parametrize(
+    "becomes", ["hung", *(pytest.param(each, marks=pytest.mark.slow) for each in ("busy", "dead"))]
+)
 def test_sigterm_while_a_process_is_busy_dead_or_hung(tiny_folder, becomes):
     """Within its limit the server ends, everybody is answered, and no process is left."""
     limit = 2 if becomes == "hung" else 30

@@ -228,7 +228,8 @@ def command(tmp_path, corpus):
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds workers in /proc")
-@pytest.mark.parametrize("rank", [1, pytest.param(0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rank", [1, 0])
+@pytest.mark.slow
 def test_a_killed_worker_costs_no_more_than_the_steps_since_the_last_checkpoint(
     tmp_path, command, events, rank
 ):

@@ -37,7 +37,9 @@ def assert_same_files(one, other, names=("model", "optimiser", "average")):
             assert torch.equal(value, second[key]), f"{name}: {key}"
 
 
-@pytest.mark.parametrize("stop_after", [3, 4, 7])
+@pytest.mark.parametrize(
+    "stop_after", [3, *(pytest.param(steps, marks=pytest.mark.slow) for steps in (4, 7))]
+)
 def test_resumed_equals_uninterrupted_bit_for_bit(tmp_path, run, small, said, stop_after):
     small["training"] |= {"ema_decay": 0.9, "accumulate": 2, "max_steps": 11, "clip_norm": 1.0}
     whole = run(tmp_path / "whole", small)
@@ -55,9 +57,9 @@ def test_resumed_equals_uninterrupted_bit_for_bit(tmp_path, run, small, said, st
     "chosen",
     [
         {"optimiser": "schedule-free", "schedule": "constant"},
-        {"optimiser": "muon", "ema_decay": 0.9},
-        {"schedule": "cosine", "ema_decay": 0.9},
-        {"schedule": "warmup-stable-decay", "ema_decay": 0.9},
+        pytest.param({"optimiser": "muon", "ema_decay": 0.9}, marks=pytest.mark.slow),
+        pytest.param({"schedule": "cosine", "ema_decay": 0.9}, marks=pytest.mark.slow),
+        pytest.param({"schedule": "warmup-stable-decay", "ema_decay": 0.9}, marks=pytest.mark.slow),
     ],
     ids=lambda chosen: "-".join(map(str, chosen.values())),
 )
