@@ -4,7 +4,8 @@ import os
 import random
 import sys
 import types
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -51,8 +52,10 @@ install_import_hook(
 )
 
 from dragoman.data.corpus import CorpusFiles  # noqa: E402
+from dragoman.decoding.translator import Translator  # noqa: E402
 from dragoman.folder import Facts, ModelFolder, vocabulary_of, write_model  # noqa: E402
 from dragoman.models.build import build_model  # noqa: E402
+from dragoman.models.families import ModelOptions  # noqa: E402
 from dragoman.models.options import TransformerOptions  # noqa: E402
 from dragoman.models.transformer import Transformer  # noqa: E402
 from dragoman.options import to_plain  # noqa: E402
@@ -165,3 +168,23 @@ def corpus_files(
     for path, sentences in zip(paths, zip(*sentence_pairs, strict=True), strict=True):
         path.write_text("\n".join(sentences) + "\n", encoding="utf-8")
     return CorpusFiles(source=(paths[0],), target=(paths[1],))
+
+
+@pytest.fixture
+def translator(tiny_folder: TinyFolder) -> Translator:
+    """Load that folder."""
+    return Translator.load(tiny_folder.path, "cpu")
+
+
+@pytest.fixture
+def translator_of(
+    translator: Translator, vocabularies: Vocabularies
+) -> Callable[[ModelOptions], Translator]:
+    """Make translators of other shapes with the same vocabularies, untrained."""
+
+    def make(shape: ModelOptions) -> Translator:
+        torch.manual_seed(1)
+        model = build_model(shape, vocabulary_of(vocabularies)).eval()
+        return Translator(replace(translator.folder, options=shape), model, torch.device("cpu"))
+
+    return make

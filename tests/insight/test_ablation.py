@@ -1,19 +1,14 @@
 """Heads that are switched off add nothing, in any family and whoever decodes."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 
 from dragoman.data.batches import flatten, make_batch
-from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
-from dragoman.folder import vocabulary_of
 from dragoman.insight.ablation import Head, check_heads, list_heads, silence, translate_without
 from dragoman.insight.attention import look_at
 from dragoman.models.attention.observer import observed_attention
-from dragoman.models.build import build_model
 from dragoman.models.convolutional.options import ConvS2SOptions
 from dragoman.models.likelihood import token_log_probabilities
 from dragoman.models.options import TransformerOptions
@@ -27,21 +22,6 @@ SHAPES = {
         encoder_blocks="2x8k3", decoder_blocks="3x8k3", model_dim=8, output_dim=8
     ),
 }
-
-
-@pytest.fixture
-def translator(tiny_folder):
-    return Translator.load(tiny_folder.path, "cpu")
-
-
-@pytest.fixture
-def translator_of(translator, vocabularies):
-    def make(shape):
-        torch.manual_seed(1)
-        model = build_model(shape, vocabulary_of(vocabularies)).eval()
-        return Translator(replace(translator.folder, options=shape), model, torch.device("cpu"))
-
-    return make
 
 
 def score(translator, off):

@@ -26,11 +26,6 @@ from dragoman.models.recurrent.options import Seq2seqOptions
 SOURCE, TARGET = "The old dog sees a garden.", "Le vieux chien."
 
 
-@pytest.fixture
-def translator(tiny_folder):
-    return Translator.load(tiny_folder.path, "cpu")
-
-
 def test_words_are_rows_and_columns(translator):
     found = explain(translator, SOURCE, translation=TARGET, num_masks=40)
     assert found.source_words == tuple(SOURCE.split())

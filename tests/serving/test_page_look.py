@@ -1,7 +1,6 @@
 """Attention as the page gets it equals attention as it is computed."""
 
 import base64
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,14 +10,11 @@ from hypothesis import strategies as st
 
 from dragoman.data.batches import flatten, make_batch
 from dragoman.decoding.alignments import Aligner
-from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
-from dragoman.folder import vocabulary_of
 from dragoman.insight.ablation import Head, translate_without
 from dragoman.insight.attention import START, look_at
 from dragoman.insight.word_groups import END
 from dragoman.models.attention.observer import observed_attention
-from dragoman.models.build import build_model
 from dragoman.models.likelihood import token_log_probabilities
 from dragoman.models.options import TransformerOptions
 from dragoman.models.recurrent.options import LuongOptions, Seq2seqOptions
@@ -26,21 +22,6 @@ from dragoman.serving.page_look import align_for_page, look_for_page, to_bytes, 
 from dragoman.serving.sentence_translation import find_spans
 
 SOURCE, TARGET = "The old dog sees.", "Le vieux chien."
-
-
-@pytest.fixture
-def translator(tiny_folder):
-    return Translator.load(tiny_folder.path, "cpu")
-
-
-@pytest.fixture
-def translator_of(translator, vocabularies):
-    def make(shape):
-        torch.manual_seed(1)
-        model = build_model(shape, vocabulary_of(vocabularies)).eval()
-        return Translator(replace(translator.folder, options=shape), model, torch.device("cpu"))
-
-    return make
 
 
 def unpack(answer, one):
