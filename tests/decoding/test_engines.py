@@ -87,7 +87,7 @@ class TestHalfPrecision:
     CARD = torch.device("cuda")
 
     def test_a_card_takes_it_for_what_can_be_rebuilt(self, folder):
-        assert choose_precision(folder, self.CARD, "auto") == "float32"
+        assert choose_precision(folder, self.CARD, "auto") == "float16"
         assert choose_precision(folder, self.CARD, "float16") == "float16"
         assert choose_precision(folder, self.CARD, "float32") == "float32"
         other = replace(folder, options=replace(folder.options, encoder_attention="restricted"))

@@ -44,12 +44,9 @@ def load_engine(
     Returns
     -------
     Engine | GraphEngine | TranslationModel
-        Ready for a search. On a card ``auto`` takes the model as it was trained, until the engine
-        for cards has been measured on one.
+        Ready for a search.
     """
     chosen = choose_precision(folder, device, precision)
-    if device.type == "cuda" and precision == "auto":
-        return load_model(folder).to(device)
     if device.type == "cpu":
         _keep_freed_memory()
     if chosen == "int8":
@@ -79,8 +76,8 @@ def choose_precision(folder: ModelFolder, device: torch.device, precision: Preci
     Returns
     -------
     Precision
-        For ``auto`` on a processor that can, eight bits, if the folder is in eight bits or says
-        that nothing measurable is lost by them; else float32.
+        For ``auto`` on an NVIDIA card half precision; on a processor that can, eight bits, if the
+        folder is in eight bits or says that nothing measurable is lost by them; else float32.
     """
     obstacles = {"int8": _obstacle(folder, device), "float16": _half_obstacle(folder, device)}
     obstacle = obstacles.get(precision)
@@ -88,6 +85,8 @@ def choose_precision(folder: ModelFolder, device: torch.device, precision: Preci
         raise OptionError(f"precision is “{precision}”, but {obstacle}; give --precision float32")
     if precision != "auto":
         return precision
+    if device.type == "cuda":
+        return "float32" if obstacles["float16"] else "float16"
     is_safe = folder.facts.fits_int8 or WeightFile(_weights(folder)).is_quantised
     return "int8" if is_safe and not obstacles["int8"] else "float32"
 

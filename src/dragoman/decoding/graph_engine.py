@@ -50,8 +50,8 @@ class Extent(NamedTuple):
     while more sentences wait.
     """
 
-    most_rows: int = 2048
-    most_places: int = 1 << 18
+    most_rows: int = 4096
+    most_places: int = 1 << 19
     chunk_sentences: int = CHUNK_SENTENCES
     small_slots: int = 64
     steps_between_looks: int = 4

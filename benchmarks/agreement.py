@@ -1,0 +1,119 @@
+"""Whether a model says the same whichever engine, device, batch and order translates.
+
+    python benchmarks/agreement.py MODEL --source FILE --target FILE [--single 200] [--beams 4 1]
+
+MODEL is a folder of “dragoman train”. The plain engine is the model as it was trained, on a CPU in
+float32. Every other way to translate on this machine is held against it: the share of sentences
+whose translation is the same, letter for letter, and its BLEU. What differs in float32 differs by
+ties: two translations whose scores are equal but for the order of a sum.
+"""
+
+import argparse
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from dragoman.data.corpus import read_lines
+from dragoman.decoding.products import has_int8
+from dragoman.decoding.translator import Translator
+from dragoman.evaluation.bleu import corpus_bleu
+from dragoman.folder import load_model, read_folder
+from record import RESULTS, write_result
+
+SEED = 1
+PLAIN = "cpu_plain_float32"
+WAYS = {
+    "cpu": (PLAIN, "cpu_fast_float32", "cpu_fast_int8"),
+    "cuda": ("cuda_plain_float32", "cuda_fast_float32", "cuda_fast_float16"),
+}
+
+
+def main() -> None:
+    """Translate in every way, compare, print and write the result."""
+    given = _read_options()
+    lines = list(read_lines(given.source))
+    references = list(read_lines(given.target))
+    ways = [*WAYS["cpu"]] + ([*WAYS["cuda"]] if torch.cuda.is_available() else [])
+    if not has_int8():
+        ways.remove("cpu_fast_int8")
+    figures: dict[str, float] = {}
+    for beam in given.beams:
+        search = "greedy" if beam == 1 else f"beam{beam}"
+        plain: list[str] = []
+        for way in ways:
+            translate = load_way(way, given.model, beam)
+            found = translate(lines)
+            plain = plain or found
+            figures[f"{search}_bleu_{way}"] = corpus_bleu(found, [references])
+            figures[f"{search}_same_as_plain_{way}"] = _share(found, plain)
+            few = _shuffled(len(lines))[: given.single]
+            alone = [translate([lines[place]])[0] for place in few]
+            figures[f"{search}_same_alone_{way}"] = _share(alone, [found[each] for each in few])
+            order = _shuffled(len(lines))
+            mixed = translate([lines[place] for place in order])
+            figures[f"{search}_same_in_other_order_{way}"] = _share(
+                mixed, [found[place] for place in order]
+            )
+            told = (f"{name.removeprefix(search)[1:].removesuffix(way)[:-1]} {value:.3f}"
+                    for name, value in figures.items()
+                    if name.startswith(search) and name.endswith(way))  # fmt: skip
+            print(f"{search} {way}: {', '.join(told)}", flush=True)
+    notes = {"sentences": len(lines), "alone": given.single, "source": given.source.name}
+    print(write_result("agreement", figures, seeds=[SEED], notes=notes, folder=given.results))
+
+
+def _read_options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--source", type=Path, required=True)
+    parser.add_argument("--target", type=Path, required=True)
+    parser.add_argument("--single", type=int, default=200, help="sentences also translated alone")
+    parser.add_argument("--beams", type=int, nargs="+", default=[4, 1])
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    return parser.parse_args()
+
+
+def load_way(way: str, path: Path, beam_size: int) -> Callable[[list[str]], list[str]]:
+    """Load a model for one way to translate.
+
+    Parameters
+    ----------
+    way : str
+        Device, engine and precision.
+    path : Path
+        The model folder.
+    beam_size : int
+        Hypotheses.
+
+    Returns
+    -------
+    Callable[[list[str]], list[str]]
+        Translates some lines together.
+    """
+    device, engine, precision = way.split("_")
+    if engine == "plain":
+        folder, where = read_folder(path), torch.device(device)
+        translator = Translator(folder, load_model(folder).to(where).eval(), where)
+    else:
+        translator = Translator.load(path, device, precision=precision)
+    options = translator.options_with({"beam_size": beam_size})
+    return lambda lines: [each.text for each in translator.translate_all(lines, options=options)]
+
+
+def _shuffled(count: int) -> list[int]:
+    places = list(range(count))
+    random.Random(SEED).shuffle(places)
+    return places
+
+
+def _share(found: list[str], other: list[str]) -> float:
+    return sum(one == two for one, two in zip(found, other, strict=True)) / len(found)
+
+
+if __name__ == "__main__":
+    main()
