@@ -4,7 +4,14 @@ import pytest
 
 from dragoman.errors import OptionError
 from dragoman.options import from_plain
-from dragoman.presets import BY_CORPUS_SIZE, LARGEST, choose_preset, preset_names, read_preset
+from dragoman.presets import (
+    BY_CORPUS_SIZE,
+    LARGEST,
+    ON_A_CPU,
+    choose_preset,
+    preset_names,
+    read_preset,
+)
 from dragoman.training.configuration import RunOptions
 
 NAMES = [name for name in preset_names() if name != "auto"]
@@ -57,6 +64,13 @@ def test_rows_hold_up_to_their_limit():
         rest = {key: value for key, value in recipe["model"].items() if key != "dropout"}
         own = {key: value for key, value in read_preset(name)["model"].items() if key != "dropout"}
         assert rest == own
+
+
+def test_a_cpu_gets_a_lighter_recipe_for_small_corpora():
+    limit, name, _ = ON_A_CPU
+    assert choose_preset(limit - 1, has_accelerator=False)[0] == name
+    assert choose_preset(limit, has_accelerator=False) == choose_preset(limit)
+    assert choose_preset(limit - 1)[0] != name
 
 
 def test_models_grow_with_the_corpus():

@@ -1,6 +1,7 @@
 """Layers of options, and what a resumed run may change."""
 
 import pytest
+import torch
 
 from dragoman.errors import OptionError
 from dragoman.options import to_plain
@@ -25,13 +26,20 @@ def test_later_layers_win():
 
 @pytest.mark.parametrize(
     ("pairs", "name", "dropout"),
-    [(5000, "tiny", 0.3), (100_000, "small", 0.3), (300_000, "small", 0.2),
-     (700_000, "base", 0.2), (2_000_000, "base", 0.1), (4_500_000, "big", 0.3),
+    [(5000, "small", 0.3), (300_000, "small", 0.3), (700_000, "base", 0.2), (2_000_000, "base", 0.1), (4_500_000, "big", 0.3),
      (36_000_000, "big", 0.1)],
 )  # fmt: skip
 def test_auto_follows_the_corpus(pairs, name, dropout):
-    chosen, options = resolve_options("auto", {}, {}, pairs)
+    on_a_card = {"training": {"device": "cuda"}}
+    chosen, options = resolve_options("auto", {}, on_a_card, pairs)
     assert (chosen, options.model.dropout) == (name, dropout)
+
+
+def test_auto_is_lighter_on_a_cpu():
+    assert resolve_options("auto", {"training": {"device": "cpu"}}, {}, 29_000)[0] == "tiny"
+    assert resolve_options("auto", {"training": {"device": "mps"}}, {}, 29_000)[0] == "small"
+    has_card = torch.cuda.is_available() or torch.backends.mps.is_available()
+    assert resolve_options("auto", {}, {}, 29_000)[0] == ("small" if has_card else "tiny")
 
 
 def test_flags_win_over_auto():

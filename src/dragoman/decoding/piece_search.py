@@ -26,8 +26,10 @@ from dragoman.text.vocabulary import Vocabularies
 
 # Places in the decoder's cache: sentences × beams × longest translation.
 BATCH_PLACES = {"cpu": 32_768, "mps": 65_536, "cuda": 524_288}
-# Sentences × beams: more do not make a CPU's products faster, but what they need leaves its caches.
+# Sentences × beams: more do not make a CPU's products faster, but what they need leaves its caches,
+# the scores of the vocabulary first. With few words in it there is room for more rows.
 BATCH_ROWS = {"cpu": 64, "mps": 4096, "cuda": 16_384}
+CACHED_SCORES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,6 +241,7 @@ class PieceSearch:
     def _batches(self, pieces: Sequence[Piece], beams: Sequence[int]) -> Iterator[list[int]]:
         """Put pieces of similar length and equally wide beams together, within the room."""
         most, most_rows = BATCH_PLACES[self.device.type], BATCH_ROWS[self.device.type]
+        most_rows = max(most_rows, CACHED_SCORES // len(self.vocabularies.target))
         lengths = [len(piece.ids) for piece in pieces]
         batch: list[int] = []
         largest = 0

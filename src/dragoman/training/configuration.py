@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from dragoman.data.options import CorpusOptions
 from dragoman.decoding.options import SearchOptions
 from dragoman.errors import OptionError
@@ -58,7 +60,7 @@ def resolve_options(
     Parameters
     ----------
     preset : str
-        A preset's name; ``auto`` chooses by the size of the corpus.
+        A preset's name; ``auto`` chooses by the size of the corpus, and a lighter one for a CPU.
     file : Mapping[str, Any]
         What a TOML file says.
     flags : Mapping[str, Any]
@@ -78,7 +80,7 @@ def resolve_options(
     if preset != AUTO:
         name, recipe = preset, read_preset(preset)
     elif family == DEFAULT_FAMILY:
-        name, recipe = choose_preset(num_pairs)
+        name, recipe = choose_preset(num_pairs, has_accelerator=_has_accelerator(said))
     else:
         name, recipe = family, read_preset(family)
     own = recipe.get("model", {}).get("family", DEFAULT_FAMILY)
@@ -91,6 +93,13 @@ def resolve_options(
     if is_ready_made or text.get("units", own_units) != own_units:
         recipe.pop("text", None)  # its size was meant for other units
     return name, from_plain(RunOptions, merge(recipe, file, flags), place="options")
+
+
+def _has_accelerator(said: Mapping[str, Any]) -> bool:
+    """Say whether a run will have more than a CPU."""
+    device = said.get("training", {}).get("device", TrainingOptions().device)
+    is_there = torch.cuda.is_available() or torch.backends.mps.is_available()
+    return is_there if device == "auto" else device != "cpu"
 
 
 def resolve_corpus(file: Mapping[str, Any], flags: Mapping[str, Any]) -> CorpusOptions:
