@@ -17,7 +17,7 @@ BY_CORPUS_SIZE = (
     (3_000_000, "base", 0.1),
     (10_000_000, "big", 0.3),
 )
-# Without an accelerator that recipe would take half a day for Multi30k, this one an hour or two; it
+# Without an accelerator that recipe would take a day for Multi30k, this one an hour or two; it
 # is a point or two of BLEU behind.
 ON_A_CPU = (150_000, "tiny", 0.3)
 LARGEST = ("big", 0.1)
