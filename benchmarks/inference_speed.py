@@ -52,7 +52,7 @@ CPU_SYSTEMS = (
 )  # fmt: skip
 GPU_SYSTEMS = ("dragoman_float16", "huggingface")
 BATCHES = {"ctranslate2": (32, 64, -32), "huggingface": (32,), "dragoman": (0,)}
-GPU_BATCHES = BATCHES | {"huggingface": (128, 256, 512)}
+GPU_BATCHES = BATCHES | {"huggingface": (256, 512)}
 EXPORTS = {"ctranslate2_int8": ("ctranslate2", "int8"), "ctranslate2_float32": ("ctranslate2",),
            "huggingface": ("huggingface",)}  # fmt: skip
 
@@ -181,7 +181,7 @@ def _find_batch(name: str, folder: Path, work: Path, given: argparse.Namespace) 
     for batch in choices:
         found = _run(name, folder, part, "bulk", given.beams[0], batch, given)
         rates[batch] = found["tokens"] / sum(found["seconds"])
-    print(f"{name}: {rates}", flush=True)
+        print(f"{name} in batches of {batch}: {rates[batch]:,.0f} tokens/s", flush=True)
     return max(rates, key=lambda batch: rates[batch])
 
 

@@ -28,6 +28,7 @@ from dragoman.models.options import TransformerOptions
 from dragoman.paper.corpora import Corpus
 from dragoman.paper.outcomes import is_finished
 from dragoman.training.configuration import resolve_options
+from dragoman.training.options import ENDING_SCHEDULES
 from huggingface_recipe import Marian, Rival
 from recipe_corpora import SELF_TEST, STUDIES, find_missing, prepare_study
 from recipe_runs import SAVING_SECONDS, Bench, Interrupted
@@ -39,7 +40,7 @@ TITLES = {
     "paper": "Dragoman, the paper's recipe",
     "huggingface": "Hugging Face Marian",
 }
-GUESSED_TOKENS_PER_SECOND = {"cuda": 1_500_000, "cpu": 5_000}
+GUESSED_TOKENS_PER_SECOND = {"cuda": 1_900_000, "cpu": 5_000}
 SELF_TEST_SHAPE = TransformerOptions(
     num_encoder_layers=1, num_decoder_layers=1, model_dim=64, feed_forward_dim=128, num_heads=2
 )
@@ -161,6 +162,9 @@ def _train_dragoman(
         every = min(every, max(1, recipe.max_steps // given.points))
     words += ["--patience", "off", "--max-minutes", str(given.minutes), "--seed", str(given.seed)]
     words += ["--validate-every", str(every), "--device", given.device]
+    if recipe.schedule in ENDING_SCHEDULES:  # it has to fall within the minutes
+        words += ["--max-steps", str(every * given.points)]
+        words += ["--warmup-steps", str(min(recipe.warmup_steps, every * given.points // 10))]
     model, texts = folder / "model", corpus.texts
     files = [
         "--source", str(texts.source), "--target", str(texts.target),

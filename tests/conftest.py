@@ -12,7 +12,7 @@ import pytest
 import torch
 from beartype import BeartypeConf, beartype
 from hypothesis import settings
-from jaxtyping import install_import_hook
+from jaxtyping import config, install_import_hook
 
 # Kernels are tested in Triton's interpreter where there is no GPU.
 if not torch.cuda.is_available():
@@ -68,6 +68,10 @@ settings.load_profile("dragoman")
 
 torch.set_num_threads(1)
 
+# Whole runs and whole servers are not checked for shapes, which would take a quarter of their time:
+# the tests of their parts are.
+WHOLE = ("serving/", "training/test_run.py", "training/test_sharding.py", "test_cli.py")
+
 ENGLISH = ["the", "a", "small", "old", "dog", "house", "tree", "garden", "sees", "likes", "finds"]
 FRENCH = ["le", "un", "petit", "vieux", "chien", "maison", "arbre", "jardin", "voit", "achète"]
 
@@ -79,6 +83,13 @@ def make_sentences(words: list[str], count: int, seed: int) -> list[str]:
         " ".join(generator.choices(words, k=generator.randint(3, 9))).capitalize() + "."
         for _ in range(count)
     ]
+
+
+@pytest.fixture(autouse=True)
+def _shapes_are_checked_in_parts(request: pytest.FixtureRequest) -> None:
+    """Check shapes, but not those of whole programs."""
+    place = request.path.relative_to(Path(__file__).parent).as_posix()
+    config.update("jaxtyping_disable", place.startswith(WHOLE))
 
 
 @pytest.fixture(scope="session")

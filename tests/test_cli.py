@@ -256,6 +256,7 @@ def test_closed_pipe_is_no_error(model):
     assert "Traceback" not in answer.stderr
 
 
+@pytest.mark.slow
 def test_full_disk_while_saving_loses_nothing(texts, tmp_path):
     out = tmp_path / "out"
     main(train_words(texts, out, "--max-steps", "2", "--validate-every", "2"))

@@ -79,6 +79,7 @@ def test_order_is_kept_and_company_changes_nothing(translator):
 def test_many_batches_change_nothing(translator, monkeypatch, limit, num_threads):
     whole = translator.translate_all(TEXTS)
     monkeypatch.setattr(f"dragoman.decoding.piece_search.{limit}", {"cpu": 1})
+    monkeypatch.setattr("dragoman.decoding.piece_search.CACHED_SCORES", 1)
     before = torch.get_num_threads()
     torch.set_num_threads(num_threads)
     try:

@@ -98,7 +98,11 @@ def keep_mask(seed, mask, num_heads, num_keys, dropout):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("heads", [Heads(2, 16, 16), Heads(3, 8, 24)], ids=["even", "odd"])
+@pytest.mark.parametrize(
+    "heads",
+    [pytest.param(Heads(2, 16, 16), id="even", marks=pytest.mark.slow),
+     pytest.param(Heads(3, 8, 24), id="odd")],
+)  # fmt: skip
 def test_weights_are_dropped_alike_on_the_way_back(
     batch, kind, heads, precision, close, device, monkeypatch
 ):

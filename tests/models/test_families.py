@@ -3,7 +3,7 @@
 import pytest
 import torch
 from tests.models import contract
-from tests.models.variants import ALL, FAMILIES
+from tests.models.variants import ALL, ALL_BY_TURNS, FAMILIES
 
 from dragoman.data.batches import Sequences
 from dragoman.decoding.options import SearchOptions
@@ -24,6 +24,7 @@ def make(name: str):
 
 
 every_family = pytest.mark.parametrize("name", ALL)
+every_family_by_turns = pytest.mark.parametrize("name", ALL_BY_TURNS)
 
 
 @every_family
@@ -48,7 +49,7 @@ def test_the_future_is_unseen(name):
     contract.check_future_is_unseen(make(name))
 
 
-@every_family
+@every_family_by_turns
 def test_learns_a_batch_by_heart(name):
     contract.check_overfits(make(name))
 
@@ -66,7 +67,7 @@ def test_is_saved_and_loaded_bit_for_bit(name, tmp_path):
     assert torch.equal(found, expected)
 
 
-@every_family
+@every_family_by_turns
 def test_is_translated_by_the_one_search(name):
     model = make(name).eval()
     source = contract.batch_of(contract.make_pairs(4)).source
@@ -80,7 +81,7 @@ def test_is_translated_by_the_one_search(name):
         assert [each.tokens for each in found] == [best.tokens, second.tokens]
 
 
-@every_family
+@every_family_by_turns
 def test_memory_is_told_without_computing(name):
     with torch.device("meta"):
         model = build_model(ALL[name], contract.VOCABULARY)

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import pytest
+
 from dragoman.models.convolutional.options import ByteNetOptions, ConvS2SOptions
 from dragoman.models.options import TransformerOptions
 from dragoman.models.recurrent.options import (
@@ -84,3 +86,11 @@ EXEMPT = {
 
 
 ALL = FAMILIES | EXEMPT
+
+ONE_OF_EACH_FAMILY = {options.family: name for name, options in reversed(ALL.items())}
+# Where a law takes long to check: one variant of each family in every test run, the others in
+# “make test-all”.
+ALL_BY_TURNS = [
+    each if each in ONE_OF_EACH_FAMILY.values() else pytest.param(each, marks=pytest.mark.slow)
+    for each in ALL
+]

@@ -198,9 +198,8 @@ def gone_within(process, seconds):
     return False
 
 
-@pytest.mark.parametrize(
-    "becomes", ["hung", *(pytest.param(each, marks=pytest.mark.slow) for each in ("busy", "dead"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("becomes", ["hung", "busy", "dead"])
 def test_sigterm_while_a_process_is_busy_dead_or_hung(tiny_folder, becomes):
     """Within its limit the server ends, everybody is answered, and no process is left."""
     limit = 2 if becomes == "hung" else 30

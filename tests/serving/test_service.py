@@ -137,6 +137,7 @@ def test_tags_survive(paths, plain):
     assert answers[0].text.count("<b>") == answers[0].text.count("</b>") == 1
 
 
+@pytest.mark.slow
 def test_what_no_model_can_read_at_once_is_cut_into_pieces(paths, monkeypatch):
     service = make_service(paths, batch_tokens=80)
     longest = []

@@ -26,8 +26,8 @@ def test_later_layers_win():
 
 @pytest.mark.parametrize(
     ("pairs", "name", "dropout"),
-    [(5000, "small", 0.3), (300_000, "small", 0.3), (700_000, "base", 0.2), (2_000_000, "base", 0.1), (4_500_000, "big", 0.3),
-     (36_000_000, "big", 0.1)],
+    [(5000, "small", 0.3), (300_000, "small", 0.3), (700_000, "base", 0.2),
+     (2_000_000, "base", 0.1), (4_500_000, "big", 0.3), (36_000_000, "big", 0.1)],
 )  # fmt: skip
 def test_auto_follows_the_corpus(pairs, name, dropout):
     on_a_card = {"training": {"device": "cuda"}}
@@ -40,6 +40,18 @@ def test_auto_is_lighter_on_a_cpu():
     assert resolve_options("auto", {"training": {"device": "mps"}}, {}, 29_000)[0] == "small"
     has_card = torch.cuda.is_available() or torch.backends.mps.is_available()
     assert resolve_options("auto", {}, {}, 29_000)[0] == ("small" if has_card else "tiny")
+
+
+def test_a_shorter_run_of_a_recipe_that_ends_warms_up_as_long_a_part_of_it():
+    def warmup(preset, **said):
+        return resolve_options(preset, {"training": said}, {}, 10)[1].training.warmup_steps
+
+    assert warmup("small") == 800
+    assert warmup("small", max_steps=2000) == 200
+    assert warmup("small", max_steps=3) == 1
+    assert warmup("small", max_steps=2000, warmup_steps=7) == 7
+    assert warmup("small", max_steps=2000, schedule="inverse-sqrt") == 800
+    assert warmup("tiny", max_steps=2000) == 2000
 
 
 def test_flags_win_over_auto():

@@ -8,7 +8,7 @@ import pytest
 import sentencepiece
 import torch
 from safetensors.torch import load_file
-from tests.models.variants import ALL
+from tests.models.variants import ALL, ALL_BY_TURNS
 
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DataError, FolderError, OptionError, TrainingError
@@ -103,16 +103,7 @@ def test_the_end_of_a_falling_rate_stays_where_it_is(tmp_path, run, small, said)
     resume_run(out, {"training": {"max_steps": 8}}, said.append)
 
 
-ONE_OF_EACH_FAMILY = {options.family: name for name, options in reversed(ALL.items())}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        each if each in ONE_OF_EACH_FAMILY.values() else pytest.param(each, marks=pytest.mark.slow)
-        for each in ALL
-    ],
-)
+@pytest.mark.parametrize("name", ALL_BY_TURNS)
 def test_every_family_resumes_bit_for_bit(tmp_path, run, small, said, name):
     options = ALL[name]
     small["model"] = to_plain(replace(options, dropout=0.1))
@@ -389,7 +380,12 @@ def test_resuming_with_another_model_is_refused(tmp_path, run, small, said):
         resume_run(out, {"model": {"model_dim": 32}}, said.append)
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "optimiser.safetensors", "progress.json"])
+@pytest.mark.parametrize(
+    "name",
+    ["model.safetensors",
+     *(pytest.param(each, marks=pytest.mark.slow)
+       for each in ("optimiser.safetensors", "progress.json"))],
+)  # fmt: skip
 def test_truncated_checkpoint_is_named(tmp_path, run, small, said, name):
     out = run(tmp_path / "out", small)
     damaged = last_checkpoint(out) / name

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
 from dragoman.data.options import CorpusOptions
 from dragoman.decoding.options import SearchOptions
 from dragoman.errors import OptionError
@@ -92,11 +90,23 @@ def resolve_options(
     is_ready_made = text.get("subwords", OFF) not in (None, OFF)
     if is_ready_made or text.get("units", own_units) != own_units:
         recipe.pop("text", None)  # its size was meant for other units
+    _shorten_warmup(recipe, said)
     return name, from_plain(RunOptions, merge(recipe, file, flags), place="options")
+
+
+def _shorten_warmup(recipe: Plain, said: Mapping[str, Any]) -> None:
+    """Let the warm-up keep its share where the user changes the length of a schedule that ends."""
+    own, asked = recipe.get("training", {}), said.get("training", {})
+    steps = asked.get("max_steps")
+    has_end = own.get("schedule") in ENDING_SCHEDULES and "schedule" not in asked
+    if has_end and isinstance(steps, int) and "warmup_steps" not in asked:
+        own["warmup_steps"] = max(1, steps * own["warmup_steps"] // own["max_steps"])
 
 
 def _has_accelerator(said: Mapping[str, Any]) -> bool:
     """Say whether a run will have more than a CPU."""
+    import torch
+
     device = said.get("training", {}).get("device", TrainingOptions().device)
     is_there = torch.cuda.is_available() or torch.backends.mps.is_available()
     return is_there if device == "auto" else device != "cpu"
