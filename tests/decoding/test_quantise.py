@@ -144,6 +144,28 @@ def test_neighbours_in_a_batch_change_nothing(make_folder, beam_size):
     assert together == translate(rows[::-1])[::-1]
 
 
+@pytest.mark.parametrize("changes", [{}, {"norm_position": "pre"}, {"positions": "rotary"}])
+def test_neighbours_change_nothing_to_the_last_bit(make_folder, changes):
+    folder, _ = make_folder(model_dim=64, **changes)
+    engine, vocabulary = load_int8(folder), vocabulary_of(folder.vocabularies)
+    generator = torch.Generator().manual_seed(7)
+    lengths = (3, 7, 12, 15, 16, 19, 27, 40)
+    rows = [torch.randint(3, 90, (each,), generator=generator).tolist() for each in lengths]
+
+    def read(some):
+        source = pad_sequences(flatten(some), vocabulary.pad_id)
+        tokens = torch.full((len(some), 1), vocabulary.pad_id)
+        with torch.inference_mode():
+            memory = engine.encode(source)
+            return memory.hidden, engine.step(tokens, engine.start(memory, 4))[0]
+
+    hidden, said = read(rows)
+    for place, row in enumerate(rows):
+        own_hidden, own_said = read([row])
+        assert torch.equal(own_hidden[0], hidden[place, : len(row)])
+        assert torch.equal(own_said[0], said[place])
+
+
 def test_the_change_of_the_loss_is_that_of_teacher_forcing(make_folder, tmp_path):
     folder, model = make_folder()
     vocabulary = vocabulary_of(folder.vocabularies)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -31,6 +31,10 @@ from dragoman.models.transformer import Transformer
 
 # A CPU reads so many source words at once: what is computed of more leaves its caches.
 ENCODED_WORDS = 512
+# Attention reads a source of a multiple of so many places, masked where the sentence ends: products
+# and sums over whole blocks are the same to the last bit however many zeros follow. So a sentence
+# is read the same way whatever its neighbours; eight bits would make more of a last bit.
+SOURCE_STEP = 16
 
 
 def can_rebuild(options: object) -> bool:
@@ -58,7 +62,7 @@ class EngineMemory(NamedTuple):
 
     hidden: Float[Tensor, "sentences length model_dim"]
     lengths: Int[Tensor, "sentences"]
-    mask: Tensor | None
+    mask: Bool[Tensor, "sentences 1 1 places"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +75,8 @@ class EngineState:
         Of the hypotheses so far, one row a hypothesis, with room for more words.
     source : EngineCache
         Of the source sentences, one row a sentence.
-    mask : Tensor | None
-        Where the source sentences end; None: all at the same place.
+    mask : Bool[Tensor, "sentences 1 1 places"]
+        Where the source sentences end.
     lengths : Int[Tensor, "sentences"]
         The same as numbers, for positions that ask.
     rows : Int[Tensor, "rows"] | None
@@ -86,7 +90,7 @@ class EngineState:
 
     past: EngineCache
     source: EngineCache
-    mask: Tensor | None
+    mask: Bool[Tensor, "sentences 1 1 places"]
     lengths: Int[Tensor, "sentences"]
     rows: Int[Tensor, "rows"] | None
     num_beams: int
@@ -130,11 +134,9 @@ class EngineState:
         """
         rows = rows_of_sentences(sentences, self.num_beams)
         lengths = self.lengths[sentences]
-        longest = int(lengths.max())
-        source = self.source.move(sentences, longest).first(longest)
-        mask = None if self.mask is None else self.mask[sentences, :, :, :longest]
-        if mask is not None and int(lengths.min()) == longest:
-            mask = None
+        places = _source_places(int(lengths.max()))
+        source = self.source.move(sentences, places).first(places)
+        mask = self.mask[sentences, :, :, :places]
         return replace(self, rows=self._compose(rows), source=source, mask=mask, lengths=lengths)
 
     def moved(self) -> "EngineState":
@@ -267,9 +269,8 @@ class Engine:
             A vector for each source position.
         """
         num_sentences, longest = source.ids.shape
-        mask = None
-        if int(source.lengths.min()) < longest:
-            mask = source.is_token[:, None, None, :]
+        times = torch.arange(_source_places(longest), device=source.ids.device)
+        mask = (times < source.lengths[:, None])[:, None, None]
         size = num_sentences if source.ids.is_cuda else max(1, ENCODED_WORDS // longest)
         if size >= num_sentences:
             hidden = self.read(source.read_ids, source.lengths, mask)
@@ -279,7 +280,7 @@ class Engine:
             some = slice(first, first + size)
             lengths = source.lengths[some]
             width = int(lengths.max())
-            own_mask = None if mask is None else mask[some, :, :, :width]
+            own_mask = mask[some, :, :, : _source_places(width)]
             hidden = self.read(source.read_ids[some, :width], lengths, own_mask)
             parts.append(pad(hidden, (0, 0, 0, longest - width)))
         return EngineMemory(torch.cat(parts), source.lengths, mask)
@@ -299,7 +300,8 @@ class Engine:
         lengths : Int[Tensor, "sentences"]
             Words of each sentence.
         mask : Tensor | None
-            Where sentences may look, or what is added to the scores; None: everywhere.
+            Where sentences may look, or what is added to the scores, at least as wide as the words;
+            None: everywhere.
 
         Returns
         -------
@@ -352,7 +354,8 @@ class Engine:
         return EngineState(
             past=EngineCache.make(num_layers, capacity, len(hidden), heads, hidden),
             source=EngineCache.of_layers(
-                [layer.cross.project_memory(hidden) for layer in self.decoder]
+                [layer.cross.project_memory(hidden) for layer in self.decoder],
+                memory.mask.size(-1),
             ),
             mask=memory.mask,
             lengths=memory.lengths,
@@ -389,6 +392,11 @@ class Engine:
         if self._model.decoder_norm is not None:
             states = self._model.decoder_norm(states, length)
         return states.view(*tokens.shape, -1), replace(state, length=length + 1)
+
+
+def _source_places(length: int) -> int:
+    """Round a number of source words up to what attention looks at."""
+    return -(-length // SOURCE_STEP) * SOURCE_STEP
 
 
 def _add_positions(words: Tensor, embedding: Embedding, first: int, lengths: Tensor) -> Tensor:

@@ -53,21 +53,29 @@ class EngineCache(NamedTuple):
         )
 
     @staticmethod
-    def of_layers(layers: Sequence[KeysAndValues]) -> "EngineCache":
+    def of_layers(layers: Sequence[KeysAndValues], num_places: int) -> "EngineCache":
         """Put those of layers together.
 
         Parameters
         ----------
         layers : Sequence[KeysAndValues]
             Of each layer.
+        num_places : int
+            Places of each row, at least as many as there are; the others are zero.
 
         Returns
         -------
         EngineCache
             A copy.
         """
-        both = zip(*layers, strict=True)
-        return EngineCache(*(torch.stack([each.permute(2, 0, 1, 3) for each in x]) for x in both))
+        copies = []
+        for every in zip(*layers, strict=True):
+            rows, heads, filled, dim = every[0].shape
+            copy = every[0].new_zeros(len(every), num_places, rows, heads, dim)
+            for index, each in enumerate(every):
+                copy[index, :filled] = each.permute(2, 0, 1, 3)
+            copies.append(copy)
+        return EngineCache(*copies)
 
     def layer(self, index: int) -> KeysAndValues:
         """Look at one layer.

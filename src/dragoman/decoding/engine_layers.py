@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from dragoman.decoding.products import Product, rectified_product
 from dragoman.kernels.beam_attention import Heads
@@ -76,7 +77,7 @@ class EngineAttention:
         shape : Sequence[int]
             Sentences and length.
         mask : Tensor | None
-            Where sentences end; None: all at the same place.
+            Where sentences end, perhaps wider than they are; None: all at the same place.
 
         Returns
         -------
@@ -87,7 +88,12 @@ class EngineAttention:
         query, keys, values = self._split(self.joined(states).view(*shape[:2], -1), dims)
         if self._rotation is not None:
             query, keys = self._rotation(query, 0), self._rotation(keys, 0)
-        return self._find(query, keys, values, mask)
+        if mask is not None and self._score_bias is not None:  # it counts from the last key
+            mask = mask[..., : keys.size(2)]
+        more = 0 if mask is None else mask.size(-1) - keys.size(2)
+        if more:
+            query, keys, values = (pad(each, (0, 0, 0, more)) for each in (query, keys, values))
+        return self._find(query, keys, values, mask, shape[1])
 
     def attend_to_past(self, states: Tensor, past: KeysAndValues, length: int) -> Tensor:
         """Let the newest words attend to those before them, after writing them into the cache.
@@ -139,11 +145,19 @@ class EngineAttention:
         )
         return self._find(query.transpose(1, 2), source.keys, source.values, mask)
 
-    def _find(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+    def _find(
+        self,
+        query: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: Tensor | None,
+        num_queries: int | None = None,
+    ) -> Tensor:
+        """Let the first queries look, or all."""
         if self._score_bias is not None:
             bias = self._score_bias(query, keys.size(2))
             mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
-        found = attend(query, keys, values, mask, scale=self.heads.scale)
+        found = attend(query, keys, values, mask, scale=self.heads.scale)[:, :, :num_queries]
         return self.output(
             found.transpose(1, 2).reshape(-1, self.heads.num_heads * self.heads.value_dim)
         )
