@@ -23,9 +23,8 @@ from dragoman.folder import load_model, read_folder
 from record import RESULTS, write_result
 
 SEED = 1
-PLAIN = "cpu_plain_float32"
 WAYS = {
-    "cpu": (PLAIN, "cpu_fast_float32", "cpu_fast_int8"),
+    "cpu": ("cpu_plain_float32", "cpu_fast_float32", "cpu_fast_int8"),
     "cuda": ("cuda_plain_float32", "cuda_fast_float32", "cuda_fast_float16"),
 }
 
@@ -38,6 +37,8 @@ def main() -> None:
     ways = [*WAYS["cpu"]] + ([*WAYS["cuda"]] if torch.cuda.is_available() else [])
     if not has_int8():
         ways.remove("cpu_fast_int8")
+    order = list(range(len(lines)))
+    random.Random(SEED).shuffle(order)
     figures: dict[str, float] = {}
     for beam in given.beams:
         search = "greedy" if beam == 1 else f"beam{beam}"
@@ -46,20 +47,18 @@ def main() -> None:
             translate = load_way(way, given.model, beam)
             found = translate(lines)
             plain = plain or found
-            figures[f"{search}_bleu_{way}"] = corpus_bleu(found, [references])
-            figures[f"{search}_same_as_plain_{way}"] = _share(found, plain)
-            few = _shuffled(len(lines))[: given.single]
-            alone = [translate([lines[place]])[0] for place in few]
-            figures[f"{search}_same_alone_{way}"] = _share(alone, [found[each] for each in few])
-            order = _shuffled(len(lines))
             mixed = translate([lines[place] for place in order])
-            figures[f"{search}_same_in_other_order_{way}"] = _share(
-                mixed, [found[place] for place in order]
-            )
-            told = (f"{name.removeprefix(search)[1:].removesuffix(way)[:-1]} {value:.3f}"
-                    for name, value in figures.items()
-                    if name.startswith(search) and name.endswith(way))  # fmt: skip
-            print(f"{search} {way}: {', '.join(told)}", flush=True)
+            alone = [translate([lines[place]])[0] for place in order[: given.single]]
+            same = [found[place] for place in order]
+            seen = {
+                "bleu": corpus_bleu(found, [references]),
+                "same_as_plain": _share(found, plain),
+                "same_alone": _share(alone, same[: given.single]),
+                "same_in_other_order": _share(mixed, same),
+            }
+            figures |= {f"{search}_{name}_{way}": value for name, value in seen.items()}
+            told = ", ".join(f"{name} {value:.3f}" for name, value in seen.items())
+            print(f"{search} {way}: {told}", flush=True)
     notes = {"sentences": len(lines), "alone": given.single, "source": given.source.name}
     print(write_result("agreement", figures, seeds=[SEED], notes=notes, folder=given.results))
 
@@ -103,12 +102,6 @@ def load_way(way: str, path: Path, beam_size: int) -> Callable[[list[str]], list
         translator = Translator.load(path, device, precision=precision)
     options = translator.options_with({"beam_size": beam_size})
     return lambda lines: [each.text for each in translator.translate_all(lines, options=options)]
-
-
-def _shuffled(count: int) -> list[int]:
-    places = list(range(count))
-    random.Random(SEED).shuffle(places)
-    return places
 
 
 def _share(found: list[str], other: list[str]) -> float:

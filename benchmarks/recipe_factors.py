@@ -55,16 +55,14 @@ def _rate(peak: float, words: str = "") -> Factor:
     return Factor(group=group, words=(*words.split(), *rate), warmup_share=0.1)
 
 
-def _recipe(name: str, warmup_share: float | None = None) -> Factor:
-    return Factor(
-        group="whole recipe", preset=name, vocabulary_size=None, warmup_share=warmup_share
-    )
+def _recipe(name: str) -> Factor:
+    return Factor(group="whole recipe", preset=name, vocabulary_size=None)
 
 
 # The order is that in which they are tried: what promises most comes first.
 FACTORS: dict[str, Factor] = {
     PAPER: Factor(group="the paper's recipe"),
-    "auto": _recipe("auto", warmup_share=0.1),  # as in its recipe for small corpora
+    "auto": _recipe("auto"),
     "shape-tiny": _shape((4, 4), 128, 256, 4),
     "shape-small": _shape((6, 6), 256, 1024, 4),
     "dropout-0.2": _vary("dropout", "--dropout 0.2"),
@@ -105,7 +103,7 @@ FACTORS: dict[str, Factor] = {
     "weight-decay-0.1": _vary("weight decay", "--weight-decay 0.1"),
     "recipe-nano": _recipe("nano"),
     "recipe-tiny": _recipe("tiny"),
-    "recipe-small": _recipe("small", warmup_share=0.1),
+    "recipe-small": _recipe("small"),
     "recipe-base": _recipe("base"),
 }
 

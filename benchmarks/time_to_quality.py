@@ -164,7 +164,6 @@ def _train_dragoman(
     words += ["--validate-every", str(every), "--device", given.device]
     if recipe.schedule in ENDING_SCHEDULES:  # it has to fall within the minutes
         words += ["--max-steps", str(every * given.points)]
-        words += ["--warmup-steps", str(min(recipe.warmup_steps, every * given.points // 10))]
     model, texts = folder / "model", corpus.texts
     files = [
         "--source", str(texts.source), "--target", str(texts.target),

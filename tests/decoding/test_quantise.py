@@ -144,7 +144,10 @@ def test_neighbours_in_a_batch_change_nothing(make_folder, beam_size):
     assert together == translate(rows[::-1])[::-1]
 
 
-@pytest.mark.parametrize("changes", [{}, {"norm_position": "pre"}, {"positions": "rotary"}])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"norm_position": "pre"}, *({"positions": each} for each in ("rotary", "alibi"))],
+)
 def test_neighbours_change_nothing_to_the_last_bit(make_folder, changes):
     folder, _ = make_folder(model_dim=64, **changes)
     engine, vocabulary = load_int8(folder), vocabulary_of(folder.vocabularies)

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from dragoman.data.batches import Sequences
-from dragoman.decoding.engine_cache import EngineCache
+from dragoman.decoding.engine_cache import EngineCache, source_places
 from dragoman.decoding.engine_layers import (
     EngineAttention,
     EngineDecoderLayer,
@@ -31,10 +31,6 @@ from dragoman.models.transformer import Transformer
 
 # A CPU reads so many source words at once: what is computed of more leaves its caches.
 ENCODED_WORDS = 512
-# Attention reads a source of a multiple of so many places, masked where the sentence ends: products
-# and sums over whole blocks are the same to the last bit however many zeros follow. So a sentence
-# is read the same way whatever its neighbours; eight bits would make more of a last bit.
-SOURCE_STEP = 16
 
 
 def can_rebuild(options: object) -> bool:
@@ -134,7 +130,7 @@ class EngineState:
         """
         rows = rows_of_sentences(sentences, self.num_beams)
         lengths = self.lengths[sentences]
-        places = _source_places(int(lengths.max()))
+        places = source_places(int(lengths.max()))
         source = self.source.move(sentences, places).first(places)
         mask = self.mask[sentences, :, :, :places]
         return replace(self, rows=self._compose(rows), source=source, mask=mask, lengths=lengths)
@@ -269,7 +265,7 @@ class Engine:
             A vector for each source position.
         """
         num_sentences, longest = source.ids.shape
-        times = torch.arange(_source_places(longest), device=source.ids.device)
+        times = torch.arange(source_places(longest), device=source.ids.device)
         mask = (times < source.lengths[:, None])[:, None, None]
         size = num_sentences if source.ids.is_cuda else max(1, ENCODED_WORDS // longest)
         if size >= num_sentences:
@@ -280,7 +276,7 @@ class Engine:
             some = slice(first, first + size)
             lengths = source.lengths[some]
             width = int(lengths.max())
-            own_mask = mask[some, :, :, : _source_places(width)]
+            own_mask = mask[some, :, :, : source_places(width)]
             hidden = self.read(source.read_ids[some, :width], lengths, own_mask)
             parts.append(pad(hidden, (0, 0, 0, longest - width)))
         return EngineMemory(torch.cat(parts), source.lengths, mask)
@@ -392,11 +388,6 @@ class Engine:
         if self._model.decoder_norm is not None:
             states = self._model.decoder_norm(states, length)
         return states.view(*tokens.shape, -1), replace(state, length=length + 1)
-
-
-def _source_places(length: int) -> int:
-    """Round a number of source words up to what attention looks at."""
-    return -(-length // SOURCE_STEP) * SOURCE_STEP
 
 
 def _add_positions(words: Tensor, embedding: Embedding, first: int, lengths: Tensor) -> Tensor:

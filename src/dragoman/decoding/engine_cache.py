@@ -10,6 +10,29 @@ from torch import Tensor
 from dragoman.kernels.beam_attention import Heads
 from dragoman.models.attention.multihead_attention import KeysAndValues
 
+SOURCE_STEP = 16
+
+
+def source_places(length: int) -> int:
+    """Say at how many places attention looks for a source.
+
+    Parameters
+    ----------
+    length : int
+        Words of the longest sentence.
+
+    Returns
+    -------
+    int
+        A multiple of 16, masked where a sentence ends.
+
+    Notes
+    -----
+    Products and sums over whole blocks are the same to the last bit however many zeros follow. So a
+    sentence is read the same way whatever its neighbours; eight bits would make more of a last bit.
+    """
+    return -(-length // SOURCE_STEP) * SOURCE_STEP
+
 
 class EngineCache(NamedTuple):
     """Keys and values, place by place.

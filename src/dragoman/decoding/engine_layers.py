@@ -88,8 +88,6 @@ class EngineAttention:
         query, keys, values = self._split(self.joined(states).view(*shape[:2], -1), dims)
         if self._rotation is not None:
             query, keys = self._rotation(query, 0), self._rotation(keys, 0)
-        if mask is not None and self._score_bias is not None:  # it counts from the last key
-            mask = mask[..., : keys.size(2)]
         more = 0 if mask is None else mask.size(-1) - keys.size(2)
         if more:
             query, keys, values = (pad(each, (0, 0, 0, more)) for each in (query, keys, values))

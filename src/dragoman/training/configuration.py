@@ -105,11 +105,10 @@ def _shorten_warmup(recipe: Plain, said: Mapping[str, Any]) -> None:
 
 def _has_accelerator(said: Mapping[str, Any]) -> bool:
     """Say whether a run will have more than a CPU."""
-    import torch
+    from dragoman.decoding.device import choose_device  # which loads PyTorch
 
-    device = said.get("training", {}).get("device", TrainingOptions().device)
-    is_there = torch.cuda.is_available() or torch.backends.mps.is_available()
-    return is_there if device == "auto" else device != "cpu"
+    device = said.get("training", {}).get("device", AUTO)
+    return (choose_device(AUTO).type if device == AUTO else device) != "cpu"
 
 
 def resolve_corpus(file: Mapping[str, Any], flags: Mapping[str, Any]) -> CorpusOptions:
