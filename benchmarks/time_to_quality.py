@@ -8,8 +8,9 @@
 
 Same corpus, same subwords, same validation lines, same card, greedy search for all; what validation
 takes does not count, what compiling takes does. Each system is trained for so many minutes, or
-until its own recipe ends. A sitting stops in time; the same command goes on. Curves are kept in
-the work folder, and copied to $OUT if that is set.
+until its own recipe ends. Ours then translate the lines that report, with a beam. A sitting stops
+in time; the same command goes on. Curves are kept in the work folder, and copied to $OUT if that is
+set; a system that is trained for other minutes anew takes the place of its older curve.
 """
 
 import argparse
@@ -30,8 +31,15 @@ from dragoman.paper.outcomes import is_finished
 from dragoman.training.configuration import resolve_options
 from dragoman.training.options import ENDING_SCHEDULES
 from huggingface_recipe import Marian, Rival
-from recipe_corpora import SELF_TEST, STUDIES, find_missing, prepare_study
-from recipe_runs import SAVING_SECONDS, Bench, Interrupted
+from recipe_corpora import (
+    SELF_TEST,
+    STUDIES,
+    find_missing,
+    prepare_study,
+    read_sets,
+    read_translations,
+)
+from recipe_runs import SAVING_SECONDS, SEARCH, Bench, Interrupted, score_run
 from record import RESULTS, describe_machine, find_commit, write_result
 
 SYSTEMS = {"auto": "auto", "paper": "paper-base", "huggingface": ""}
@@ -40,7 +48,9 @@ TITLES = {
     "paper": "Dragoman, the paper's recipe",
     "huggingface": "Hugging Face Marian",
 }
-GUESSED_TOKENS_PER_SECOND = {"cuda": 1_900_000, "cpu": 5_000}
+# What a schedule that has to end within the minutes is planned with: less than an H200 does, as
+# compiling takes the better part of the first of them.
+GUESSED_TOKENS_PER_SECOND = {"cuda": 1_600_000, "cpu": 5_000}
 SELF_TEST_SHAPE = TransformerOptions(
     num_encoder_layers=1, num_decoder_layers=1, model_dim=64, feed_forward_dim=128, num_heads=2
 )
@@ -74,12 +84,13 @@ def main() -> None:
     )
     corpus = prepare_study(given.corpus, given.data, given.work, given.vocabulary_size, _say)
     for system in given.systems:
-        name = f"{given.corpus}-{system}-{given.minutes:g}-{given.seed}"
-        if (folder / f"{name}.json").exists():
+        name = f"{given.corpus}-{system}-{given.seed}"
+        if _is_there(folder / f"{name}.json", given.minutes):
             _say(f"{system}: is there")
             continue
+        run = given.work / "quality" / f"{name}-{given.minutes:g}"
         try:
-            curve = train_system(system, given, corpus, bench, given.work / "quality" / name)
+            curve = train_system(system, given, corpus, bench, run)
         except Interrupted:
             _say(f"{system}: stopped; the same command goes on")
             break
@@ -88,6 +99,11 @@ def main() -> None:
             place.mkdir(parents=True, exist_ok=True)
             write_file(place / f"{name}.json", text)
         _say(f"{system}: best BLEU {max(point[1] for point in curve['points']):.2f}")
+
+
+def _is_there(path: Path, minutes: float) -> bool:
+    """Say whether there is a curve of a training of so many minutes."""
+    return path.exists() and json.loads(path.read_text(encoding="utf-8"))["minutes"] == minutes
 
 
 def _read_options() -> argparse.Namespace:
@@ -138,7 +154,8 @@ def train_system(
     Returns
     -------
     dict[str, Any]
-        Points of seconds of training, BLEU and updates, and what was run where.
+        Points of seconds of training, BLEU and updates, scores on the lines that report, and what
+        was run where.
     """
     if system == "huggingface":
         curve = _train_huggingface(given, corpus, bench, folder)
@@ -174,6 +191,13 @@ def _train_dragoman(
         going_on = (model / "run.json").exists()
         start = ["--resume"] if going_on else [*files, "--preset", preset, *words]
         bench.call(["train", "--out", str(model), *start], folder / "log.txt")
+    answers, sets = folder / "translations.txt", read_sets(given.corpus, given.data, given.work)
+    bench.call(
+        ["translate", str(model), str(texts.test_source), *SEARCH], folder / "log.txt", answers
+    )
+    scores = score_run(
+        read_translations(answers, sets), sets, STUDIES[given.corpus].languages[1], given.corpus
+    )
     text = (model / "metrics.jsonl").read_text(encoding="utf-8")
     events = [json.loads(line) for line in text.splitlines()]
     seconds = {each["step"]: each["seconds"] for each in events if each["event"] == "update"}
@@ -184,7 +208,7 @@ def _train_dragoman(
     ]
     start = next(each for each in events if each["event"] == "start")
     told = " ".join([f"--preset {preset}", *words])
-    return {"points": points, "parameters": start["parameters"], "recipe": told}
+    return scores | {"points": points, "parameters": start["parameters"], "recipe": told}
 
 
 def _train_huggingface(
@@ -246,11 +270,12 @@ def summarise(given: argparse.Namespace, folder: Path) -> None:
         Of the curves.
     """
     curves: dict[str, Curve] = {}
-    for path in sorted(folder.glob(f"{given.corpus}-*-{given.minutes:g}-{given.seed}.json")):
-        curve = json.loads(path.read_text(encoding="utf-8"))
-        curves[curve["system"]] = curve
+    for system in SYSTEMS:
+        path = folder / f"{given.corpus}-{system}-{given.seed}.json"
+        if path.exists():
+            curves[system] = json.loads(path.read_text(encoding="utf-8"))
     if not curves:
-        raise SystemExit(f"{folder}: no curve of {given.corpus} with {given.minutes:g} minutes")
+        raise SystemExit(f"{folder}: no curve of {given.corpus}")
     figures = list_figures(given.corpus, curves)
     name = re.sub(r"\W", "_", given.corpus)
     picture = given.docs / "pictures" / f"time-to-quality-{given.corpus}.png"
@@ -274,7 +299,8 @@ def list_figures(corpus: str, curves: dict[str, Curve]) -> dict[str, float]:
     Returns
     -------
     dict[str, float]
-        The best scores, minutes to the quality of the others, and ratios of minutes.
+        The best scores, those on the lines that report, minutes to the quality of the others, and
+        ratios of minutes.
 
     Notes
     -----
@@ -285,6 +311,9 @@ def list_figures(corpus: str, curves: dict[str, Curve]) -> dict[str, float]:
     points = {system: curve["points"] for system, curve in curves.items()}
     best = {system: max(point[1] for point in each) for system, each in points.items()}
     figures = {f"{prefix}_{system}_best_valid_bleu": value for system, value in best.items()}
+    figures |= _list_scores(STUDIES[corpus].languages, curves)
+    if "auto" in points:
+        figures[f"{prefix.split('_')[0]}_minutes"] = points["auto"][-1][0] / 60
     if "paper" in best:
         for system, each in points.items():
             seconds = find_time(each, best["paper"])
@@ -303,6 +332,17 @@ def list_figures(corpus: str, curves: dict[str, Curve]) -> dict[str, float]:
         if other == "huggingface" and corpus != SELF_TEST:
             figures["time_to_equal_quality_ratio_to_huggingface"] = ratio
     return figures
+
+
+def _list_scores(languages: tuple[str, str], curves: dict[str, Curve]) -> dict[str, float]:
+    """List the scores on the lines that report: those of “auto” by the name of the set alone."""
+    pair = "_".join(languages)
+    return {
+        f"{'' if system == 'auto' else f'{system}_'}{name}_{pair}_{metric}": value
+        for system, curve in curves.items()
+        for name, scores in curve.get("report", {}).items()
+        for metric, value in scores.items()
+    }
 
 
 def draw(curves: dict[str, Curve], title: str, path: Path) -> None:
