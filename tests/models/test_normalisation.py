@@ -6,7 +6,6 @@ from torch import nn
 
 from dragoman.errors import DataError
 from dragoman.models.normalisation import (
-    AddAndNorm,
     BatchNorm,
     LayerNorm,
     RMSNorm,
@@ -276,51 +275,3 @@ def test_names_of_weights():
     for kind in BATCH_KINDS:
         statistics = {"running_mean", "running_variance"}
         assert set(make(kind).state_dict()) == {"weight", "bias"} | statistics
-
-
-# Add & Norm.
-
-
-def make_layer(position, kind="layer", dropout=0.0):
-    return AddAndNorm(make(kind), dropout=dropout, position=position)
-
-
-@pytest.mark.parametrize("position", ["post", "pre"])
-def test_is_its_equation(position):
-    layer = make_layer(position)
-    states = torch.randn(2, 5, 8) * 3 + 1
-    norm = (layer.norm.weight, layer.norm.bias, layer.norm.epsilon)
-    if position == "post":
-        expected = layer_norm(states + states.sin(), *norm)
-    else:
-        expected = states + layer_norm(states, *norm).sin()
-    torch.testing.assert_close(layer(states, torch.sin), expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("position", ["post", "pre"])
-def test_one_position_alone_is_looked_at(position):
-    layer = make_layer(position)
-    states = torch.randn(2, 5, 8)
-    whole = layer(states, torch.tanh)
-    torch.testing.assert_close(layer(states[1:, 2:3], torch.tanh), whole[1:, 2:3])
-
-
-@pytest.mark.parametrize("position", ["post", "pre"])
-def test_the_place_is_passed_on(position):
-    layer = make_layer(position, "batch-per-step").train()
-    layer(torch.randn(4, 9, 8) * torch.arange(1.0, 10.0)[:, None], torch.tanh)
-    layer.eval()
-    states = torch.randn(2, 5, 8)
-    whole = layer(states, torch.tanh)
-    one = layer(states[:, 3:4], torch.tanh, 3)
-    torch.testing.assert_close(one, whole[:, 3:4])
-    assert (layer(states[:, 3:4], torch.tanh) - one).abs().max() > 0.01
-
-
-def test_dropout_touches_only_what_is_added():
-    layer = make_layer("pre", dropout=0.5).train()
-    states = torch.randn(4, 50, 8)
-    added = layer(states, torch.ones_like) - states
-    torch.testing.assert_close(added, 2 * (added > 1).float())
-    assert 0.4 < (added > 1).float().mean() < 0.6
-    torch.testing.assert_close(layer.eval()(states, torch.ones_like), states + 1)

@@ -5,7 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.models.normalisation import AddAndNorm, LayerNorm
+from dragoman.models.normalisation import LayerNorm
+from dragoman.models.residual import AddAndNorm
 from dragoman.paper.word_order import (
     EOS_ID,
     PAD_ID,

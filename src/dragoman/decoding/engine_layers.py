@@ -12,7 +12,7 @@ from dragoman.kernels.beam_attention import Heads
 from dragoman.models.attention.multihead_attention import KeysAndValues, MultiheadAttention
 from dragoman.models.attention.scaled_dot_product_attention import attend, score_scale
 from dragoman.models.feed_forward import FeedForward, activate
-from dragoman.models.normalisation import AddAndNorm
+from dragoman.models.residual import AddAndNorm
 
 MakeProduct = Callable[[Sequence[nn.Linear]], Product]
 

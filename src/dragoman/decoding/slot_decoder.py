@@ -12,9 +12,9 @@ from dragoman.decoding.engine_layers import EngineDecoderLayer
 from dragoman.kernels.beam_attention import beam_attention, source_attention
 from dragoman.kernels.beam_slots import Slots
 from dragoman.kernels.word_vectors import word_vectors
-from dragoman.models.normalisation import fork
 from dragoman.models.options import TransformerOptions
 from dragoman.models.positions import LearnedPositions
+from dragoman.models.residual import Residual, begin_residual, end_residual
 from dragoman.models.transformer import Transformer
 
 # The vocabulary is filled up to a multiple of this, for products that begin at round addresses.
@@ -56,8 +56,7 @@ class SlotDecoder:
 
     Notes
     -----
-    With the paper's post-norm a layer is eleven kernels: six products, two attentions and three
-    residual connections.
+    A layer is eleven kernels: six products, two attentions and three residual connections.
     """
 
     def __init__(self, model: Transformer, engine: Engine) -> None:
@@ -167,11 +166,10 @@ class SlotDecoder:
             0.0,
             embedding.pad_id,
         )
+        residual = begin_residual(states, self._norm)
         for layer, own, source in zip(self._layers, past, memory, strict=True):
-            states = _read(layer, states, slots, own, source)
-        if self._norm is not None:
-            states = self._norm(states)
-        return self._score(states)
+            residual = _read(layer, residual, slots, own, source)
+        return self._score(end_residual(residual, self._norm))
 
     def _score(self, states: Tensor) -> Tensor:
         """Score all words; products of half precision are written in full."""
@@ -183,8 +181,8 @@ class SlotDecoder:
 
 
 def _read(
-    layer: EngineDecoderLayer, states: Tensor, slots: Slots, past: Tensor, memory: Tensor
-) -> Tensor:
+    layer: EngineDecoderLayer, states: Residual, slots: Slots, past: Tensor, memory: Tensor
+) -> Residual:
     """Apply one layer to the newest words."""
 
     def own(x: Tensor) -> Tensor:
@@ -195,6 +193,6 @@ def _read(
         found = source_attention(layer.cross.query(x), memory, slots, layer.cross.heads)
         return layer.cross.output(found)
 
-    both = layer.own_norm.packed(fork(states), own)
-    both = layer.cross_norm.packed(both, cross)
-    return layer.feed_norm.packed(both, layer.feed).into
+    states = layer.own_norm.packed(states, own)
+    states = layer.cross_norm.packed(states, cross)
+    return layer.feed_norm.packed(states, layer.feed)

@@ -1,7 +1,6 @@
-"""Normalisation, and the residual connection it goes with: the “Add & Norm” of figure 1."""
+"""Normalisation: the “Norm” of figure 1, and what it is compared with."""
 
-from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -9,8 +8,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.errors import DataError
-from dragoman.kernels.add_and_norm import add_and_norm
-from dragoman.kernels.dropout import Dropout
 
 
 def layer_norm(
@@ -258,110 +255,3 @@ def make_norm(
             return BatchNorm(model_dim)
         case "batch-per-step":
             return BatchNorm(model_dim, per_step_positions=max_positions)
-
-
-class Forked(NamedTuple):
-    """The residual stream where it divides: what goes into a sub-layer, and what goes around it.
-
-    Both are the same numbers; that they are two tensors lets the gradients of the two be added
-    where they are read.
-    """
-
-    into: Float[Tensor, "tokens model_dim"]
-    around: Float[Tensor, "tokens model_dim"]
-
-
-def fork(states: Float[Tensor, "tokens model_dim"]) -> Forked:
-    """Divide a residual stream that is not divided yet.
-
-    Parameters
-    ----------
-    states : Float[Tensor, "tokens model_dim"]
-        The stream.
-
-    Returns
-    -------
-    Forked
-        The same tensor twice.
-    """
-    return Forked(states, states)
-
-
-class AddAndNorm(nn.Module):
-    r"""Wrap a sub-layer in a residual connection and a normalisation.
-
-    Parameters
-    ----------
-    norm : nn.Module
-        The normalisation, from `make_norm`.
-    dropout : float
-        Share of the sub-layer's output that is dropped.
-    position : Literal["post", "pre"]
-        Where the normalisation stands.
-
-    Notes
-    -----
-    Post-norm, the paper's: :math:`\mathrm{LayerNorm}(x+\mathrm{Dropout}(\mathrm{Sublayer}(x)))`.
-    Pre-norm: :math:`x+\mathrm{Dropout}(\mathrm{Sublayer}(\mathrm{LayerNorm}(x)))`, which trains
-    deep stacks without warm-up. Layer normalisation looks at one position of one sentence alone,
-    unlike batch normalisation, to which one of the notes likens it.
-    """
-
-    def __init__(
-        self, norm: nn.Module, *, dropout: float, position: Literal["post", "pre"]
-    ) -> None:
-        super().__init__()
-        self.norm = norm
-        self.dropout = Dropout(dropout)
-        self.position = position
-
-    def forward(
-        self,
-        states: Float[Tensor, "*batch length model_dim"],
-        sublayer: Callable[[Tensor], Tensor],
-        first_position: int = 0,
-    ) -> Float[Tensor, "*batch length model_dim"]:
-        """Apply the sub-layer within its residual connection.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "*batch length model_dim"]
-            The residual stream. The last dimension but one is time for a normalisation that asks
-            for it, so a single step of several hypotheses is one row a hypothesis.
-        sublayer : Callable[[Tensor], Tensor]
-            What is added to it.
-        first_position : int
-            The place in the sentence of the first word, for a normalisation that asks.
-
-        Returns
-        -------
-        Float[Tensor, "*batch length model_dim"]
-            The residual stream after it.
-        """
-        if self.position == "pre":
-            return states + self.dropout(sublayer(self.norm(states, first_position)))
-        return self.norm(states + self.dropout(sublayer(states)), first_position)
-
-    def packed(self, states: Forked, sublayer: Callable[[Tensor], Tensor]) -> Forked:
-        """Apply the sub-layer to packed sentences.
-
-        Parameters
-        ----------
-        states : Forked
-            The residual stream.
-        sublayer : Callable[[Tensor], Tensor]
-            What is added to it.
-
-        Returns
-        -------
-        Forked
-            The residual stream after it.
-        """
-        norm = self.norm
-        if self.position == "pre" or not isinstance(norm, LayerNorm | RMSNorm):
-            return fork(self(states.into, sublayer))
-        bias = norm.bias if isinstance(norm, LayerNorm) else None
-        dropout = self.dropout.p if self.training else 0.0
-        update = sublayer(states.into)
-        both = add_and_norm(states.around, update, norm.weight, bias, norm.epsilon, dropout)
-        return Forked(*both)

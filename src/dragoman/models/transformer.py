@@ -23,7 +23,6 @@ from dragoman.models.embedding import (
 )
 from dragoman.models.experts import Routing
 from dragoman.models.interface import Output, Vocabulary
-from dragoman.models.normalisation import fork
 from dragoman.models.options import TransformerOptions
 from dragoman.models.positions import (
     IndexPositions,
@@ -31,6 +30,7 @@ from dragoman.models.positions import (
     NormalisedPositions,
     SinusoidalPositions,
 )
+from dragoman.models.residual import begin_residual, end_residual
 from dragoman.models.state import rows_of_beams, rows_of_sentences
 from dragoman.models.transformer_layers import DecoderLayer, EncoderLayer, make_final_norm
 
@@ -179,17 +179,19 @@ class Transformer(nn.Module):
     def _read_packed(self, batch: PackedBatch) -> Float[Tensor, "tokens model_dim"]:
         """Read packed sentences: the same layers, told otherwise where sentences end."""
         source, target = batch.source, batch.target
-        states = fork(self.source_embedding.packed(source.read_ids, source.places, source.longest))
+        vectors = self.source_embedding.packed(source.read_ids, source.places, source.longest)
+        states = begin_residual(vectors, self.encoder_norm)
         mask = look_anywhere(source)
         for encoder_layer in self.encoder:
             states = encoder_layer.packed(states, mask)
-        memory = states.into if self.encoder_norm is None else self.encoder_norm(states.into)
+        memory = end_residual(states, self.encoder_norm)
         words = target.shifted(self.pad_id)
-        states = fork(self.target_embedding.packed(words, target.places, target.longest))
+        vectors = self.target_embedding.packed(words, target.places, target.longest)
+        states = begin_residual(vectors, self.decoder_norm)
         mask, source_mask = look_back(target), look_across(target, source)
         for layer in self.decoder:
             states = layer.packed(states, memory, mask, source_mask)
-        return states.into if self.decoder_norm is None else self.decoder_norm(states.into)
+        return end_residual(states, self.decoder_norm)
 
     def encode(self, source: Sequences, routing: Routing | None = None) -> Memory:
         """Read the source sentences.

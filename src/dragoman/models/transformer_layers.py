@@ -12,8 +12,9 @@ from dragoman.models.attention.score_bias import AlibiBias, RelativeBias, Rotary
 from dragoman.models.attention.self_attention import Cache, SelfAttention
 from dragoman.models.experts import Experts, Routing
 from dragoman.models.feed_forward import FeedForward
-from dragoman.models.normalisation import AddAndNorm, Forked, make_norm
+from dragoman.models.normalisation import make_norm
 from dragoman.models.options import TransformerOptions
+from dragoman.models.residual import AddAndNorm, Residual
 
 RELATIVE_DISTANCE = 16
 
@@ -59,19 +60,19 @@ class EncoderLayer(nn.Module):
         states = self.self_attention_norm(states, lambda x: self.self_attention.attend(x, lengths))
         return self.feed_forward_norm(states, lambda x: _feed(self.feed_forward, x, routing))
 
-    def packed(self, states: Forked, mask: PackedMask) -> Forked:
+    def packed(self, states: Residual, mask: PackedMask) -> Residual:
         """Apply the layer to packed sentences.
 
         Parameters
         ----------
-        states : Forked
+        states : Forked | Pending
             The source positions.
         mask : PackedMask
             Where the sentences begin and end.
 
         Returns
         -------
-        Forked
+        Forked | Pending
             The source positions, each informed by the others of its sentence.
         """
         attention = _packable(self.self_attention)
@@ -130,16 +131,16 @@ class DecoderLayer(nn.Module):
 
     def packed(
         self,
-        states: Forked,
+        states: Residual,
         memory: Float[Tensor, "keys model_dim"],
         mask: PackedMask,
         source_mask: PackedMask,
-    ) -> Forked:
+    ) -> Residual:
         """Apply the layer to packed sentences.
 
         Parameters
         ----------
-        states : Forked
+        states : Forked | Pending
             The target positions.
         memory : Float[Tensor, "keys model_dim"]
             The source positions.
@@ -150,7 +151,7 @@ class DecoderLayer(nn.Module):
 
         Returns
         -------
-        Forked
+        Forked | Pending
             The target positions, each informed by those before it and by the source.
         """
         own, other = _packable(self.self_attention), self.cross_attention

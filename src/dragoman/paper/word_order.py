@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from dragoman.data.batches import Batch, Sequences
 from dragoman.models.interface import Vocabulary
 from dragoman.models.likelihood import token_log_probabilities
-from dragoman.models.normalisation import AddAndNorm
 from dragoman.models.options import TransformerOptions
 from dragoman.models.recurrent.layer import reverse_sequences
+from dragoman.models.residual import AddAndNorm
 from dragoman.models.transformer import Transformer
 from dragoman.training.loss import TrainingStep
 
