@@ -14,6 +14,7 @@ from dragoman.data.batches import flatten, make_batch, pad_sequences
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search import search
 from dragoman.errors import OptionError
+from dragoman.kernels.beam_step import farthest_end
 from dragoman.models.build import build_model
 from dragoman.models.interface import TranslationModel, Vocabulary
 from dragoman.models.likelihood import token_log_probabilities
@@ -76,7 +77,8 @@ def search_plainly(model, source, options, num_best):
         alive = [((*prefix, word), log) for prefix, word, log in extended if word != EOS]
         alive = alive[: options.beam_size]
         best = max((log for _, log in alive), default=-math.inf)
-        bound = best / penalty(limit - 1, options.length_penalty)
+        farthest = min(limit, farthest_end(length + 1))
+        bound = best / penalty(farthest - 1, options.length_penalty)
         if len(finished) == num_best and finished[-1][2] >= bound:
             break
     return finished
@@ -167,7 +169,7 @@ def test_wide_beam_finds_the_best_with_a_prefix(seed, sources, alpha, banned, da
     sources=sources_strategy,
     alpha=alphas,
     beam_size=st.integers(2, 5),
-    extra=st.integers(0, 4),
+    extra=st.integers(0, 4) | st.just(40),
     data=st.data(),
 )
 def test_narrow_beam_equals_a_plain_rewriting(seed, sources, alpha, beam_size, extra, data):
@@ -421,13 +423,39 @@ def test_greedy_search_finds_the_same_without_scores(transformer, beam_size):
     sources=sources_strategy,
     beam_size=st.integers(1, 4),
     between=st.integers(2, 7),
+    extra=st.sampled_from([4, 40]),
 )
-def test_looking_less_often_changes_nothing(seed, sources, beam_size, between):
+def test_looking_less_often_changes_nothing(seed, sources, beam_size, between, extra):
     model = RandomModel(seed)
-    options = SearchOptions(beam_size=beam_size, max_extra_tokens=4)
+    options = SearchOptions(beam_size=beam_size, max_extra_tokens=extra)
     often = run_search(model, sources, options, num_best=beam_size)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dragoman.decoding.search.STEPS_BETWEEN_LOOKS", {"cpu": between})
         seldom = run_search(model, sources, options, num_best=beam_size)
     for one, other in zip(often, seldom, strict=True):
         assert_same(one, [(each.tokens, each.log_probability, each.score) for each in other])
+
+
+class EndsAtOnce(RandomModel):
+    """Probably says nothing; if it says something, it goes on for long, and is sure of it."""
+
+    def __init__(self):
+        super().__init__(1)
+        self.num_steps = 0
+
+    def logits(self, source, prefix):  # noqa: ARG002
+        first = [math.log(0.8), -20.0, -20.0, math.log(0.2), -20.0]
+        return [-20.0, -20.0, -20.0, 0.0, -20.0] if prefix else first
+
+    def step(self, tokens, state):
+        self.num_steps += 1
+        return super().step(tokens, state)
+
+
+def test_a_search_does_not_wait_for_what_could_only_come_at_an_improbable_length():
+    model = EndsAtOnce()
+    options = SearchOptions(beam_size=2, length_penalty=0.6, max_extra_tokens=200)
+    ((found,),) = run_search(model, [[3, EOS]], options)
+    assert found.tokens == ()
+    assert math.log(0.2) / penalty(200, 0.6) > found.score  # two hundred words would overtake it
+    assert model.num_steps == 1

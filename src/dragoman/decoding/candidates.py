@@ -3,7 +3,7 @@
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dragoman.decoding.scorer import IMPOSSIBLE, WordScores
@@ -38,6 +38,22 @@ class Candidates(NamedTuple):
         places = (is_taken.logical_not().cumsum(1) - 1).clamp_(min=0)
         order = movers.gather(1, places).where(~is_taken, stays.byte().argmax(1))
         return Candidates(*(each.gather(1, order) for each in self))
+
+    def without(self, sentences: Bool[Tensor, "sentences"]) -> "Candidates":
+        """Make those of some sentences impossible.
+
+        Parameters
+        ----------
+        sentences : Bool[Tensor, "sentences"]
+            True for each of these.
+
+        Returns
+        -------
+        Candidates
+            The others.
+        """
+        logs = self.log_probabilities.masked_fill(sentences[:, None], IMPOSSIBLE)
+        return self._replace(log_probabilities=logs)
 
 
 class Extensions(NamedTuple):

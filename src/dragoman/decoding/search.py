@@ -14,10 +14,11 @@ from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.penalties import check_coverage, coverage_penalty, length_penalty
 from dragoman.decoding.scorer import Scorer
 from dragoman.decoding.short_list import Selection
+from dragoman.kernels.beam_step import farthest_end
 from dragoman.models.interface import SearchedModel, Vocabulary
 
 # Steps after which the host asks which sentences are done: to wait for an accelerator costs more
-# than to let it extend what is finished a little further, which changes nothing.
+# than to let it extend what is done a little further, where nothing is finished any more.
 STEPS_BETWEEN_LOOKS = {"cuda": 4}
 
 
@@ -41,6 +42,8 @@ class Beams:
         All words so far.
     finished : Finished
         Those that have ended.
+    is_done : Bool[Tensor, "sentences"]
+        For which sentences nothing more is finished.
     """
 
     alive: Float[Tensor, "sentences beams"]
@@ -50,6 +53,7 @@ class Beams:
     prefixes: Int[Tensor, "sentences prefix"] | None
     history: History
     finished: Finished
+    is_done: Bool[Tensor, "sentences"]
 
     def forced(self, length: int, shortest: int, eos_id: int) -> Int[Tensor, "sentences"] | None:
         """Say which word must come next: a prefix's, or the end at the largest length.
@@ -76,8 +80,8 @@ class Beams:
             words = free.masked_fill(self.limits == length + 1, eos_id)
         return words
 
-    def go_on(self, alive: Candidates, length: int) -> None:
-        """Let hypotheses live on.
+    def go_on(self, alive: Candidates, length: int, alpha: float) -> None:
+        """Let hypotheses live on, unless none of a sentence can overtake the finished ones.
 
         Parameters
         ----------
@@ -85,27 +89,14 @@ class Beams:
             The extensions that live.
         length : int
             Words before the newest.
+        alpha : float
+            The length penalty's exponent.
         """
         self.alive, self.newest = alive.log_probabilities, alive.words
         self.history.add(alive, length)
-
-    def done(self, length: int, alpha: float) -> Bool[Tensor, "sentences"]:
-        """Say of which sentences no living hypothesis can overtake the finished ones.
-
-        Parameters
-        ----------
-        length : int
-            Words before the newest.
-        alpha : float
-            The length penalty's exponent.
-
-        Returns
-        -------
-        Bool[Tensor, "sentences"]
-            True where the search may stop.
-        """
-        bound = self.alive.amax(1) / length_penalty(self.limits, alpha)
-        return (self.finished.scores[:, -1] >= bound) | (self.limits <= length + 1)
+        ends = self.limits.clamp(max=farthest_end(length + 1))
+        bound = self.alive.amax(1) / length_penalty(ends, alpha)
+        self.is_done |= (self.finished.scores[:, -1] >= bound) | (self.limits <= length + 1)
 
     def rows(self, sentences: Int[Tensor, "kept"]) -> "Beams":
         """Return those of some sentences.
@@ -128,6 +119,7 @@ class Beams:
             prefixes=None if self.prefixes is None else self.prefixes[sentences],
             history=self.history.rows(sentences),
             finished=self.finished.rows(sentences),
+            is_done=self.is_done[sentences],
         )
 
 
@@ -187,9 +179,10 @@ def search(
     At each step a sentence's hypotheses are extended by every subword; of the best, those that
     end compete for a place among the finished ones, and the beam best of the others live on.
     A sentence is done when no living hypothesis can overtake: log-probabilities only fall, so its
-    score can at best become its log-probability over the penalty of the largest length: coverage
-    only ever takes away, and may yet come to take nothing. With a beam that holds every prefix the
-    result is that of exhaustive search. At the largest length only the end symbol may follow.
+    score can at best become its log-probability over the penalty of the length at which it may yet
+    end, which is `farthest_end`: coverage only ever takes away, and may yet come to take nothing.
+    With a beam that holds every prefix, and translations of a few words, the result is that of
+    exhaustive search. At the largest length only the end symbol may follow.
     """
     eos_id, alpha, beta = vocabulary.eos_id, options.length_penalty, options.coverage_penalty
     limits = find_limits(source.lengths, options, prefixes, max_length)
@@ -214,21 +207,22 @@ def search(
         moment = Moment(beams.alive, length, beams.limits, beams.forced(length, shortest, eos_id))
         ended, alive = chooser.choose(scorer.score(hidden), moment)
         neglect = coverage_penalty(state.coverage, beta) if beta else None
+        if between > 1:
+            ended = ended.without(beams.is_done)
         beams.finished.add(ended, length, alpha, neglect)
-        beams.go_on(alive, length)
+        beams.go_on(alive, length, alpha)
         scorer.follow(alive.parents, alive.words)
         parents = alive.parents
-        if length % between == between - 1 or length == capacity - 1:
-            done = beams.done(length, alpha)
-            if done.any():
-                for place, hypotheses in _collect(beams, done, length, is_scored):
-                    results[place] = hypotheses
-                kept = _close_ranks(done)
-                if not len(kept):
-                    break
-                state, beams, parents = state.keep(kept), beams.rows(kept), parents[kept]
-                chooser.keep(kept)
-                scorer.keep(kept)
+        is_time = length % between == between - 1 or length == capacity - 1
+        if is_time and beams.is_done.any():
+            for place, hypotheses in _collect(beams, length, is_scored):
+                results[place] = hypotheses
+            kept = _close_ranks(beams.is_done)
+            if not len(kept):
+                break
+            state, beams, parents = state.keep(kept), beams.rows(kept), parents[kept]
+            chooser.keep(kept)
+            scorer.keep(kept)
         state = state.reorder(parents)
     return results
 
@@ -282,6 +276,7 @@ def _begin(
         prefixes=prefixes,
         history=History.begin(num_sentences, capacity, num_beams, device),
         finished=Finished.begin(num_sentences, num_best, device),
+        is_done=torch.zeros_like(limits, dtype=torch.bool),
     )
 
 
@@ -293,10 +288,8 @@ def _close_ranks(done: Bool[Tensor, "sentences"]) -> Int[Tensor, "kept"]:
     return kept
 
 
-def _collect(
-    beams: Beams, done: Tensor, length: int, is_scored: bool
-) -> list[tuple[int, list[Hypothesis]]]:
+def _collect(beams: Beams, length: int, is_scored: bool) -> list[tuple[int, list[Hypothesis]]]:
     """Bring the translations of the sentences that are done from the device."""
-    rows = done.nonzero().flatten()
+    rows = beams.is_done.nonzero().flatten()
     found = trace_back(beams.finished.rows(rows), beams.history.rows(rows), length, is_scored)
     return list(zip(beams.places[rows].tolist(), found, strict=True))

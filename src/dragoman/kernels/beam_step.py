@@ -1,5 +1,7 @@
 """One step of beam search for all slots at once, decided where the scores are."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -19,6 +21,29 @@ from dragoman.kernels.language import jit, next_power, tl
 
 # Words whose ancestors a program copies at once.
 TILE = 32
+END_SHARE, END_MORE = 8, 5
+
+
+def farthest_end(length: Any) -> Any:  # noqa: ANN401
+    """Say how long a living hypothesis may yet become, as far as a search cares.
+
+    Parameters
+    ----------
+    length : Tensor | int
+        Its words.
+
+    Returns
+    -------
+    Tensor | int
+        An eighth more, four words and the end symbol.
+
+    Notes
+    -----
+    A search that waits for what could overtake at the largest length of all, at no cost a word,
+    does up to 40 % more steps for a translation that hardly ever comes: of 800 sentences none
+    became another one by this limit.
+    """
+    return length + length // END_SHARE + END_MORE
 
 
 def advance(
@@ -62,7 +87,8 @@ def advance(
         sentences.queue, sentences.ends, rules.penalties, logits.size(1), num_slots,
         len(sentences.is_done), slots.pitch, rules.eos_id, rules.pad_id, LIMITS=LIMITS,
         PREFIXES=PREFIXES, BEAMS=num_beams, BEAM_BLOCK=next_power(num_beams, 2), COUNT=count,
-        CANDIDATES=next_power(num_beams * count, 2), TILE=TILE, num_warps=1,
+        CANDIDATES=next_power(num_beams * count, 2), TILE=TILE, END_SHARE=END_SHARE,
+        END_MORE=END_MORE, num_warps=1,
     )  # fmt: skip
 
 
@@ -105,7 +131,7 @@ def plain_advance(
         sentences.said[steps], sentences.parents[steps] = words, parents
         sentences.sums[steps] = alive
         limits = sentences.facts[LIMITS, at].long()
-        bound = alive.amax(1) / rules.penalties[limits]
+        bound = alive.amax(1) / rules.penalties[limits.minimum(farthest_end(position + 1))]
         is_done = (sentences.scores[at].amin(1) >= bound) | (limits <= position + 1)
         sentences.is_done[at] = is_done.to(torch.int8)
         _descend(slots, busy, parents, position)
@@ -280,7 +306,7 @@ def _advance_kernel(
     ancestors, facts, is_done, scores, end_logs, end_lengths, end_beams, said, parents, sums, queue,
     ends, penalties, size, num_slots, num_sentences, pitch, eos_id, pad_id, LIMITS: tl.constexpr,
     PREFIXES: tl.constexpr, BEAMS: tl.constexpr, BEAM_BLOCK: tl.constexpr, COUNT: tl.constexpr,
-    CANDIDATES: tl.constexpr, TILE: tl.constexpr,
+    CANDIDATES: tl.constexpr, TILE: tl.constexpr, END_SHARE: tl.constexpr, END_MORE: tl.constexpr,
 ):  # fmt: skip
     """Extend the hypotheses of one slot."""
     slot = tl.program_id(0)
@@ -306,7 +332,8 @@ def _advance_kernel(
         tl.store(said + step + beams, live_words, mask=is_beam)
         tl.store(parents + step + beams, live_parents, mask=is_beam)
         tl.store(sums + step + beams, live_logs, mask=is_beam)
-        bound = tl.max(live_logs, 0) / tl.load(penalties + limit)
+        farthest = tl.minimum(limit, position + 1 + (position + 1) // END_SHARE + END_MORE)
+        bound = tl.max(live_logs, 0) / tl.load(penalties + farthest)
         is_free = (least >= bound) | (limit <= position + 1)
         tl.store(is_done + sentence, is_free.to(tl.int8))
         # What goes on; if nothing does, the next sentence writes these.
