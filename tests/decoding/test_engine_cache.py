@@ -37,7 +37,7 @@ def test_what_stays_is_the_same_memory():
 
 def test_layers_are_seen_as_attention_wants_them():
     layers = [KeysAndValues(torch.randn(4, 2, 5, 3), torch.randn(4, 2, 5, 4)) for _ in range(2)]
-    cache = EngineCache.of_layers(layers, 6)
+    cache = EngineCache.of_layers(iter(layers), 2, 6)
     for index, layer in enumerate(layers):
         for seen, given in zip(cache.layer(index), layer, strict=True):
             torch.testing.assert_close(seen[:, :, :5], given)
@@ -45,3 +45,13 @@ def test_layers_are_seen_as_attention_wants_them():
     assert cache.first(2).layer(0).keys.shape == (4, 2, 2, 3)
     cache.layer(1).keys[:, :, 4] = 7.0
     assert (cache.keys[1, 4] == 7).all()
+
+
+@pytest.mark.parametrize(("length", "capacity", "places"), [(4, 90, 5), (5, 90, 21), (5, 7, 7)])
+def test_room_grows_when_it_is_filled(length, capacity, places):
+    cache = make_cache(4)
+    before = [each.clone() for each in cache]
+    grown = cache.grow(length, capacity)
+    for now, old in zip(grown, before, strict=True):
+        assert now.shape == (2, places, *old.shape[2:])
+        torch.testing.assert_close(now[:, :length], old[:, :length])

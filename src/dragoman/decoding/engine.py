@@ -82,6 +82,8 @@ class EngineState:
         Hypotheses a sentence.
     length : int
         Words read so far.
+    capacity : int
+        How many words a hypothesis may get.
     """
 
     past: EngineCache
@@ -91,6 +93,7 @@ class EngineState:
     rows: Int[Tensor, "rows"] | None
     num_beams: int
     length: int
+    capacity: int
 
     @property
     def coverage(self) -> None:
@@ -136,16 +139,15 @@ class EngineState:
         return replace(self, rows=self._compose(rows), source=source, mask=mask, lengths=lengths)
 
     def moved(self) -> "EngineState":
-        """Let the hypotheses move to their rows.
+        """Let the hypotheses move to their rows, and make room for one more word.
 
         Returns
         -------
         EngineState
             With no move outstanding. This one is used up.
         """
-        if self.rows is None:
-            return self
-        return replace(self, past=self.past.move(self.rows, self.length), rows=None)
+        past = self.past if self.rows is None else self.past.move(self.rows, self.length)
+        return replace(self, past=past.grow(self.length, self.capacity), rows=None)
 
     def _compose(self, rows: Tensor) -> Tensor:
         return rows if self.rows is None else self.rows[rows]
@@ -345,19 +347,18 @@ class Engine:
         EngineState
             Before the first word.
         """
-        hidden = memory.hidden
-        heads, num_layers = self.decoder[0].own.heads, len(self.decoder)
+        hidden, heads, num_layers = memory.hidden, self.decoder[0].own.heads, len(self.decoder)
+        projected = (layer.cross.project_memory(hidden) for layer in self.decoder)
+        places = min(capacity, source_places(hidden.size(1) + 1))
         return EngineState(
-            past=EngineCache.make(num_layers, capacity, len(hidden), heads, hidden),
-            source=EngineCache.of_layers(
-                [layer.cross.project_memory(hidden) for layer in self.decoder],
-                memory.mask.size(-1),
-            ),
+            past=EngineCache.make(num_layers, places, len(hidden), heads, hidden),
+            source=EngineCache.of_layers(projected, num_layers, memory.mask.size(-1)),
             mask=memory.mask,
             lengths=memory.lengths,
             rows=None,
             num_beams=1,
             length=0,
+            capacity=capacity,
         )
 
     def step(

@@ -1,6 +1,6 @@
 """Keys and values of all layers of an engine, where moving and reading them costs least."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
@@ -47,17 +47,15 @@ class EngineCache(NamedTuple):
     values: Float[Tensor, "layers places rows heads value_dim"]
 
     @staticmethod
-    def make(
-        num_layers: int, capacity: int, rows: int, heads: Heads, like: Tensor
-    ) -> "EngineCache":
+    def make(num_layers: int, places: int, rows: int, heads: Heads, like: Tensor) -> "EngineCache":
         """Make room.
 
         Parameters
         ----------
         num_layers : int
             Layers.
-        capacity : int
-            Places of each row.
+        places : int
+            Of each row.
         rows : int
             Hypotheses.
         heads : Heads
@@ -70,19 +68,23 @@ class EngineCache(NamedTuple):
         EngineCache
             With nothing in it yet.
         """
-        shape = (num_layers, capacity, rows, heads.num_heads)
+        shape = (num_layers, places, rows, heads.num_heads)
         return EngineCache(
             *(like.new_empty(*shape, dim) for dim in (heads.key_dim, heads.value_dim))
         )
 
     @staticmethod
-    def of_layers(layers: Sequence[KeysAndValues], num_places: int) -> "EngineCache":
+    def of_layers(
+        layers: Iterable[KeysAndValues], num_layers: int, num_places: int
+    ) -> "EngineCache":
         """Put those of layers together.
 
         Parameters
         ----------
-        layers : Sequence[KeysAndValues]
-            Of each layer.
+        layers : Iterable[KeysAndValues]
+            Of each layer; best made one after the other, as none is kept.
+        num_layers : int
+            How many they are.
         num_places : int
             Places of each row, at least as many as there are; the others are zero.
 
@@ -91,13 +93,14 @@ class EngineCache(NamedTuple):
         EngineCache
             A copy.
         """
-        copies = []
-        for every in zip(*layers, strict=True):
-            rows, heads, filled, dim = every[0].shape
-            copy = every[0].new_zeros(len(every), num_places, rows, heads, dim)
-            for index, each in enumerate(every):
-                copy[index, :filled] = each.permute(2, 0, 1, 3)
-            copies.append(copy)
+        copies: list[Tensor] = []
+        for index, layer in enumerate(layers):
+            for place, each in enumerate(layer):
+                rows, heads, filled, dim = each.shape
+                if not index:
+                    copies.append(each.new_empty(num_layers, num_places, rows, heads, dim))
+                copies[place][index, :filled] = each.permute(2, 0, 1, 3)
+                copies[place][index, filled:] = 0
         return EngineCache(*copies)
 
     def layer(self, index: int) -> KeysAndValues:
@@ -160,3 +163,28 @@ class EngineCache(NamedTuple):
             for each in self:
                 each[:, :length, movers] = each[:, :length, parents]
         return EngineCache(*(each[:, :, :count] for each in self))
+
+    def grow(self, length: int, capacity: int) -> "EngineCache":
+        """Make room for one more word, if there is none.
+
+        Parameters
+        ----------
+        length : int
+            Places that are filled.
+        capacity : int
+            Places that are needed at most.
+
+        Returns
+        -------
+        EngineCache
+            With half as many places again if all were filled.
+        """
+        if length < self.keys.size(1):
+            return self
+        places = min(capacity, length + max(SOURCE_STEP, length // 2))
+        copies = []
+        for each in self:
+            copy = each.new_empty(each.size(0), places, *each.shape[2:])
+            copy[:, :length] = each
+            copies.append(copy)
+        return EngineCache(*copies)

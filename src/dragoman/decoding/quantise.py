@@ -1,6 +1,6 @@
 """Transformers in eight bits: a quarter of the size, and faster on a processor."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,12 +48,18 @@ class WeightFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._file = safe_open(path, framework="pt")
-            self.names = set(self._file.keys())
+            with safe_open(path, framework="pt") as file:
+                names = file.keys()
+                self._shapes = {name: file.get_slice(name).get_shape() for name in names}
         except (SafetensorError, OSError) as error:
             raise FolderError(
                 f"{path}: missing, cut short or not a safetensors file ({error}); get it again"
             ) from None
+
+    @property
+    def names(self) -> Collection[str]:
+        """What its tensors are called."""
+        return self._shapes.keys()
 
     @property
     def is_quantised(self) -> bool:
@@ -73,9 +79,9 @@ class WeightFile:
         list[int]
             Its shape.
         """
-        if name not in self.names:
+        if name not in self._shapes:
             raise FolderError(f"{self._path}: holds another model ({name} is missing)")
-        return self._file.get_slice(name).get_shape()
+        return self._shapes[name]
 
     def tensor(self, name: str) -> Tensor:
         """Read one tensor as it is.
@@ -89,8 +95,13 @@ class WeightFile:
         -------
         Tensor
             A tensor of its own; that there is one, `shape` has said.
+
+        Notes
+        -----
+        The file is opened for it alone: what was read of an open file stays in memory.
         """
-        return self._file.get_tensor(name).clone()
+        with safe_open(self._path, framework="pt") as file:
+            return file.get_tensor(name).clone()
 
     def matrix(self, name: str) -> Quantised:
         """Read a matrix in eight bits, rounding it if it is not yet.
