@@ -60,6 +60,7 @@ def write_result(
     seeds: list[int],
     notes: dict[str, object] | None = None,
     folder: Path = RESULTS,
+    machine: str | None = None,
 ) -> Path:
     """Write one dated result.
 
@@ -75,6 +76,8 @@ def write_result(
         What else there is to know: signatures, losses, settings.
     folder : Path
         Where results are kept.
+    machine : str | None
+        Where it was measured; None: here.
 
     Returns
     -------
@@ -85,8 +88,8 @@ def write_result(
         "name": name,
         "date": date.today().isoformat(),
         "commit": find_commit(),
-        "machine": describe_machine(),
-        "command": " ".join(["python", *_without_results(sys.argv)]),
+        "machine": machine or describe_machine(),
+        "command": " ".join(["python", *_without_places(sys.argv)]),
         "seeds": seeds,
         "figures": figures,
     } | ({"notes": notes} if notes else {})
@@ -96,9 +99,9 @@ def write_result(
     return path
 
 
-def _without_results(words: list[str]) -> list[str]:
-    """Leave out where the results went, which is no part of the measurement."""
-    if "--results" not in words:
-        return words
-    place = words.index("--results")
-    return words[:place] + words[place + 2 :]
+def _without_places(words: list[str]) -> list[str]:
+    """Leave out where files are on this machine, which is no part of the measurement."""
+    if "--results" in words:
+        place = words.index("--results")
+        words = words[:place] + words[place + 2 :]
+    return [Path(word).name if Path(word).is_absolute() else word for word in words]

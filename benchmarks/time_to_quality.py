@@ -48,9 +48,9 @@ TITLES = {
     "paper": "Dragoman, the paper's recipe",
     "huggingface": "Hugging Face Marian",
 }
-# What a schedule that has to end within the minutes is planned with: less than an H200 does, as
-# compiling takes the better part of the first of them.
-GUESSED_TOKENS_PER_SECOND = {"cuda": 1_600_000, "cpu": 5_000}
+# What a schedule that has to end within the minutes is planned with: a little less than an H200
+# does with a base model.
+GUESSED_TOKENS_PER_SECOND = {"cuda": 1_900_000, "cpu": 5_000}
 SELF_TEST_SHAPE = TransformerOptions(
     num_encoder_layers=1, num_decoder_layers=1, model_dim=64, feed_forward_dim=128, num_heads=2
 )
@@ -281,8 +281,9 @@ def summarise(given: argparse.Namespace, folder: Path) -> None:
     picture = given.docs / "pictures" / f"time-to-quality-{given.corpus}.png"
     draw(curves, STUDIES[given.corpus].title, picture)
     path = write_result(
-        f"time_to_quality-{name}", figures, seeds=[given.seed], notes=curves, folder=given.results
-    )
+        f"time_to_quality-{name}", figures, seeds=[given.seed], notes=curves, folder=given.results,
+        machine=next(iter(curves.values()))["machine"],
+    )  # fmt: skip
     print(f"{picture}\n{path}\n{json.dumps(figures, indent=1)}")
 
 
@@ -299,8 +300,8 @@ def list_figures(corpus: str, curves: dict[str, Curve]) -> dict[str, float]:
     Returns
     -------
     dict[str, float]
-        The best scores, those on the lines that report, minutes to the quality of the others, and
-        ratios of minutes.
+        The best scores, those on the lines that report, the minutes that “auto” took, minutes to
+        the quality of the others, and ratios of minutes.
 
     Notes
     -----
@@ -313,7 +314,8 @@ def list_figures(corpus: str, curves: dict[str, Curve]) -> dict[str, float]:
     figures = {f"{prefix}_{system}_best_valid_bleu": value for system, value in best.items()}
     figures |= _list_scores(STUDIES[corpus].languages, curves)
     if "auto" in points:
-        figures[f"{prefix.split('_')[0]}_minutes"] = points["auto"][-1][0] / 60
+        first, *_ = prefix.split("_")
+        figures[f"{first}_minutes"] = points["auto"][-1][0] / 60
     if "paper" in best:
         for system, each in points.items():
             seconds = find_time(each, best["paper"])
@@ -337,8 +339,9 @@ def list_figures(corpus: str, curves: dict[str, Curve]) -> dict[str, float]:
 def _list_scores(languages: tuple[str, str], curves: dict[str, Curve]) -> dict[str, float]:
     """List the scores on the lines that report: those of “auto” by the name of the set alone."""
     pair = "_".join(languages)
+    prefixes = {system: f"{system}_" for system in curves} | {"auto": ""}
     return {
-        f"{'' if system == 'auto' else f'{system}_'}{name}_{pair}_{metric}": value
+        f"{prefixes[system]}{name}_{pair}_{metric}": value
         for system, curve in curves.items()
         for name, scores in curve.get("report", {}).items()
         for metric, value in scores.items()

@@ -39,6 +39,7 @@ def main() -> None:
     assert isinstance(narrow, Transformer)
     assert isinstance(options, TransformerOptions)
     assert options.tied_embeddings == "all", "the words of source, target and output must be one"
+    assert narrow.source_embedding.positions is not None, "positions must be added to words"
     subwords = fill_up(folder.vocabularies.source.to_bytes(), given.vocabulary)
     vocabularies = Vocabularies(subwords, subwords)
     options = replace(
@@ -114,7 +115,8 @@ def widen(narrow: Transformer, wide: Transformer, norm_position: str) -> dict[st
             found[name][: len(weights[name])] = weights[name].tile(1, 2) / root
         elif name == "output.bias":
             found[name] = torch.full_like(shape, NEVER)
-            found[name][: len(narrow.output.words)] = 0
+            bias = narrow.output.bias
+            found[name][: len(narrow.output.words)] = 0 if bias is None else bias
         elif weights[name].dim() == 2:
             found[name] = weights[name].tile(2, 2) / 2
         else:

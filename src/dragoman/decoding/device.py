@@ -6,6 +6,31 @@ from dragoman.errors import OptionError
 
 
 def choose_device(name: str) -> torch.device:
+    """Turn a user's word into a device, and prepare to compute there.
+
+    Parameters
+    ----------
+    name : str
+        ``auto``, ``cpu``, ``cuda`` or ``mps``.
+
+    Returns
+    -------
+    torch.device
+        That of `find_device`.
+
+    Notes
+    -----
+    On an NVIDIA card cuDNN's attention is switched off for the whole process: it makes and keeps a
+    plan for every new shape, which takes many milliseconds and some memory of the host, and padded
+    batches and growing sentences have a new shape all the time.
+    """
+    device = find_device(name)
+    if device.type == "cuda":
+        torch.backends.cuda.enable_cudnn_sdp(enabled=False)
+    return device
+
+
+def find_device(name: str) -> torch.device:
     """Turn a user's word into a device.
 
     Parameters
@@ -17,12 +42,6 @@ def choose_device(name: str) -> torch.device:
     -------
     torch.device
         ``auto`` takes an NVIDIA card if there is one, else Apple's, else the CPU.
-
-    Notes
-    -----
-    On an NVIDIA card cuDNN's attention is switched off for the whole process: it makes and keeps a
-    plan for every new shape, which takes many milliseconds and some memory of the host, and padded
-    batches and growing sentences have a new shape all the time.
     """
     there = {
         "cuda": torch.cuda.is_available(),
@@ -35,6 +54,4 @@ def choose_device(name: str) -> torch.device:
         raise OptionError(f"device is “{name}”; give auto, cpu, cuda or mps")
     if not there[name]:
         raise OptionError(f"device is “{name}”, but there is none here; give --device auto or cpu")
-    if name == "cuda":
-        torch.backends.cuda.enable_cudnn_sdp(enabled=False)
     return torch.device(name)

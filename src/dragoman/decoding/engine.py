@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -58,7 +58,7 @@ class EngineMemory(NamedTuple):
 
     hidden: Float[Tensor, "sentences length model_dim"]
     lengths: Int[Tensor, "sentences"]
-    mask: Bool[Tensor, "sentences 1 1 places"]
+    mask: Float[Tensor, "sentences 1 1 places"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +71,8 @@ class EngineState:
         Of the hypotheses so far, one row a hypothesis, with room for more words.
     source : EngineCache
         Of the source sentences, one row a sentence.
-    mask : Bool[Tensor, "sentences 1 1 places"]
-        Where the source sentences end.
+    mask : Float[Tensor, "sentences 1 1 places"]
+        What is added to scores: −∞ behind the ends of the source sentences.
     lengths : Int[Tensor, "sentences"]
         The same as numbers, for positions that ask.
     rows : Int[Tensor, "rows"] | None
@@ -88,7 +88,7 @@ class EngineState:
 
     past: EngineCache
     source: EngineCache
-    mask: Bool[Tensor, "sentences 1 1 places"]
+    mask: Float[Tensor, "sentences 1 1 places"]
     lengths: Int[Tensor, "sentences"]
     rows: Int[Tensor, "rows"] | None
     num_beams: int
@@ -268,7 +268,8 @@ class Engine:
         """
         num_sentences, longest = source.ids.shape
         times = torch.arange(source_places(longest), device=source.ids.device)
-        mask = (times < source.lengths[:, None])[:, None, None]
+        mask = torch.where(times < source.lengths[:, None], 0.0, -torch.inf)[:, None, None]
+        mask = mask.to(self._model.source_embedding.words.dtype)
         size = num_sentences if source.ids.is_cuda else max(1, ENCODED_WORDS // longest)
         if size >= num_sentences:
             hidden = self.read(source.read_ids, source.lengths, mask)
@@ -298,8 +299,7 @@ class Engine:
         lengths : Int[Tensor, "sentences"]
             Words of each sentence.
         mask : Tensor | None
-            Where sentences may look, or what is added to the scores, at least as wide as the words;
-            None: everywhere.
+            What is added to scores, at least as wide as the words; None: nothing.
 
         Returns
         -------

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
@@ -77,7 +76,7 @@ class EngineAttention:
         shape : Sequence[int]
             Sentences and length.
         mask : Tensor | None
-            Where sentences end, perhaps wider than they are; None: all at the same place.
+            What is added to scores, perhaps wider than the sentences are; None: nothing.
 
         Returns
         -------
@@ -131,7 +130,7 @@ class EngineAttention:
         source : KeysAndValues
             Of the sentences.
         mask : Tensor | None
-            Where they end; None: all at the same place.
+            What is added to scores; None: nothing.
 
         Returns
         -------
@@ -154,7 +153,7 @@ class EngineAttention:
         """Let the first queries look, or all."""
         if self._score_bias is not None:
             bias = self._score_bias(query, keys.size(2))
-            mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+            mask = bias if mask is None else bias + mask
         found = attend(query, keys, values, mask, scale=self.heads.scale)[:, :, :num_queries]
         return self.output(
             found.transpose(1, 2).reshape(-1, self.heads.num_heads * self.heads.value_dim)
@@ -225,7 +224,7 @@ class EngineEncoderLayer(NamedTuple):
         shape : Sequence[int]
             Sentences and length.
         mask : Tensor | None
-            Where sentences end.
+            What is added to scores.
 
         Returns
         -------
@@ -265,7 +264,7 @@ class EngineDecoderLayer(NamedTuple):
         source : KeysAndValues
             The source positions, projected by this layer.
         mask : Tensor | None
-            Where the source sentences end.
+            What is added to scores of the source.
         length : int
             Words read before.
 

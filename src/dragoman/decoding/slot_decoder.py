@@ -56,7 +56,8 @@ class SlotDecoder:
 
     Notes
     -----
-    A layer is eleven kernels: six products, two attentions and three residual connections.
+    A layer with rectifiers is eleven kernels: six products, two attentions and three residual
+    connections.
     """
 
     def __init__(self, model: Transformer, engine: Engine) -> None:

@@ -104,8 +104,8 @@ def add_then_norm(
 
     Notes
     -----
-    As in `add_and_norm`, nothing is read or written twice, and the gradients of the two outputs
-    are added where they are read. Only the sum is kept for the way back.
+    As in `add_and_norm`, all is one pass, and the gradients of the two outputs are added where they
+    are read. Of the vectors only the sum is kept for the way back.
     """
     if language.uses_kernels(states):
         return _AddThenNorm.apply(states, update, weight, bias, epsilon, dropout)

@@ -156,6 +156,7 @@ class AddAndNorm(nn.Module):
         Forked | Pending
             The residual stream after it.
         """
+        assert isinstance(states, Pending) == (self.position == "pre")
         dropout = self.dropout.p if self.training else 0.0
         norm = _weights(self.norm)
         if isinstance(states, Pending):

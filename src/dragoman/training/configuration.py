@@ -105,10 +105,10 @@ def _shorten_warmup(recipe: Plain, said: Mapping[str, Any]) -> None:
 
 def _has_accelerator(said: Mapping[str, Any]) -> bool:
     """Say whether a run will have more than a CPU."""
-    from dragoman.decoding.device import choose_device  # which loads PyTorch
+    from dragoman.decoding.device import find_device  # which loads PyTorch
 
-    device = said.get("training", {}).get("device", AUTO)
-    return (choose_device(AUTO).type if device == AUTO else device) != "cpu"
+    device = said.get("training", {}).get("device", TrainingOptions().device)
+    return (find_device(device).type if device == "auto" else device) != "cpu"
 
 
 def resolve_corpus(file: Mapping[str, Any], flags: Mapping[str, Any]) -> CorpusOptions:
