@@ -8,6 +8,8 @@ from torch.nn import functional
 from dragoman.decoding.products import (
     FloatProduct,
     Int8Product,
+    PackedProduct,
+    can_pack,
     has_int8,
     join_layers,
     rectified_product,
@@ -98,3 +100,29 @@ def test_a_card_rectifies_in_passing():
     states = torch.randn(5, 32, device="cuda")
     product = FloatProduct(weight, bias)
     torch.testing.assert_close(product.rectified(states), product(states).relu())
+
+
+@pytest.mark.skipif(not can_pack(torch.ones(1, 1)), reason="this PyTorch has no oneDNN")
+class TestPackedProduct:
+    @pytest.mark.parametrize("with_bias", [False, True])
+    @pytest.mark.parametrize("num_rows", [1, 4, 64])
+    def test_is_the_product(self, num_rows, with_bias):
+        torch.manual_seed(3)
+        weight, states = torch.randn(200, 48), torch.randn(num_rows, 48)
+        bias = torch.randn(200) if with_bias else None
+        found = PackedProduct(weight, bias)(states)
+        expected = functional.linear(states.double(), weight.double())
+        expected += 0 if bias is None else bias
+        torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-4)
+
+    def test_what_it_gives_may_be_written_to(self):
+        product, states = PackedProduct(torch.randn(20, 8), None), torch.randn(3, 8)
+        first = product(states)
+        second = product(states).fill_(0)
+        assert not second.any()
+        assert torch.equal(first, product(states))
+
+
+def test_only_float32_on_a_processor_is_packed():
+    assert not can_pack(torch.ones(2, 2, dtype=torch.float64))
+    assert not can_pack(torch.ones(2, 2, device="meta"))

@@ -11,6 +11,7 @@ from torch.nn import functional
 from dragoman.eight_bits import SMALLEST, Quantised
 
 LARGEST_ACTIVATION = 63
+PACKED_ROWS = 16  # for which a layout is chosen; others are as fast with it
 
 Product = Callable[[Tensor], Tensor]
 
@@ -136,6 +137,67 @@ class FloatProduct:
         if self._bias is not None and states.is_cuda:
             return torch._addmm_activation(self._bias, states, self._weight.t())
         return self(states).relu_()
+
+
+class PackedProduct:
+    """Multiply vectors by a large matrix that is laid out for the processor beforehand.
+
+    Parameters
+    ----------
+    weight : Float[Tensor, "outputs inputs"]
+        The matrix, one that `can_pack` accepts; it is copied.
+    bias : Float[Tensor, "outputs"] | None
+        What is added.
+
+    Notes
+    -----
+    Products of few vectors with the matrix of a vocabulary are up to four times as fast so.
+    """
+
+    def __init__(
+        self, weight: Float[Tensor, "outputs inputs"], bias: Float[Tensor, "outputs"] | None
+    ) -> None:
+        self._packed = torch.ops.mkldnn._reorder_linear_weight(weight, PACKED_ROWS)
+        self._bias = bias
+
+    def __call__(
+        self, states: Float[Tensor, "positions inputs"]
+    ) -> Float[Tensor, "positions outputs"]:
+        """Multiply.
+
+        Parameters
+        ----------
+        states : Float[Tensor, "positions inputs"]
+            One vector a row.
+
+        Returns
+        -------
+        Float[Tensor, "positions outputs"]
+            In float32.
+        """
+        multiply = torch.ops.mkldnn._linear_pointwise
+        return multiply(states, self._packed, self._bias, "none", [], "")
+
+
+def can_pack(weight: Tensor) -> bool:
+    """Say whether this build of PyTorch has a layout of its own for a matrix.
+
+    Parameters
+    ----------
+    weight : Tensor
+        The matrix.
+
+    Returns
+    -------
+    bool
+        True in float32 on a processor for which PyTorch has oneDNN.
+    """
+    return (
+        weight.device.type == "cpu"
+        and weight.dtype == torch.float32
+        and torch.backends.mkldnn.is_available()
+        and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
+    )
 
 
 def rectified_product(

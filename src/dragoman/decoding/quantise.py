@@ -14,7 +14,14 @@ from torch.overrides import TorchFunctionMode
 
 from dragoman.data.batches import Sequences
 from dragoman.decoding.engine import Engine, Weights, can_rebuild
-from dragoman.decoding.products import FloatProduct, Int8Product, Product, join_layers
+from dragoman.decoding.products import (
+    FloatProduct,
+    Int8Product,
+    PackedProduct,
+    Product,
+    can_pack,
+    join_layers,
+)
 from dragoman.eight_bits import SCALES, Quantised, quantise_matrix
 from dragoman.errors import FolderError, OptionError
 from dragoman.files import written_beside
@@ -160,7 +167,8 @@ def rebuild(model: Transformer) -> Engine:
     Returns
     -------
     Engine
-        With the same weights, not copied but for projections that are put side by side.
+        With the same weights, not copied but for projections that are put side by side and, on a
+        CPU, the output's.
     """
     source, target = (
         each.words.detach() for each in (model.source_embedding, model.target_embedding)
@@ -171,7 +179,7 @@ def rebuild(model: Transformer) -> Engine:
         make_product=lambda layers: FloatProduct(*join_layers(layers)),
         source_words=lambda ids: functional.embedding(ids, source),
         target_words=lambda ids: functional.embedding(ids, target),
-        output=FloatProduct(output, bias),
+        output=(PackedProduct if can_pack(output) else FloatProduct)(output, bias),
         output_for=lambda ids: FloatProduct(output[ids], None if bias is None else bias[ids]),
     )
     return Engine(model, weights)
