@@ -102,10 +102,10 @@ def test_a_card_rectifies_in_passing():
     torch.testing.assert_close(product.rectified(states), product(states).relu())
 
 
-@pytest.mark.skipif(not can_pack(torch.ones(1, 1)), reason="this PyTorch has no oneDNN")
+@pytest.mark.skipif(not can_pack(torch.empty(1 << 11, 1 << 11)), reason="there is no oneDNN")
 class TestPackedProduct:
     @pytest.mark.parametrize("with_bias", [False, True])
-    @pytest.mark.parametrize("num_rows", [1, 4, 64])
+    @pytest.mark.parametrize("num_rows", [1, 3, 4, 16, 17, 64])
     def test_is_the_product(self, num_rows, with_bias):
         torch.manual_seed(3)
         weight, states = torch.randn(200, 48), torch.randn(num_rows, 48)
@@ -123,6 +123,8 @@ class TestPackedProduct:
         assert torch.equal(first, product(states))
 
 
-def test_only_float32_on_a_processor_is_packed():
-    assert not can_pack(torch.ones(2, 2, dtype=torch.float64))
-    assert not can_pack(torch.ones(2, 2, device="meta"))
+def test_only_large_matrices_of_float32_on_a_processor_are_packed():
+    shape = (1 << 11, 1 << 11)
+    assert not can_pack(torch.empty(*shape, dtype=torch.float64))
+    assert not can_pack(torch.empty(*shape, device="meta"))
+    assert not can_pack(torch.empty(1 << 11, 1 << 10))

@@ -24,7 +24,7 @@ LARGEST_LOSS = 0.01
 NOT_REBUILT = "only Transformers with full attention and without experts are computed so"
 # Numbers of the C library's options, and blocks up to which freed memory is kept for the next.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-KEPT_BYTES = 1 << 28
+KEPT_BYTES = 1 << 24
 
 
 def load_engine(

@@ -11,7 +11,9 @@ from torch.nn import functional
 from dragoman.eight_bits import SMALLEST, Quantised
 
 LARGEST_ACTIVATION = 63
-PACKED_ROWS = 16  # for which a layout is chosen; others are as fast with it
+# Vectors for which a layout is chosen; as many as are a multiple of it, or a power of two below.
+PACKED_ROWS = 16
+LEAST_PACKED = 1 << 22
 
 Product = Callable[[Tensor], Tensor]
 
@@ -151,7 +153,9 @@ class PackedProduct:
 
     Notes
     -----
-    Products of few vectors with the matrix of a vocabulary are up to four times as fast so.
+    Products of few vectors with the matrix of a vocabulary are up to four times as fast so. For
+    each number of rows oneDNN writes a program and keeps it, so the rows are filled up to one of
+    few numbers.
     """
 
     def __init__(
@@ -175,12 +179,15 @@ class PackedProduct:
         Float[Tensor, "positions outputs"]
             In float32.
         """
+        rows = len(states)
+        most = 1 << (rows - 1).bit_length() if rows < PACKED_ROWS else -rows % PACKED_ROWS + rows
+        states = functional.pad(states, (0, 0, 0, most - rows)) if most > rows else states
         multiply = torch.ops.mkldnn._linear_pointwise
-        return multiply(states, self._packed, self._bias, "none", [], "")
+        return multiply(states, self._packed, self._bias, "none", [], "")[:rows]
 
 
 def can_pack(weight: Tensor) -> bool:
-    """Say whether this build of PyTorch has a layout of its own for a matrix.
+    """Say whether a matrix is worth a layout of its own, and this build of PyTorch has one.
 
     Parameters
     ----------
@@ -190,11 +197,12 @@ def can_pack(weight: Tensor) -> bool:
     Returns
     -------
     bool
-        True in float32 on a processor for which PyTorch has oneDNN.
+        True for large matrices of float32 on a processor for which PyTorch has oneDNN.
     """
     return (
         weight.device.type == "cpu"
         and weight.dtype == torch.float32
+        and weight.numel() >= LEAST_PACKED
         and torch.backends.mkldnn.is_available()
         and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
     )
