@@ -292,7 +292,7 @@ def _dropped(update, seed, places, mask, threshold, scale, DROPS: tl.constexpr):
 
 @jit
 def _forward_kernel(
-    states, update, sums, weight, bias, normed, statistics, seed, threshold, scale, num_rows,
+    states, update, added, weight, bias, normed, statistics, seed, threshold, scale, num_rows,
     epsilon, DIM: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
     IS_CENTRED: tl.constexpr, DROPS: tl.constexpr, HAS_UPDATE: tl.constexpr,
     KEEPS_SUM: tl.constexpr,
@@ -306,8 +306,8 @@ def _forward_kernel(
     if HAS_UPDATE:
         total += _dropped(update, seed, places, mask, threshold, scale, DROPS)
     if KEEPS_SUM:
-        rounded = total.to(sums.dtype.element_ty)
-        tl.store(sums + places, rounded, mask=mask)
+        rounded = total.to(added.dtype.element_ty)
+        tl.store(added + places, rounded, mask=mask)
         total = rounded.to(tl.float32)
     if IS_CENTRED:
         mean = tl.sum(total, 1) / DIM
