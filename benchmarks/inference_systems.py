@@ -10,11 +10,12 @@ for every shape, all is translated once before it counts. Prints one line of JSO
 import argparse
 import json
 import os
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+
+from record import status_bytes
 
 NUM_WARM_UPS = 3
 
@@ -226,8 +227,7 @@ def _peak_bytes(device: str) -> int:
         import torch
 
         return torch.cuda.max_memory_reserved()
-    status = Path("/proc/self/status").read_text()  # getrusage begins with what the parent had
-    return int(re.findall(r"VmHWM:\s*(\d+) kB", status)[0]) * 1024
+    return status_bytes("VmHWM")  # getrusage begins with what the parent had
 
 
 if __name__ == "__main__":

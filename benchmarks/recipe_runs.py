@@ -31,6 +31,7 @@ from recipe_ledger import FAILED, FINISHED, NOT_AVAILABLE, Line
 NUM_VALIDATIONS = 10
 SAVING_SECONDS = 20.0
 SEARCH = ("--beam-size", "5")
+LOG, TRANSLATIONS = "log.txt", "translations.txt"
 # The built-in corpus tests the script, not the recipes: every model is made small.
 SELF_TEST_WORDS = (
     "--num-encoder-layers=1", "--num-decoder-layers=1", "--model-dim=64", "--feed-forward-dim=128",
@@ -220,18 +221,13 @@ def run_one(wanted: Wanted, corpus: Corpus, sets: Sets, bench: Bench) -> tuple[L
     line["batch_tokens"] = options.training.batch_tokens
     line["updates"] = options.training.max_steps
     folder = bench.work / "runs" / f"{wanted.corpus}-{wanted.factor}-{wanted.seed}-{wanted.digest}"
-    model, log, answers = folder / "model", folder / "log.txt", folder / "translations.txt"
+    model = folder / "model"
     try:
-        if not answers.exists():
-            if not is_finished(model):
-                bench.call(_training_words(wanted, corpus, words, model), log)
-            beside = folder / "translations.part"
-            source = str(corpus.texts.test_source)
-            bench.call(["translate", str(model), source, *SEARCH], log, beside)
-            beside.rename(answers)
+        if not (folder / TRANSLATIONS).exists() and not is_finished(model):
+            bench.call(_training_words(wanted, corpus, words, model), folder / LOG)
+        translations = translate_sets(folder, corpus, sets, bench)
     except Failed as error:
         return line | {"status": FAILED, "why": str(error)}, {}
-    translations = read_translations(answers, sets)
     line |= score_run(translations, sets, STUDIES[wanted.corpus].languages[1], wanted.corpus)
     line |= _read_log(model) | {"total_seconds": round(time.monotonic() - began, 1)}
     if not bench.keeps_models:
@@ -239,6 +235,33 @@ def run_one(wanted: Wanted, corpus: Corpus, sets: Sets, bench: Bench) -> tuple[L
         (model / "model.safetensors").unlink(missing_ok=True)
     report = {name: translations[name] for name in sets.report}
     return line | {"status": FINISHED}, report
+
+
+def translate_sets(folder: Path, corpus: Corpus, sets: Sets, bench: Bench) -> dict[str, list[str]]:
+    """Translate the held-out lines with a run's model, if that was not done before.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the run.
+    corpus : Corpus
+        Prepared.
+    sets : Sets
+        The held-out lines.
+    bench : Bench
+        Where.
+
+    Returns
+    -------
+    dict[str, list[str]]
+        The translations by the name of the set.
+    """
+    answers, beside = folder / TRANSLATIONS, folder / "translations.part"
+    if not answers.exists():
+        words = ["translate", str(folder / "model"), str(corpus.texts.test_source), *SEARCH]
+        bench.call(words, folder / LOG, beside)
+        beside.rename(answers)
+    return read_translations(answers, sets)
 
 
 def score_run(

@@ -32,6 +32,23 @@ def describe_machine() -> str:
     return f"{words}, torch {torch.__version__}"
 
 
+def status_bytes(name: str) -> int:
+    """Read one of Linux's figures about the memory of this process.
+
+    Parameters
+    ----------
+    name : str
+        “VmRSS”, what is resident, or “VmHWM”, the most that was.
+
+    Returns
+    -------
+    int
+        Bytes.
+    """
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+
+
 def find_commit() -> str:
     """Find which commit is measured.
 

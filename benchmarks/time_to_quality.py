@@ -31,15 +31,8 @@ from dragoman.paper.outcomes import is_finished
 from dragoman.training.configuration import resolve_options
 from dragoman.training.options import ENDING_SCHEDULES
 from huggingface_recipe import Marian, Rival
-from recipe_corpora import (
-    SELF_TEST,
-    STUDIES,
-    find_missing,
-    prepare_study,
-    read_sets,
-    read_translations,
-)
-from recipe_runs import SAVING_SECONDS, SEARCH, Bench, Interrupted, score_run
+from recipe_corpora import SELF_TEST, STUDIES, find_missing, prepare_study, read_sets
+from recipe_runs import LOG, SAVING_SECONDS, Bench, Interrupted, score_run, translate_sets
 from record import RESULTS, describe_machine, find_commit, write_result
 
 SYSTEMS = {"auto": "auto", "paper": "paper-base", "huggingface": ""}
@@ -190,14 +183,10 @@ def _train_dragoman(
     if not is_finished(model):
         going_on = (model / "run.json").exists()
         start = ["--resume"] if going_on else [*files, "--preset", preset, *words]
-        bench.call(["train", "--out", str(model), *start], folder / "log.txt")
-    answers, sets = folder / "translations.txt", read_sets(given.corpus, given.data, given.work)
-    bench.call(
-        ["translate", str(model), str(texts.test_source), *SEARCH], folder / "log.txt", answers
-    )
-    scores = score_run(
-        read_translations(answers, sets), sets, STUDIES[given.corpus].languages[1], given.corpus
-    )
+        bench.call(["train", "--out", str(model), *start], folder / LOG)
+    sets = read_sets(given.corpus, given.data, given.work)
+    translations = translate_sets(folder, corpus, sets, bench)
+    scores = score_run(translations, sets, STUDIES[given.corpus].languages[1], given.corpus)
     text = (model / "metrics.jsonl").read_text(encoding="utf-8")
     events = [json.loads(line) for line in text.splitlines()]
     seconds = {each["step"]: each["seconds"] for each in events if each["event"] == "update"}

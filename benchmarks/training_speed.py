@@ -30,7 +30,7 @@ from pathlib import Path
 
 import torch
 
-from record import RESULTS, write_result
+from record import RESULTS, status_bytes, write_result
 from training_systems import RIVALS, System, ours
 from training_work import (
     SEED,
@@ -240,7 +240,7 @@ def _start_memory(device: torch.device) -> float | None:
         return torch.cuda.memory_allocated(device)
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        return _status_bytes("VmRSS")
+        return status_bytes("VmRSS")
     except OSError:
         return None
 
@@ -250,14 +250,8 @@ def _peak_memory(device: torch.device, before: float | None) -> float | None:
     if before is None:
         return None
     is_cuda = device.type == "cuda"
-    peak = torch.cuda.max_memory_allocated(device) if is_cuda else _status_bytes("VmHWM")
+    peak = torch.cuda.max_memory_allocated(device) if is_cuda else status_bytes("VmHWM")
     return peak - before
-
-
-def _status_bytes(name: str) -> float:
-    """Read one of Linux's figures about this process."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
 def _forget(device: torch.device) -> None:

@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -244,7 +245,5 @@ def test_demonstration_keeps_its_promises(tmp_path):
 
 def test_the_page_of_measurements_is_made_of_the_results():
     place = ROOT / "benchmarks"
-    script = {"__file__": str(place / "make_readme.py"), "__name__": "make_readme"}
-    exec((place / "make_readme.py").read_text(encoding="utf-8"), script)
-    made = script["make_readme"]()
+    made = runpy.run_path(str(place / "make_readme.py"))["make_readme"]()
     assert made == (place / "README.md").read_text(encoding="utf-8"), "run make_readme.py"

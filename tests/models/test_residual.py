@@ -10,6 +10,7 @@ from dragoman.models.residual import AddAndNorm, Forked, Pending, begin_residual
 
 def make_layer(position, kind="layer", dropout=0.0):
     norm = make_norm(kind, 8, 20)
+    torch.manual_seed(0)
     for parameter in norm.parameters():
         nn.init.normal_(parameter)
     return AddAndNorm(norm, dropout=dropout, position=position)
