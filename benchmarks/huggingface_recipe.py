@@ -25,7 +25,7 @@ from dragoman.models.options import TransformerOptions
 from dragoman.text.subwords import Subwords
 from dragoman.training.gradients import precision_context
 from dragoman.training.options import TrainingOptions
-from marian import build_marian
+from marian import build_marian, use_steady_attention
 
 WARMUP_SHARE = 0.1
 SMOOTHING = 0.1
@@ -61,7 +61,7 @@ class Rival:
     minutes: float
     num_points: int
     batch_tokens: int = 25_000
-    peak_learning_rate: float = 5e-4
+    peak_learning_rate: float = 3e-4
     compiled: bool = False
     seed: int = 1
 
@@ -86,6 +86,7 @@ class Marian:
     def __init__(
         self, rival: Rival, store: Path, subwords: Path, language: str, device: torch.device
     ) -> None:
+        use_steady_attention()
         torch.manual_seed(rival.seed)
         self._rival, self._device, self._language = rival, device, language
         self._subwords = Subwords.from_file(str(subwords))

@@ -1,7 +1,8 @@
 """How fast a model translates: ours beside CTranslate2 and Hugging Face, the same weights.
 
     python benchmarks/inference_speed.py MODEL --source FILE --target FILE [--systems NAME …]
-        [--single 40] [--bulk 400] [--rounds 3] [--beams 4 1] [--device cpu] [--results DIR]
+        [--single 40] [--bulk 400] [--rounds 3] [--beams 4 1] [--batch N] [--device cpu]
+        [--results DIR]
     python benchmarks/inference_speed.py --random-weights SUBWORDS --source FILE --device cuda …
 
 MODEL is a folder of “dragoman train”; it is exported to the others' formats first. With a model of
@@ -113,6 +114,7 @@ def _read_options() -> argparse.Namespace:
     parser.add_argument("--single", type=int, default=40, help="sentences translated one by one")
     parser.add_argument("--bulk", type=int, default=400, help="sentences translated together")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batch", type=int, help="the rivals' sentences a batch, if known")
     parser.add_argument("--beams", type=int, nargs="+", default=[4, 1])
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
@@ -172,6 +174,8 @@ def _export(name: str, model: Path, work: Path) -> Path:
 def _find_batch(name: str, folder: Path, work: Path, given: argparse.Namespace) -> int:
     """Find a system's best batch on a part of the text."""
     choices = (BATCHES if given.device == "cpu" else GPU_BATCHES)[name.split("_")[0]]
+    if given.batch and not name.startswith("dragoman"):
+        choices = (given.batch,)
     if len(choices) == 1:
         return choices[0]
     lines = (work / "bulk.txt").read_text().splitlines(keepends=True)

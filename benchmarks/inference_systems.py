@@ -139,6 +139,9 @@ def load_huggingface(folder: Path, setting: Setting) -> System:
     import torch
     import transformers
 
+    from marian import use_steady_attention
+
+    use_steady_attention()
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(setting.threads)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)

@@ -18,7 +18,10 @@ from multi30k import find
 
 CUT_SEED = 1
 VALIDATION_LINES = 1000
-OLDER_NEWS = ("news-test2008", "newstest2009", "newstest2010", "newstest2011")
+OLDER_NEWS = tuple(
+    ("newstest", f"{name}.en-de")
+    for name in ("news-test2008", "newstest2009", "newstest2010", "newstest2011")
+)
 
 Say = Callable[[str], None]
 Pairs = list[tuple[str, str]]
@@ -85,7 +88,11 @@ STUDIES: dict[str, Study] = {
     "europarl-tatoeba-en-de": Study(
         languages=("en", "de"), folder="europarl-en-de", num_pairs=1_891_360,
         tokens=1_000_000_000, report="newstest2012", title="Europarl, Tatoeba and news en→de",
-        also=(("tatoeba-en-de", "train"), *(("newstest", f"{each}.en-de") for each in OLDER_NEWS)),
+        also=(("tatoeba-en-de", "train"), *OLDER_NEWS),
+    ),
+    "mixed-en-de": Study(
+        languages=("en", "de"), folder="tatoeba-en-de", num_pairs=241_791, tokens=60_000_000,
+        title="Tatoeba, Multi30k and news en→de", also=(("multi30k", "train"), *OLDER_NEWS),
     ),
     "builtin": Study(
         languages=("fr", "en"), folder="", num_pairs=1000, tokens=400_000,

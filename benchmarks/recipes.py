@@ -90,8 +90,8 @@ def _read_options() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument(
         "--corpora", nargs="+", metavar="NAME", choices=list(STUDIES),
-        default=[name for name in STUDIES if not name.startswith(("europarl", SELF_TEST))],
-        help=f"of {', '.join(STUDIES)}; by default all but the last three",
+        default=[name for name in STUDIES if not name.startswith(("europarl", "mixed", SELF_TEST))],
+        help=f"of {', '.join(STUDIES)}; by default all but the last four",
     )  # fmt: skip
     parser.add_argument(
         "--factors", nargs="+", metavar="NAME", default=list_names(),
