@@ -79,6 +79,9 @@ class ContinuedOutput:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if kind is not None and not self.num_done:
+            self._partial.unlink(missing_ok=True)
+            self._journal.unlink(missing_ok=True)
         self._close()
 
     def skip(self, reader: LineReader) -> None:
@@ -135,16 +138,15 @@ class ContinuedOutput:
     def _begin(self) -> None:
         """Take up what an earlier run left, or nothing."""
         header, records = self._read_records()
-        if header is not None and records and not self._partial.exists():
-            header, records = None, []  # killed after the file was moved into place
-            self._records.truncate(0)
         if header is None and self._partial.exists() and self._partial.stat().st_size:
             self._journal.unlink()
             raise FolderError(f"{self._partial}: is in the way; move it or choose another --output")
-        if header is None:
-            self._note(format=FORMAT, identity=self._identity)
-        else:
+        if header is not None and records and self._partial.exists():
             self._check(header)
+        else:  # nothing was done, or killed after the file was moved into place
+            records = []
+            self._records.truncate(0)
+            self._note(format=FORMAT, identity=self._identity)
         nothing: dict[str, Any] = {"lines": 0, "bytes": 0, "digest": self._wanted_digest}
         last = records[-1] if records else nothing
         self._file = self._partial.open("ab")
@@ -164,9 +166,9 @@ class ContinuedOutput:
         *lines, rest = contents.split(b"\n")
         try:
             header, *records = [json.loads(line) for line in lines] or [None]
-        except ValueError:
+        except (ValueError, RecursionError):
             is_own = False
-        if not is_own or (header is not None and header["format"] != FORMAT):
+        if not is_own or not _is_header(header) or not all(map(_is_record, records)):
             raise FolderError(
                 f"{self._journal}: not a journal of this version of Dragoman; move it away, or "
                 "choose another --output"
@@ -189,6 +191,24 @@ class ContinuedOutput:
         """Add a line to the journal."""
         self._records.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
         _flush(self._records)
+
+
+def _is_header(line: Any) -> bool:  # noqa: ANN401
+    """Whether the first line of a journal, if it has one, is of this version."""
+    return line is None or (
+        isinstance(line, dict)
+        and line.get("format") == FORMAT
+        and isinstance(line.get("identity"), dict)
+    )
+
+
+def _is_record(line: Any) -> bool:  # noqa: ANN401
+    """Whether a line of a journal says how much is done."""
+    return (
+        isinstance(line, dict)
+        and all(type(line.get(name)) is int and line[name] >= 0 for name in ("lines", "bytes"))
+        and isinstance(line.get("digest"), str)
+    )
 
 
 def _open_locked(path: Path) -> IO[bytes]:

@@ -1,7 +1,8 @@
 """What a person sees while a stream of lines is worked on: how far it is, and warnings."""
 
 import sys
-from io import TextIOBase
+from contextlib import suppress
+from io import StringIO, TextIOBase
 from types import TracebackType
 
 from rich.console import Console
@@ -17,7 +18,7 @@ class Watch:
     Parameters
     ----------
     stream : TextIOBase | None
-        Where to; None: the standard error stream.
+        Where to; None: the standard error stream, if there is one.
     num_bytes : int | None
         Bytes of the whole input; None: nobody knows.
     shows_progress : bool
@@ -25,7 +26,8 @@ class Watch:
 
     Notes
     -----
-    After a hundred warnings the others are counted, and the count is told at the end.
+    After a hundred warnings the others are counted, and the count is told at the end. What cannot
+    be written is lost: no result depends on it.
     """
 
     def __init__(
@@ -36,7 +38,7 @@ class Watch:
         shows_progress: bool = True,
     ) -> None:
         self._console = Console(
-            file=stream or sys.stderr,  # type: ignore[arg-type]
+            file=stream or sys.stderr or StringIO(),  # type: ignore[arg-type]
             highlight=False,
             soft_wrap=True,
         )
@@ -48,8 +50,9 @@ class Watch:
             columns += [TextColumn("{task.fields[speed]:,.0f} a second")]
             known = [BarColumn(), TextColumn("{task.percentage:.0f} %"), TimeRemainingColumn()]
             self._progress = Progress(
-                *columns, *(known if num_bytes else []), console=self._console, transient=True
-            )
+                *columns, *(known if num_bytes else []), console=self._console, transient=True,
+                redirect_stdout=False,  # the results, which go elsewhere than the progress
+            )  # fmt: skip
             self._task = self._progress.add_task("", total=num_bytes, lines=0, speed=0.0)
 
     def __enter__(self) -> "Watch":
@@ -77,7 +80,8 @@ class Watch:
         text : str
             One line.
         """
-        self._console.print(Text(f"dragoman: {text}"))
+        with suppress(OSError):
+            self._console.print(Text(f"dragoman: {text}"))
 
     def warn(self, text: str) -> None:
         """Tell a person that something may be wrong, unless that was told a hundred times.

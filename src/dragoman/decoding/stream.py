@@ -2,6 +2,7 @@
 
 import argparse
 import hashlib
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from io import TextIOBase
@@ -51,6 +52,8 @@ class PrintedOutput:
     """
 
     def __init__(self, stream: TextIOBase | None = None) -> None:
+        if stream is None and sys.stdout is None:
+            raise OptionError("standard output: is closed; send it to a file or a pipe")
         self._stream = stream or sys.stdout
 
     def skip(self, reader: LineReader) -> None:
@@ -99,11 +102,12 @@ def stream_lines(
     device : str
         ``cpu``, ``cuda`` or ``mps``: how long windows are.
     """
-    is_watched = options.output is not None or not sys.stdout.isatty()
+    printed = PrintedOutput() if options.output is None else None
+    is_watched = printed is None or not sys.stdout.isatty()
     with Watch(num_bytes=reader.num_bytes, shows_progress=is_watched) as watch:
         work = work_with(watch.warn)
-        if options.output is None:
-            run_stream(reader, work, PrintedOutput(), watch, WINDOW_LINES[device])
+        if printed is not None:
+            run_stream(reader, work, printed, watch, WINDOW_LINES[device])
             return
         check_apart(options.output, options.file)
         reader.is_steady = True  # nobody sees a line before the last
@@ -209,9 +213,9 @@ def check_apart(output: Path, source: Path | None) -> None:
     source : Path | None
         The file to read; None: standard input.
     """
-    place: Path | int = source if source is not None else 0
     try:
-        is_same = output.samefile(place)  # type: ignore[arg-type]
+        read = os.fstat(0) if source is None else source.stat()
+        is_same = os.path.samestat(output.stat(), read)
     except (OSError, ValueError):
         return
     if is_same:
