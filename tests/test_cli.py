@@ -248,6 +248,55 @@ def test_full_disk_while_translating(model):
     assert "Traceback" not in answer.stderr
 
 
+def test_full_disk_while_printing(tmp_path):
+    words = ["data", "builtin", "--sentences", "9", "--held-out", "1", "--out", tmp_path / "b"]
+    command = [sys.executable, "-m", "dragoman", *map(str, words)]
+    buffered = {name: each for name, each in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with Path("/dev/full").open("w") as full:
+        answer = subprocess.run(
+            command, stdout=full, stderr=-1, text=True, check=False, env=buffered
+        )
+    assert answer.returncode == 2
+    assert answer.stderr.startswith(
+        "dragoman: standard output: cannot be written (No space left on device); the work is done"
+    )
+    assert (tmp_path / "b" / "train.fr").exists()
+
+
+def test_closed_output_where_nothing_must_be_printed(tmp_path):
+    words = ["data", "builtin", "--sentences", "9", "--held-out", "1", "--out", tmp_path / "b"]
+    answer = subprocess.run(
+        [sys.executable, "-m", "dragoman", *map(str, words)],
+        stderr=-1, check=False, preexec_fn=lambda: os.close(1),
+    )  # fmt: skip
+    assert (answer.returncode, answer.stderr) == (0, b"")
+
+
+def test_complaints_that_cannot_be_told(tmp_path):
+    buffered = {name: each for name, each in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with Path("/dev/full").open("w") as full:
+        answer = subprocess.run(
+            [sys.executable, "-m", "dragoman", "no-verb"], stderr=full, check=False, env=buffered
+        )
+    assert answer.returncode == 2
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"),
+    ],
+)
+def test_out_of_memory(error, model, capsys, monkeypatch):
+    def run_out(*_, **__):
+        raise error
+
+    monkeypatch.setattr("dragoman.decoding.translator.Translator.load", run_out)
+    line = fail(capsys, "translate", model, os.devnull)
+    assert line.startswith("dragoman: out of memory; ")
+
+
 def test_closed_pipe_is_no_error(model):
     translate = f"{sys.executable} -m dragoman translate {model} --max-extra-tokens 1"
     command = f"yes Zahl | head -5000 | {translate} | head -1"

@@ -1,8 +1,12 @@
 """Matrices in eight bits are the nearest that their scales allow."""
 
+from pathlib import Path
+
+import pytest
 import torch
 
 from dragoman.eight_bits import Quantised, quantise_matrix, restore
+from dragoman.errors import FolderError
 
 
 def test_each_entry_is_off_by_half_a_step_at_most():
@@ -25,7 +29,23 @@ def test_a_row_of_zeros_stays_one():
 def test_what_has_scales_is_restored_and_the_rest_is_left():
     quantised = Quantised(torch.tensor([[1, -2]], dtype=torch.int8), torch.tensor([0.5]))
     plain = torch.randn(3)
-    found = restore({"a": quantised.numbers, "a.scales": quantised.scales, "b": plain})
+    found = restore({"a": quantised.numbers, "a.scales": quantised.scales, "b": plain}, Path("w"))
     assert found.keys() == {"a", "b"}
     assert torch.equal(found["a"], torch.tensor([[0.5, -1.0]]))
     assert found["b"] is plain
+
+
+@pytest.mark.parametrize(
+    ("numbers", "scales"),
+    [
+        (torch.zeros(2, 3, dtype=torch.int8), torch.ones(3)),
+        (torch.zeros(2, 3, dtype=torch.int8), torch.ones(2, 1)),
+        (torch.zeros(2, 3, dtype=torch.int8), torch.ones(2, dtype=torch.int64)),
+        (torch.zeros(2, 3, dtype=torch.int32), torch.ones(2)),
+        (torch.zeros(2, dtype=torch.int8), torch.ones(2)),
+    ],
+)
+def test_scales_that_do_not_fit_are_refused(numbers, scales):
+    with pytest.raises(FolderError) as caught:
+        restore({"a": numbers, "a.scales": scales}, Path("w"))
+    assert str(caught.value) == "w: damaged (a and its scales do not fit); get it again"

@@ -154,3 +154,14 @@ def test_contents_are_flushed_before_the_move(tmp_path, monkeypatch):
         beside.mkdir()
         (beside / "file").write_text("x")
     assert flushed == [str(beside / "file"), str(beside), str(tmp_path)]
+
+
+def test_what_fails_within_a_folder_is_named_as_it_shall_be(tmp_path):
+    def fail():
+        with written_beside(tmp_path / "folder") as beside, written_beside(beside / "file"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(FolderError) as caught:
+        fail()
+    assert str(caught.value).startswith(f"{tmp_path / 'folder' / 'file'}: cannot be written (No ")
+    assert list(tmp_path.iterdir()) == []

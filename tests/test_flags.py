@@ -3,6 +3,7 @@
 import dataclasses
 import tomllib
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
@@ -251,3 +252,17 @@ def test_a_flag_may_take_words_beside_its_values():
     assert "--size INT|auto|any" in parser.format_help()
     message = message_of(lambda: parser.parse(["--size", "big"]))
     assert "'big' is neither int nor “auto” nor “any”" in message
+
+
+@pytest.mark.parametrize("words", ["m f --loud", "--loud m f", "m --loud f", "m --loud -- f"])
+def test_an_argument_that_may_be_left_out_stands_anywhere(words):
+    parser = Parser(prog="tool")
+    parser.add_argument("model")
+    parser.add_argument("file", nargs="?", type=Path)
+    parser.add_argument("--loud", action="store_true")
+    found = parser.parse(words.split())
+    assert (found.model, found.file, found.loud) == ("m", Path("f"), True)
+    assert parser.parse(["m", "--loud", "--", "-f"]).file == Path("-f")
+    assert parser.parse(["m", "--loud"]).file is None
+    assert "unknown argument “f”" in message_of(lambda: parser.parse(["m", "--loud", "f", "g"]))
+    assert "unknown option “--luod”" in message_of(lambda: parser.parse(["m", "--luod", "f"]))

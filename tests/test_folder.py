@@ -154,6 +154,15 @@ def test_facts_that_nobody_knows(copied):
     assert "colour" in message
 
 
+@pytest.mark.parametrize("value", [-5, True, 1.5, None])
+def test_facts_that_cannot_be(copied, value):
+    path = copied / "dragoman.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"longest_source": value}))
+    assert message_of(lambda: read_folder(copied)) == (
+        f"{path}: longest_source is {value!r}; get the folder again"
+    )
+
+
 @pytest.mark.parametrize("number", [2, 99, 0, "1"])
 def test_another_format(copied, number):
     path = copied / "dragoman.json"
@@ -233,11 +242,32 @@ def test_too_many_weights(copied):
     )
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_weights_that_are_no_numbers(copied, number):
+    name = "decoder.1.feed_forward.inner.bias"
+    path = change_weights(copied, lambda weights: weights[name][3:4].fill_(number))
+    assert message_of(lambda: load_model(read_folder(copied))) == (
+        f"{path}: has numbers that are not finite ({name}); get it again"
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int32, torch.bool])
+def test_weights_in_whole_numbers(copied, dtype):
+    name = "encoder.0.self_attention.query.weight"
+    path = change_weights(copied, lambda weights: weights.update({name: weights[name].to(dtype)}))
+    assert message_of(lambda: load_model(read_folder(copied))) == (
+        f"{path}: has whole numbers without scales ({name}); get it again"
+    )
+
+
 def test_a_refusal_changes_no_weight(tiny_folder, tmp_path):
     model = build_model(tiny_folder.folder.options, vocabulary_of(tiny_folder.folder.vocabularies))
     before = {name: each.clone() for name, each in weights_of(model).items()}
-    with pytest.raises(FolderError):
-        put_weights(model, before | {"extra": torch.zeros(1)}, tmp_path)
+    others = {name: each + 1 for name, each in before.items()}
+    last = list(before)[-1]
+    for bad in ({"extra": torch.zeros(1)}, {last: before[last] * torch.nan}):
+        with pytest.raises(FolderError):
+            put_weights(model, others | bad, tmp_path)
     assert all(torch.equal(each, before[name]) for name, each in weights_of(model).items())
 
 

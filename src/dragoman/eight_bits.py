@@ -1,11 +1,14 @@
 """Matrices in eight bits, and how a file of weights holds them."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int, Int8
 from torch import Tensor
+
+from dragoman.errors import FolderError
 
 SCALES = ".scales"
 LARGEST_WEIGHT = 127
@@ -62,13 +65,40 @@ def quantise_matrix(matrix: Float[Tensor, "rows columns"]) -> Quantised:
     return Quantised((matrix / scales[:, None]).round().to(torch.int8), scales)
 
 
-def restore(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def pair(place: Path, name: str, numbers: Tensor, scales: Tensor) -> Quantised:
+    """Put a matrix and its scales together, checking that they belong together.
+
+    Parameters
+    ----------
+    place : Path
+        Where they come from.
+    name : str
+        What the matrix is called.
+    numbers : Tensor
+        Its whole numbers.
+    scales : Tensor
+        What its rows are multiplied by.
+
+    Returns
+    -------
+    Quantised
+        Both.
+    """
+    is_right = numbers.dtype == torch.int8 and scales.is_floating_point()
+    if not is_right or numbers.dim() != 2 or scales.shape != numbers.shape[:1]:
+        raise FolderError(f"{place}: damaged ({name} and its scales do not fit); get it again")
+    return Quantised(numbers, scales)
+
+
+def restore(weights: Mapping[str, Tensor], place: Path) -> dict[str, Tensor]:
     """Multiply out what is in eight bits.
 
     Parameters
     ----------
     weights : Mapping[str, Tensor]
         By name; the scales of matrix “x” are “x.scales”.
+    place : Path
+        Where they come from.
 
     Returns
     -------
@@ -76,7 +106,7 @@ def restore(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         All in float, without scales.
     """
     return {
-        name: Quantised(each, weights[name + SCALES]).restored()
+        name: pair(place, name, each, weights[name + SCALES]).restored()
         if name + SCALES in weights
         else each
         for name, each in weights.items()

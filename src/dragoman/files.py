@@ -38,6 +38,8 @@ def written_beside(path: Path) -> Iterator[Path]:
         _flush(beside)
         _move(beside, path, former)
         _flush(path.parent)
+    except FolderError as error:  # of a file within, which shall be elsewhere in the end
+        raise FolderError(str(error).replace(str(beside), str(path))) from error
     except OSError as error:
         raise FolderError(
             f"{path}: cannot be written ({error.strerror or error}); free some space or choose "

@@ -42,14 +42,33 @@ class Parser(argparse.ArgumentParser):
             The values; flags made by `add_flags` only if they were given.
         """
         namespace, unknown = self.parse_known_args(arguments)
+        parser: argparse.ArgumentParser = getattr(namespace, "parser", self)
+        unknown = _take_late(parser, namespace, unknown)
         if unknown:
-            parser = getattr(namespace, "parser", self)
             flags = [flag for action in parser._actions for flag in action.option_strings]
             word = next((each for each in unknown if each.startswith("-")), unknown[0])
             name = word.split("=", 1)[0]
             what = "option" if word.startswith("-") else "argument"
             raise OptionError(f"{parser.prog}: unknown {what} “{name}”{suggest(name, flags)}")
         return namespace
+
+
+def _take_late(
+    parser: argparse.ArgumentParser, namespace: argparse.Namespace, unknown: list[str]
+) -> list[str]:
+    """Take a word after the flags for an argument that may be left out, and give what remains.
+
+    Python 3.11's argparse holds such an argument for left out as soon as a flag follows the others.
+    """
+    is_marked = unknown[:1] == ["--"]
+    words = unknown[1:] if is_marked else unknown
+    if len(words) != 1 or (words[0].startswith("-") and not is_marked):
+        return unknown
+    for action in parser._get_positional_actions():
+        if action.nargs == "?" and getattr(namespace, action.dest) is action.default:
+            setattr(namespace, action.dest, parser._get_value(action, words[0]))
+            return []
+    return unknown
 
 
 class _HelpFormatter(argparse.HelpFormatter):

@@ -22,7 +22,7 @@ from dragoman.files import write_file, written_beside
 from dragoman.models.build import Model, build_model, count_parameters
 from dragoman.models.families import ModelOptions
 from dragoman.models.interface import Vocabulary
-from dragoman.options import from_plain, read_toml, write_toml
+from dragoman.options import from_section, read_toml, write_toml
 from dragoman.tensor_files import write_tensors
 from dragoman.text.vocabulary import Vocabularies
 
@@ -116,11 +116,10 @@ def read_folder(path: Path, *, needs_weights: bool = True) -> ModelFolder:
         raise FolderError(f"{path}: has no {WEIGHTS_FILE} yet; let training reach a validation")
     plain = _read_facts(path / FACTS_FILE)
     config = read_toml(path / CONFIG_FILE)
-    place = f"{path / CONFIG_FILE}: model"
     return ModelFolder(
         path=path,
         config=config,
-        options=from_plain(ModelOptions, config.get("model", {}), place=place),
+        options=from_section(ModelOptions, config, "model", path / CONFIG_FILE),
         vocabularies=Vocabularies.read(path),
         facts=from_plain_facts(plain, path / FACTS_FILE),
     )
@@ -149,7 +148,8 @@ def from_plain_facts(plain: Mapping[str, Any], place: Path) -> Facts:
             raise FolderError(f"{place}: unknown entry “{name}”; get the folder again")
         wanted = str if defaults[name] is None else type(defaults[name])
         is_off = value is None and defaults[name] is None
-        if not is_off and not isinstance(value, wanted):
+        is_negative = wanted is int and isinstance(value, int) and value < 0
+        if (not is_off and type(value) is not wanted) or is_negative:
             raise FolderError(f"{place}: {name} is {value!r}; get the folder again")
     return Facts(**{name: value for name, value in plain.items() if name != "format"})
 
@@ -222,7 +222,7 @@ def read_weights(path: Path, device: str = "cpu") -> dict[str, Tensor]:
         By name; matrices in eight bits are multiplied out.
     """
     try:
-        return restore(load_file(path, device=device))
+        return restore(load_file(path, device=device), path)
     except (SafetensorError, OSError, ValueError) as error:
         raise FolderError(
             f"{path}: missing, cut short or not a safetensors file ({error}); get it again, or "
@@ -249,7 +249,33 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor], place: Path) ->
         raise FolderError(f"{place}: holds another model ({foreign[0]} does not fit this one)")
     for name, parameter in own.items():
         check_shape(place, name, weights[name].shape, parameter.shape)
+        if parameter.is_floating_point():
+            check_numbers(place, name, weights[name])
+    for name, parameter in own.items():
         parameter.copy_(weights[name])
+
+
+def check_numbers(place: Path, name: str, weight: Tensor) -> None:
+    """Check that a weight has numbers with which one can compute.
+
+    Parameters
+    ----------
+    place : Path
+        Where it comes from.
+    name : str
+        Its name.
+    weight : Tensor
+        Its numbers.
+
+    Notes
+    -----
+    The least and the largest are found in a fifteenth of the time of `torch.isfinite`; either is
+    NaN if any number is.
+    """
+    if not weight.is_floating_point():
+        raise FolderError(f"{place}: has whole numbers without scales ({name}); get it again")
+    if weight.numel() and not torch.stack(weight.aminmax()).isfinite().all():
+        raise FolderError(f"{place}: has numbers that are not finite ({name}); get it again")
 
 
 def check_shape(place: Path, name: str, found: Sequence[int], wanted: Sequence[int]) -> None:

@@ -100,6 +100,33 @@ def from_plain(kind: Any, plain: Mapping[str, Any], *, place: str) -> Any:  # no
     return chosen(**values)
 
 
+def from_section(kind: Any, config: Mapping[str, Any], name: str, path: Path) -> Any:  # noqa: ANN401
+    """Build an options dataclass from a section of a file, naming both in complaints.
+
+    Parameters
+    ----------
+    kind : Any
+        The dataclass, or a union of them.
+    config : Mapping[str, Any]
+        The contents of the file.
+    name : str
+        The section, which may be missing.
+    path : Path
+        The file.
+
+    Returns
+    -------
+    Any
+        The dataclass.
+    """
+    place = f"{path}: {name}"
+    try:
+        return from_plain(kind, config.get(name, {}), place=place)
+    except OptionError as error:
+        said = str(error)
+        raise OptionError(said if said.startswith(place) else f"{place}: {said}") from None
+
+
 def check_names(kind: Any, plain: Mapping[str, Any], *, place: str) -> None:  # noqa: ANN401
     """Complain about names that an options dataclass does not have.
 

@@ -155,6 +155,12 @@ def test_cut_short(tmp_path, suffix):
     message = message_of(lambda: list(read_lines(path)))
     assert message.startswith(f"{path}: damaged after line ")
     assert message.endswith("; get the file again")
+    found, reader = [], read_lines(path)
+    with pytest.raises(DataError, match="damaged"):
+        found.extend(reader)
+    assert f"damaged after line {len(found)} (" in message
+    assert len(found) > 1000
+    assert found == make_lines(3000)[: len(found)]
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz"])

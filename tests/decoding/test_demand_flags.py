@@ -102,7 +102,7 @@ def test_flags_that_mean_nothing_alone(translate, capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--temperature", 0), "temperature is 0.0: must be above 0"),
+        (("--temperature", 0), "temperature is 0.0: must be from 0.001 to 1,000"),
         (("--top-k", 0), "top_k is 0: must be at least 1"),
         (("--top-p", 0), "top_p is 0.0: must be above 0 and at most 1"),
         (("--top-p", 1.5), "top_p is 1.5: must be above 0 and at most 1"),

@@ -1,6 +1,7 @@
 """Glossaries and forbidden words: what is found, and what is said of files that are wrong."""
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -9,8 +10,8 @@ from hypothesis import strategies as st
 from dragoman.decoding.glossary import (
     ForbiddenPhrase,
     Glossary,
+    Prohibition,
     Term,
-    find_contradiction,
     read_forbidden,
     read_glossary,
 )
@@ -98,6 +99,12 @@ def test_malformed_lists_are_refused_by_line(tmp_path):
     assert str(caught.value) == (
         f"{path}:2: has a tab, but must be one word or phrase; put each on a line of its own"
     )
+    path.write_text("ab " * 200)
+    with pytest.raises(DataError) as caught:
+        read_forbidden(path)
+    assert str(caught.value) == (
+        f"{path}:1: has 599 characters, but 500 are the most; forbid a part of it"
+    )
     with pytest.raises(DataError) as caught:
         read_forbidden(tmp_path / "missing")
     assert str(caught.value) == (
@@ -107,8 +114,28 @@ def test_malformed_lists_are_refused_by_line(tmp_path):
 
 def test_contradictions_are_found_between_whole_words():
     forbidden = [ForbiddenPhrase("Noir", "f:1"), ForbiddenPhrase("chat", "f:2")]
-    assert find_contradiction(Term("x", "chat noir", "g:1"), forbidden) == forbidden[0]
-    assert find_contradiction(Term("x", "chaton noiraud", "g:1"), forbidden) is None
+    assert Prohibition(forbidden).find("un chat noir") == forbidden[1]
+    assert Prohibition(forbidden).find("chaton noiraud") is None
+    assert Prohibition([]).find("chat") is None
+
+
+@pytest.mark.parametrize("text", ["Je vais à İzmir.", "izmir", "IZMIR"])
+def test_a_dotted_capital_is_its_small_letter(text):
+    assert targets(make(("izmir", "Izmir"), ("ızgara", "grill")), text) == ["Izmir"]
+
+
+def test_dotless_letters_are_others():
+    glossary = make(("kir", "dirt"), ("kır", "countryside"))
+    assert targets(glossary, "kır kir KİR") == ["countryside", "dirt", "dirt"]
+
+
+def test_large_demands_are_ready_soon():
+    start = time.perf_counter()
+    glossary = make(*((f"terme {number}", f"term {number}") for number in range(100_000)))
+    assert targets(glossary, "Le terme 99999 est là. " * 20) == ["term 99999"] * 20
+    prohibition = Prohibition([ForbiddenPhrase(f"word {number}", "f") for number in range(2000)])
+    assert all(prohibition.find(term.target) is None for term in glossary.terms[:2000])
+    assert time.perf_counter() - start < 5
 
 
 def test_terms_can_be_left_out():

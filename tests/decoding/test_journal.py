@@ -1,5 +1,6 @@
 """Output that goes on after an interruption, cut off at every place where that may happen."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -136,6 +137,56 @@ def test_another_model_or_other_options(tmp_path, identity, words):
     )
     assert [each.read_bytes() for each in beside(path)] == before
     assert run(path) == LINES[3:]
+
+
+def test_a_journal_without_a_line_done_is_nothing(tmp_path):
+    path = tmp_path / "out"
+    partial, records = beside(path)
+    with pytest.raises(StoppedError):
+        run(path, stop_after=0)
+    assert list(tmp_path.iterdir()) == []
+    records.write_text(json.dumps({"format": 1, "identity": {"beam_size": "0"}}) + "\n")
+    partial.write_text("half a li")  # killed within the first block
+    assert run(path) == LINES
+    assert path.read_text() == WHOLE
+
+
+@pytest.mark.parametrize(
+    "record",
+    ["null", "5", "[]", "{}", "[" * 50_000]
+    + [
+        json.dumps({"lines": 1, "bytes": 1, "digest": ""} | wrong)
+        for wrong in (
+            {"bytes": 1.5}, {"bytes": -1}, {"bytes": None}, {"lines": "x"}, {"lines": True},
+            {"digest": 3},
+        )
+    ],
+    ids=lambda each: each[:50],
+)  # fmt: skip
+def test_records_of_another_shape(tmp_path, record):
+    path = tmp_path / "out"
+    header = json.dumps({"format": 1, "identity": {}})
+    for text in (f"{header}\n{record}\n", '{"format": 1}\n', '{"format": 1, "identity": []}\n'):
+        beside(path)[1].write_text(text)
+        assert "not a journal of this version of Dragoman; move it" in message_of(FolderError, path)
+
+
+def test_no_space(tmp_path, monkeypatch):
+    path = tmp_path / "out"
+    with pytest.raises(StoppedError):
+        run(path, stop_after=1)
+
+    def fail(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        assert message_of(FolderError, path) == (
+            f"{path}: cannot be written (No space left on device); free some space, then give the "
+            "same command again, which goes on after 3 lines"
+        )
+    assert run(path) == LINES[3:]
+    assert path.read_text() == WHOLE
 
 
 @pytest.mark.parametrize("lines", [[b"other\n", *LINES[1:]], LINES[:2], []])

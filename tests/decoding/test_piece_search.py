@@ -5,11 +5,13 @@ import re
 import pytest
 import torch
 
+from dragoman.decoding import piece_search
 from dragoman.decoding.demands import Demands, prepare_demands
 from dragoman.decoding.glossary import ForbiddenPhrase, Glossary, Term
 from dragoman.decoding.graph_engine import MOST_BEAMS, GraphEngine
 from dragoman.decoding.options import SamplingOptions, SearchOptions
 from dragoman.decoding.piece_search import PieceSearch
+from dragoman.decoding.repetition import WithoutRepetition
 from dragoman.decoding.search import search
 from dragoman.decoding.translator import Translator
 from dragoman.folder import vocabulary_of
@@ -95,6 +97,22 @@ def test_prefix_terms_and_forbidden_words_together(translator):
             assert each.text.startswith("Le petit")
             assert count("teckel", each.text) >= count("dog", text)
             assert not count("arbre", each.text)
+
+
+def test_a_prefix_may_say_what_is_said_no_third_time(translator):
+    engine = WithoutRepetition(translator.engine)
+    careful = Translator(translator.folder, None, CPU, engine)
+    found = careful.translate(TEXTS[0], prefix="le le le le")
+    assert found.text.startswith("le le le le")
+    assert not found.text.startswith("le le le le le ")
+    assert found.notes == ()
+
+
+def test_where_nothing_is_found_the_translation_is_empty_and_that_is_told(translator, monkeypatch):
+    monkeypatch.setattr(piece_search, "search", lambda *_, **__: [[]])
+    found = translator.translate(TEXTS[0])
+    assert (found.text, found.notes) == ("", ("found no translation",))
+    assert len(found.tokens) == len(found.log_probabilities) == 1
 
 
 def test_what_does_not_fit_is_left_out_and_told(translator):

@@ -56,3 +56,12 @@ def test_progress_may_be_left_out():
     with Watch(stream, num_bytes=200, shows_progress=False) as watch:
         watch.advance(1500, 50)
     assert stream.getvalue() == ""
+
+
+def test_what_cannot_be_written_is_lost():
+    class Full(io.StringIO):
+        def write(self, text):  # noqa: ARG002
+            raise OSError("no space")
+
+    with Watch(Full()) as watch:
+        watch.warn("something")

@@ -238,6 +238,43 @@ class TestComplaints:
             f"{path}: holds another model ({name} has shape (24, 15), not (24, 16))"
         )
 
+    @pytest.mark.parametrize(
+        "name", ["decoder.0.feed_forward.inner.weight", "decoder.0.feed_forward.inner.bias"]
+    )
+    def test_numbers_that_are_none(self, make_folder, name):
+        folder, _ = make_folder()
+        path = folder.path / WEIGHTS_FILE
+        weights = load_file(path)
+        weights[name][1:2] = torch.nan
+        save_file(weights, path)
+        with pytest.raises(FolderError) as caught:
+            load_int8(folder)
+        assert str(caught.value) == (
+            f"{path}: has numbers that are not finite ({name}); get it again"
+        )
+
+    @pytest.mark.parametrize(
+        ("scales", "message"),
+        [
+            (None, "has whole numbers without scales ({})"),
+            (torch.ones(16), "damaged ({} and its scales do not fit)"),
+            (torch.full((24,), torch.inf), "has numbers that are not finite ({})"),
+        ],
+    )
+    @pytest.mark.parametrize("load", [load_int8, load_model])
+    def test_damaged_scales(self, make_folder, tmp_path, scales, message, load):
+        folder, _ = make_folder()
+        write_int8(folder, tmp_path / "int8")
+        path = tmp_path / "int8" / WEIGHTS_FILE
+        weights = load_file(path)
+        name = "decoder.0.feed_forward.inner.weight"
+        del weights[name + ".scales"]
+        save_file(weights if scales is None else weights | {f"{name}.scales": scales}, path)
+        with pytest.raises(FolderError) as caught:
+            load(read_folder(path.parent))
+        found = str(caught.value).replace(f"({name}.scales)", f"({name})")
+        assert found == f"{path}: {message.format(name)}; get it again"
+
     def test_a_broken_file(self, tmp_path):
         path = tmp_path / "broken"
         path.write_bytes(b"nothing")

@@ -34,6 +34,15 @@ def test_exactly_what_would_be_a_third_time_is_ruled_out(words):
         assert (scores[word] == -torch.inf) == bool(third_times([*words, word]))
 
 
+def test_what_is_forced_is_not_ruled_out():
+    output = BlockedOutput(lambda _: torch.zeros(1, 1, 4), num_forced=4)
+    scores = []
+    for count in range(2, 6):
+        output.past = torch.tensor([[[9, *[1] * count]]])
+        scores.append(output(torch.zeros(1, 1, 2))[0, 0, 1].item())
+    assert scores == [0, 0, -torch.inf, -torch.inf]
+
+
 @pytest.fixture(scope="module")
 def stuck(tiny_folder, vocabularies):
     """A model that says some word again and again, and seldom ends."""

@@ -306,7 +306,7 @@ def test_nobody_asks_for_coverage_without_a_penalty(monkeypatch):
 def test_model_without_coverage_refuses_the_penalty_by_name():
     options = SearchOptions(coverage_penalty=0.2)
     message = (
-        "coverage_penalty is 0.2, but RandomModel has not one attention to the source by which to "
+        "coverage_penalty is 0.2, but the model has not one attention to the source by which to "
         "tell what is covered; leave it 0"
     )
     with pytest.raises(OptionError) as caught:
@@ -315,7 +315,7 @@ def test_model_without_coverage_refuses_the_penalty_by_name():
 
 
 def test_transformer_refuses_the_penalty(transformer):
-    with pytest.raises(OptionError, match="but Transformer has not one attention"):
+    with pytest.raises(OptionError, match="but the model has not one attention"):
         run_search(transformer, [[3, EOS]], SearchOptions(coverage_penalty=0.2))
 
 

@@ -1,6 +1,7 @@
 """A short-list holds what a translation needs, and a search among it is the search among all."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,6 +21,10 @@ from dragoman.decoding.short_list import (
 )
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DataError, FolderError, OptionError
+from dragoman.folder import vocabulary_of, write_model
+from dragoman.models.build import build_model
+from dragoman.models.recurrent.options import RNNsearchOptions
+from dragoman.options import to_plain
 
 SENTENCES = ["ein Haus", "das rote Haus", "eine Katze schläft", "Zahl", "ein Haus und ein Hund"]
 
@@ -138,6 +143,8 @@ BAD = {
     "another vocabulary": {"likely": torch.zeros(3, 2).int(), "always": torch.zeros(1).int()},
     "no such word": {"likely": None, "always": torch.tensor([1 << 20]).int()},
     "words missing": {"likely": None},
+    "no end symbol": {"likely": None, "always": torch.tensor([7]).int()},
+    "nothing": {"likely": None, "always": torch.zeros(0).int()},
     "numbers": {"likely": None, "always": torch.tensor([-1]).int()},
 }
 
@@ -168,6 +175,32 @@ def test_only_engines_have_one(translator):
 def test_nothing_to_learn_from(translator):
     with pytest.raises(DataError, match="no sentence pairs"):
         learn_short_list([], translator.folder.vocabularies)
+
+
+def test_the_verb_refuses_blank_lines(translator, tmp_path, capsys):
+    blank = tmp_path / "blank"
+    blank.write_text(" \n\n\u200b\n", encoding="utf-8")
+    folder = translator.folder.path
+    with pytest.raises(SystemExit):
+        main(["shortlist", str(folder), "--source", str(blank), "--target", str(blank)])
+    assert capsys.readouterr().err == (
+        f"dragoman: {blank}, {blank}: have no words to learn a short-list from; give sentences "
+        "and their translations\n"
+    )
+    assert not (folder / SHORT_LIST_FILE).exists()
+
+
+def test_the_verb_refuses_what_can_do_nothing_with_a_short_list(translator, tmp_path, capsys):
+    folder, path = translator.folder, tmp_path / "recurrent"
+    options = RNNsearchOptions(model_dim=8, embedding_dim=8, maxout_dim=8)
+    recurrent = build_model(options, vocabulary_of(folder.vocabularies))
+    write_model(path, replace(folder, config={"model": to_plain(options)}), recurrent)
+    with pytest.raises(SystemExit):
+        main(["shortlist", str(path), "--source", "a", "--target", "b"])
+    assert capsys.readouterr().err == (
+        f"dragoman: {path}: only Transformers with full attention and without experts "
+        "search among some words alone; use the folder without a short-list\n"
+    )
 
 
 def test_the_verb(translator, tmp_path, capsys, monkeypatch):

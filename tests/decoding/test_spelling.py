@@ -6,11 +6,14 @@ from hypothesis import strategies as st
 
 from dragoman.decoding.spelling import (
     Unit,
+    WordFinder,
     describe_token,
-    find_words,
+    fold_case,
     is_word_character,
     spell_pieces,
+    word_pattern,
 )
+from dragoman.text.normalise import normalise
 from dragoman.text.words import learn_words, split_words
 
 
@@ -69,6 +72,22 @@ def test_a_byte_outside_ascii_counts_as_a_word_for_terms():
 
 
 def test_words_are_found_whole_and_in_any_case():
-    assert find_words("Le Chat  noir.", "chat noir")
-    assert not find_words("Les chats noirs", "chat")
-    assert find_words("l’eau", "eau")
+    assert WordFinder(["chat noir"]).find("Le Chat  noir.") == ["chat noir"]
+    assert WordFinder(["chat"]).find("Les chats noirs") == []
+    assert WordFinder(["eau"]).find("l’eau") == ["eau"]
+
+
+@given(
+    st.lists(st.text("aB-. ", min_size=1).filter(str.strip), min_size=1, max_size=3),
+    st.text("Ab-. "),
+)
+def test_what_is_found_is_what_a_pattern_finds(phrases, text):
+    expected = [each.lower() for each in word_pattern(phrases).findall(normalise(text))]
+    assert WordFinder(phrases).find(text) == expected
+
+
+@given(st.text(max_size=8))
+def test_case_is_folded_letter_by_letter(text):
+    assert len(fold_case(text)) == len(text)
+    assert fold_case(fold_case(text)) == fold_case(text)
+    assert fold_case("İzmir STRAẞE ΟΔΟΣ") == fold_case("izmir straße οδος")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli import main
+from dragoman.cli import build_parser, main
 from dragoman.data.lines import LineReader
 from dragoman.decoding import piece_search, stream
 from dragoman.decoding.progress import Watch
@@ -160,6 +160,81 @@ def test_the_input_is_never_written_over(tmp_path):
         assert str(caught.value) == f"--output {path} is also the input; name another file"
     check_apart(tmp_path / "new", text)
     check_apart(tmp_path / "new", None)
+
+
+def test_standard_input_is_apart_from_another_file(tiny_folder, tmp_path):
+    text, out = tmp_path / "text", tmp_path / "out"
+    text.write_text("The dog.\n")
+    out.write_text("older")
+    with text.open() as file:
+        answer = run_process(tiny_folder.path, "--output", out, *QUICK, stdin=file)
+    assert (answer.returncode, answer.stderr) == (0, b"")
+    assert out.read_text().count("\n") == 1
+    with text.open() as file:
+        answer = run_process(tiny_folder.path, "--output", text, *QUICK, stdin=file)
+    assert answer.returncode == 2
+    assert f"--output {text} is also the input" in answer.stderr.decode()
+
+
+def test_a_refused_command_does_not_stand_in_the_way(tiny_folder, tmp_path):
+    (tmp_path / "text").write_text("The dog.\n")
+    words = (tiny_folder.path, tmp_path / "text", "--output", tmp_path / "out", *QUICK)
+    assert run_process(*words, "--n-best", "0").returncode == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["text"]
+    assert run_process(*words, "--n-best", "1").returncode == 0
+
+
+def test_progress_on_a_terminal_leaves_the_results_alone(tiny_folder, tmp_path):
+    (tmp_path / "text").write_text("The dog.\n")
+    ours, theirs = os.openpty()
+    words = command(tiny_folder.path, tmp_path / "text", *QUICK)
+    answer = subprocess.run(words, stdout=subprocess.PIPE, stderr=theirs, check=False)
+    os.close(theirs)
+    os.close(ours)
+    assert answer.stdout.count(b"\n") == 1
+
+
+def test_warnings_that_nobody_can_take(tiny_folder, tmp_path):
+    (tmp_path / "text").write_bytes(b"\xff dog\nThe dog.\n")
+    words = (tiny_folder.path, tmp_path / "text", *QUICK)
+    whole = run_process(*words)
+    assert b"warning" in whole.stderr
+    with Path("/dev/full").open("w") as full:
+        answer = subprocess.run(command(*words), stdout=-1, stderr=full, check=False)
+    assert (answer.returncode, answer.stdout) == (0, whole.stdout)
+    closed = subprocess.run(command(*words), stdout=-1, check=False, preexec_fn=lambda: os.close(2))
+    assert (closed.returncode, closed.stdout) == (0, whole.stdout)
+
+
+def test_closed_standard_output(tiny_folder, tmp_path):
+    (tmp_path / "text").write_text("The dog.\n")
+
+    def run_closed(*words):
+        return subprocess.run(
+            command(tiny_folder.path, tmp_path / "text", *QUICK, *words),
+            stderr=subprocess.PIPE, check=False, preexec_fn=lambda: os.close(1),
+        )  # fmt: skip
+
+    answer = run_closed()
+    assert answer.returncode == 2
+    assert answer.stderr == b"dragoman: standard output: is closed; send it to a file or a pipe\n"
+    answer = run_closed("--output", tmp_path / "out")
+    assert (answer.returncode, answer.stderr) == (0, b"")
+    assert (tmp_path / "out").exists()
+
+
+def test_another_input_is_refused_before_it_is_gone_on_with(tiny_folder, tmp_path):
+    text, out = tmp_path / "text", tmp_path / "out"
+    text.write_text("The dog.\n")
+    words = (tiny_folder.path, text, "--output", out, *QUICK)
+    assert run_process(*words).returncode == 0
+    said = json.dumps({"lines": 1, "bytes": 0, "digest": "other"})
+    options = build_parser().parse(["translate", *map(str, words), "--device", "cpu"])
+    header = json.dumps({"format": 1, "identity": identity_of(options, ("output", "file"))})
+    (tmp_path / "out.partial").write_bytes(b"")
+    (tmp_path / "out.journal").write_text(f"{header}\n{said}\n")
+    (line,) = run_process(*words).stderr.decode().splitlines()
+    assert "does not begin with them" in line
 
 
 # A real process

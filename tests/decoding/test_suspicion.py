@@ -139,3 +139,33 @@ def test_nothing_is_searched_for_where_nothing_is_wrong():
 
     found = [translation(GOOD), translation("")]
     assert search_again([FRENCH, ""], found, refuse, SearchOptions(), refuse) == found
+
+
+def test_a_second_search_that_drops_a_demand_is_not_better():
+    first = Translation(text="cha " * 5, score=-1.0, notes=("no room",))
+
+    def search(note):
+        new = Translation(text=GOOD, score=-2.0, notes=("no room", *note))
+        (found,) = search_again(
+            [FRENCH],
+            [first],
+            lambda *_, **__: [new],
+            SearchOptions(),
+            lambda _, text: told.append(text),
+        )
+        return found.text
+
+    told = []
+    assert search(()) == GOOD
+    assert search(("found no translation with “cha cha”",)) == first.text
+    assert [text.rpartition(" did ")[2] for text in told] == ["better", "no better"]
+
+
+def test_the_length_penalty_is_raised_no_further_than_it_may_be():
+    def translate(texts, how, *, is_unrepeated):
+        assert (how.length_penalty, is_unrepeated) == (10, False)
+        return [translation(GOOD)] * len(texts)
+
+    options = SearchOptions(length_penalty=9.5)
+    (found,) = search_again([FRENCH], [translation("")], translate, options, lambda *_: None)
+    assert found.text == GOOD

@@ -59,6 +59,21 @@ def test_loads_the_folders_search_options(translator):
     assert not translator.model.training
 
 
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        ({"beam_size": 0}, ": beam_size is 0: must be from 1 to 1,000"),
+        ({"beam_size": "x"}, ": beam_size is 'x', but must be a whole number"),
+        (3, " is 3, but must be a section of options"),
+    ],
+)
+def test_bad_search_options_name_the_folders_file(translator, search, message):
+    folder = replace(translator.folder, config={"search": search})
+    with pytest.raises(OptionError) as caught:
+        Translator(folder, None, translator.device)
+    assert str(caught.value) == f"{folder.path / 'config.toml'}: search{message}"
+
+
 def test_the_packages_own_loader(tiny_folder, translator):
     text = dragoman.load(str(tiny_folder.path), device="cpu").translate(TEXTS[0])
     assert text == translator.translate(TEXTS[0])
@@ -247,11 +262,11 @@ def test_scores_of_alternatives_include_coverage(tiny_folder, vocabularies):
     assert plain.score > best.score + 1
 
 
-@pytest.mark.parametrize("num_best", [0, -2])
+@pytest.mark.parametrize("num_best", [0, -2, 1001, 10**20])
 def test_no_translation_cannot_be_wanted(translator, num_best):
     with pytest.raises(OptionError) as caught:
         translator.translate("dog", num_best=num_best)
-    assert str(caught.value) == f"num_best is {num_best}: must be at least 1"
+    assert str(caught.value) == f"num_best is {num_best}: must be from 1 to 1,000"
 
 
 def test_the_unknown_word_is_never_said(tiny_folder, vocabularies):
@@ -276,6 +291,20 @@ def test_translations_begin_with_the_prefix(translator, prefix):
     for translation in translator.translate_all(TEXTS, num_best=3, prefix=prefix):
         for each in (translation, *translation.alternatives):
             assert each.text.startswith(prefix.strip())
+
+
+@pytest.mark.parametrize(("max_length", "longest"), [(None, 500), (40, 39)])
+def test_a_prefix_that_is_too_long(translator, max_length, longest, monkeypatch):
+    monkeypatch.setattr(Translator, "_max_length", max_length)
+    encode = translator.folder.vocabularies.target.encode
+    lengths = {number: len(encode(["z" * number])[0]) for number in range(2 * longest)}
+    fitting = max(number for number, length in lengths.items() if length <= longest)
+    translator.translate_all([], prefix="z" * fitting)
+    with pytest.raises(OptionError) as caught:
+        translator.translate_all([], prefix="z" * (fitting + 1))
+    assert str(caught.value) == (
+        f"prefix: has {lengths[fitting + 1]} subwords, but {longest} are the most; give fewer words"
+    )
 
 
 def test_only_the_first_piece_of_a_long_text_begins_with_the_prefix(translator):

@@ -127,3 +127,16 @@ def test_a_file_in_the_way(trained, tmp_path):
     with pytest.raises(FolderError, match="already holds something"):
         export_argos(trained, tmp_path / "m.argosmodel")
     assert (tmp_path / "m.argosmodel").read_text() == "mine"
+
+
+def test_a_full_disk_is_told_of_the_package(trained, tmp_path, monkeypatch):
+    def fail(folder, out, quantisation):
+        out.mkdir()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dragoman.exchange.argos.write_ctranslate2", fail)
+    package = tmp_path / "new" / "m.argosmodel"
+    with pytest.raises(FolderError) as caught:
+        export_argos(trained, package)
+    assert str(caught.value).startswith(f"{package}: cannot be written (No space left on device)")
+    assert list(package.parent.iterdir()) == []

@@ -16,6 +16,7 @@ from dragoman.exchange.huggingface import export_huggingface, import_huggingface
 from dragoman.folder import read_folder
 from dragoman.models.recurrent.options import RNNsearchOptions
 from dragoman.options import to_plain
+from dragoman.text.specification import SPACE_MARK
 from dragoman.text.vocabulary import Vocabularies
 from dragoman.text.words import learn_words
 
@@ -357,6 +358,8 @@ def imported(path):
         ({"normalize_embedding": True}, "normalize_embedding is True"),
         ({"static_position_embeddings": False}, "static_position_embeddings is False"),
         ({"activation_function": "mish"}, "activation_function is mish"),
+        ({"activation_function": [1]}, "activation_function is [1]"),
+        ({"pad_token_id": 3.0, "decoder_start_token_id": 3.0}, "pad_token_id is 3.0"),
         ({"decoder_start_token_id": 0}, "decoder_start_token_id 0, but both must be"),
         ({"pad_token_id": 3, "decoder_start_token_id": 3}, "pad_token_id is 3"),
         ({"encoder_attention_heads": 5, "decoder_attention_heads": 5}, "num_heads is 5"),
@@ -369,7 +372,9 @@ def imported(path):
 def test_configurations_that_do_not_fit(copied, said, message):
     file = copied / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | said))
-    assert message in message_of(imported(copied))
+    found = message_of(imported(copied))
+    assert message in found
+    assert found.count(str(file)) <= 1
     assert not (copied.parent / "out").exists()
 
 
@@ -389,7 +394,7 @@ def test_missing_files(copied, name):
     assert name in message_of(imported(copied))
 
 
-@pytest.mark.parametrize("contents", ["{", "[]", ""])
+@pytest.mark.parametrize("contents", ["{", "[]", "", "[" * 50_000], ids=lambda each: each[:3])
 @pytest.mark.parametrize("name", ["config.json", "vocab.json", "tokenizer_config.json"])
 def test_damaged_files(copied, name, contents):
     (copied / name).write_text(contents)
@@ -413,6 +418,46 @@ def test_damaged_weights_and_subwords(copied):
     assert "not a safetensors file" in message_of(imported(copied))
     (copied / "target.spm").write_bytes(b"nothing")
     assert "has a damaged SentencePiece model" in message_of(imported(copied))
+
+
+def test_a_piece_that_is_no_text(copied):
+    model = bytearray((copied / "target.spm").read_bytes())
+    model[model.rindex(SPACE_MARK.encode())] &= 127
+    (copied / "target.spm").write_bytes(model)
+    assert "has a damaged SentencePiece model" in message_of(imported(copied))
+
+
+def test_names_that_cannot_be_written(copied):
+    file = copied / "vocab.json"
+    ids = json.loads(file.read_text())
+    file.write_text(json.dumps({f"{name}\ud800": i for name, i in ids.items()}))
+    assert "is half a character; get the model again" in message_of(imported(copied))
+
+
+def test_numbers_that_are_none_are_left_out(copied):
+    for name, said in (("generation_config.json", "num_beams"),
+                       ("config.json", "max_position_embeddings")):  # fmt: skip
+        file = copied / name
+        file.write_text(json.dumps(json.loads(file.read_text()) | {said: True}))
+    imported(copied)()
+    folder = read_folder(copied.parent / "out")
+    assert folder.config["search"] == {}
+    assert folder.facts.longest_source == 1024
+
+
+def test_a_full_disk_leaves_nothing(copied, monkeypatch):
+    def fail(path, tensors):
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    out = copied.parent / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr("dragoman.folder.write_tensors", fail)
+        assert message_of(imported(copied)).startswith(
+            f"{out}/model.safetensors: cannot be written (No space left on device)"
+        )
+    assert not out.exists()
+    imported(copied)()
 
 
 def test_a_vocabulary_with_gaps(copied):

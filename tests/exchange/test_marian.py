@@ -215,6 +215,26 @@ def test_a_damaged_file(foreign, contents):
     assert "model.npz: " in message_of(path)
 
 
+def test_a_damaged_packed_file(foreign):
+    path = foreign()
+    file = path / "model.npz"
+    with np.load(file) as arrays:
+        np.savez_compressed(file, **arrays)
+    raw = file.read_bytes()
+    start = 30 + int.from_bytes(raw[26:28], "little") + int.from_bytes(raw[28:30], "little")
+    file.write_bytes(raw[:start] + b"\xff" * 20 + raw[start + 20 :])
+    assert "is no .npz file of plain numbers, or damaged" in message_of(path)
+    entry = raw.index(b"PK\x01\x02")  # its kind of compression
+    file.write_bytes(raw[: entry + 10] + b"\x60\x00" + raw[entry + 12 :])
+    assert "is no .npz file of plain numbers, or damaged" in message_of(path)
+
+
+def test_options_that_are_damaged(foreign):
+    assert "does not say model_dim as a number" in message_of(foreign(**{"dim-emb": "9" * 5000}))
+    text = np.frombuffer(b'type: "\\UFFFFFFFF"\n', np.int8)
+    assert "has a damaged special:model.yml" in message_of(foreign({"special:model.yml": text}))
+
+
 def test_no_model_of_marian(tmp_path):
     np.savez(tmp_path / "model.npz", a=np.zeros(3))
     with pytest.raises(
@@ -244,7 +264,12 @@ def test_vocabularies_that_are_not_there_or_too_many(foreign):
     assert "has 2 files *.npz; name the one to import" in message_of(path)
 
 
-@pytest.mark.parametrize("contents", ["a\n", "a: b\n", "a: 0\na: 1\n", "{", "a: 5\n"])
+@pytest.mark.parametrize(
+    "contents",
+    ["a\n", "a: b\n", "a: 0\na: 1\n", "{", "a: 5\n", '"\\UFFFFFFFF": 0\n', '"\\uD800": 0\n',
+     f"a: {'9' * 5000}\n", '{"a":' * 50_000],
+    ids=lambda each: each[:20],
+)  # fmt: skip
 def test_damaged_vocabularies(foreign, contents):
     path = foreign()
     (path / "opus.vocab.yml").write_text(contents)

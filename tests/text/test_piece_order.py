@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman.errors import FolderError
 from dragoman.text.piece_order import order_pieces, plain_name, read_size
+from dragoman.text.specification import write_field
 from dragoman.text.subwords import Subwords
 
 WORDS = (
@@ -132,3 +133,19 @@ def test_another_name_for_the_unknown():
     )  # fmt: skip
     with pytest.raises(FolderError, match="calls the unknown piece something else than <unk>"):
         order_pieces(model.getvalue(), ["</s>", "<unk>", "<pad>"], place="here")
+
+
+def test_more_pieces_than_there_are(pair):
+    models, names = pair
+    ordered = order_pieces(models[0], names, place="here")
+    size = write_field(200, len(names))
+    assert ordered.startswith(size)
+    with pytest.raises(FolderError, match="is not a SentencePiece model, or damaged"):
+        Subwords(write_field(200, 5000) + ordered[len(size) :])
+
+
+def test_a_piece_without_a_text(pair):
+    models, names = pair
+    piece = write_field(1, "text") + write_field(1, 3)
+    with pytest.raises(FolderError, match="here: has a damaged SentencePiece model"):
+        order_pieces(write_field(1, piece) + models[0], names, place="here")

@@ -11,7 +11,7 @@ from dragoman.errors import DataError, FolderError, OptionError
 from dragoman.text import subwords as subwords_module
 from dragoman.text.normalise import normalise
 from dragoman.text.options import TextOptions
-from dragoman.text.specification import read_fields
+from dragoman.text.specification import SPACE_MARK, read_fields
 from dragoman.text.subwords import Subwords, choose_vocabulary_size, train_subwords
 
 SENTENCE = "the dog sees a small house and der Hund sieht ein kleines Haus über 1987 Bäume ;"
@@ -249,6 +249,13 @@ def test_file_that_is_no_model(content, tmp_path):
 def test_half_a_model(model):
     with pytest.raises(FolderError, match="damaged"):
         Subwords.from_bytes(model[: len(model) - 1000])
+
+
+def test_a_piece_that_is_no_text(model):
+    damaged = bytearray(model)
+    damaged[model.index(SPACE_MARK.encode())] &= 127
+    with pytest.raises(FolderError, match="is not a SentencePiece model, or damaged"):
+        Subwords.from_bytes(bytes(damaged))
 
 
 def test_foreign_model_pads_with_the_unused_beginning(tmp_path):

@@ -80,7 +80,7 @@ def test_a_dry_run_foresees_the_size(tmp_path, corpus, small, said, units, size)
 
 def test_search_that_the_model_refuses_is_refused_before_training(tmp_path, run, small):
     small["search"] = {"coverage_penalty": 0.2}
-    with pytest.raises(OptionError, match=r"coverage_penalty is 0\.2, but Transformer has not one"):
+    with pytest.raises(OptionError, match=r"coverage_penalty is 0\.2, but the model has not one"):
         run(tmp_path / "out", small)
     assert [each.name for each in (tmp_path / "out").iterdir()] == ["store"]
 
@@ -88,5 +88,5 @@ def test_search_that_the_model_refuses_is_refused_before_training(tmp_path, run,
 def test_a_dry_run_refuses_what_the_run_would_refuse(tmp_path, corpus, small):
     small["search"] = {"coverage_penalty": 0.2}
     request = RunRequest(out=tmp_path / "run", files=corpus, preset="tiny", config=small)
-    with pytest.raises(OptionError, match=r"coverage_penalty is 0\.2, but Transformer has not one"):
+    with pytest.raises(OptionError, match=r"coverage_penalty is 0\.2, but the model has not one"):
         describe_run(request, print)

@@ -347,6 +347,25 @@ def _decode_lines(raw: bytes, path: Path, first_line: int) -> list[str]:
     return [line.rstrip("\r") for line in lines]
 
 
+class _Unpacked(io.RawIOBase):
+    """A packed file that hands out all that can be unpacked before it complains of damage."""
+
+    def __init__(self, file: gzip.GzipFile | lzma.LZMAFile) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401
+        found = self._file.read1(len(buffer))
+        buffer[: len(found)] = found
+        return len(found)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
 @contextmanager
 def _opened(path: Path, *, compressed: bool = True) -> Iterator[IO[bytes]]:
     """Open a file for reading bytes, unpacking it if asked and if its name says it is packed."""
@@ -355,7 +374,9 @@ def _opened(path: Path, *, compressed: bool = True) -> Iterator[IO[bytes]]:
         raise DataError(f"{path}: is a folder; name the files in it")
     try:
         # Buffered again, since the packed files hand out lines one Python call each.
-        file = io.BufferedReader(opener(path, "rb"), 1 << 20) if opener else path.open("rb")
+        file = (
+            io.BufferedReader(_Unpacked(opener(path, "rb")), 1 << 20) if opener else path.open("rb")
+        )
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check the path") from None
     with file:

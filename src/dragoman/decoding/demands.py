@@ -7,10 +7,9 @@ import torch
 
 from dragoman.decoding.constraints import TermSpeller, count_subwords
 from dragoman.decoding.forbidden import ForbiddenTable
-from dragoman.decoding.glossary import ForbiddenPhrase, Glossary, Term, find_contradiction
+from dragoman.decoding.glossary import ForbiddenPhrase, Glossary, Prohibition, Term
 from dragoman.decoding.options import SamplingOptions
-from dragoman.decoding.spelling import find_words
-from dragoman.decoding.term_automaton import MOST_TERMS, Requirement
+from dragoman.decoding.term_automaton import MOST_TERMS, Requirement, can_spell
 from dragoman.errors import OptionError
 from dragoman.text.vocabulary import TextVocabulary
 
@@ -94,12 +93,12 @@ class Demands:
         prefix : str
             The words with which translations must begin.
         """
-        for phrase in self.phrases:
-            if find_words(prefix, phrase.text):
-                raise OptionError(
-                    f"prefix: “{prefix}” has “{phrase.text}”, which {phrase.place} forbids; leave "
-                    "out one of them"
-                )
+        phrase = Prohibition(self.phrases).find(prefix) if prefix else None
+        if phrase is not None:
+            raise OptionError(
+                f"prefix: “{prefix}” has “{phrase.text}”, which {phrase.place} forbids; leave "
+                "out one of them"
+            )
 
     def _shortest(self, term: Term) -> tuple[int, ...]:
         assert self.speller is not None
@@ -163,12 +162,14 @@ def prepare_demands(
     speller = None
     if glossary is not None:
         speller = TermSpeller(vocabulary, device)
+        prohibition = Prohibition(phrases)
+        is_written = can_spell([term.target for term in glossary.terms], vocabulary)
         dropped = []
-        for term in glossary.terms:
-            phrase = find_contradiction(term, phrases)
+        for term, is_possible in zip(glossary.terms, is_written, strict=True):
+            phrase = prohibition.find(term.target)
             if phrase is not None:
                 why = f"“{phrase.text}” is forbidden ({phrase.place})"
-            elif not speller.spell(term.target):
+            elif not is_possible:
                 why = "has characters or words that the model cannot write"
             else:
                 continue

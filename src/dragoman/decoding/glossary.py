@@ -4,9 +4,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.decoding.spelling import find_words, word_pattern
+from dragoman.decoding.spelling import WordFinder, fold_case
 from dragoman.errors import DataError
 from dragoman.text.normalise import normalise
+
+LONGEST_PHRASE = 500
+"""Characters of a forbidden phrase at most: its repetitions take time by the square of them."""
 
 
 class Term(NamedTuple):
@@ -41,8 +44,8 @@ class Glossary:
 
     def __init__(self, terms: Sequence[Term]) -> None:
         self.terms = tuple(terms)
-        self._by_source = {normalise(each.source).casefold(): each for each in terms}
-        self._pattern = word_pattern([each.source for each in terms], joiners="-‐‑")
+        self._by_source = {fold_case(normalise(each.source)): each for each in terms}
+        self._finder = WordFinder([each.source for each in terms], joiners="-‐‑")
 
     def find(self, text: str) -> list[Term]:
         """Find the terms of a text.
@@ -57,8 +60,7 @@ class Glossary:
         list[Term]
             In order; a term that occurs twice is there twice.
         """
-        found = self._pattern.finditer(normalise(text))
-        return [self._by_source[match.group(1).casefold()] for match in found]
+        return [self._by_source[each] for each in self._finder.find(text)]
 
     def without(self, dropped: Sequence[Term]) -> "Glossary":
         """Leave some terms out.
@@ -73,7 +75,8 @@ class Glossary:
         Glossary
             The others.
         """
-        return Glossary([each for each in self.terms if each not in dropped])
+        gone = set(dropped)
+        return Glossary([each for each in self.terms if each not in gone])
 
 
 def read_glossary(path: Path) -> Glossary:
@@ -102,7 +105,7 @@ def read_glossary(path: Path) -> Glossary:
             side = "source" if not columns[0] else "target"
             raise DataError(f"{place}: the {side} term is empty; write one, or leave the line out")
         term = Term(columns[0], columns[1], place)
-        other = terms.setdefault(term.source.casefold(), term)
+        other = terms.setdefault(fold_case(term.source), term)
         if other.target != term.target:
             raise DataError(
                 f"{place}: “{term.source}” is “{term.target}” here but “{other.target}” in "
@@ -131,26 +134,44 @@ def read_forbidden(path: Path) -> list[ForbiddenPhrase]:
                 f"{path}:{number}: has a tab, but must be one word or phrase; put each on a line "
                 "of its own"
             )
-        phrases.append(ForbiddenPhrase(normalise(line), f"{path}:{number}"))
+        phrase = normalise(line)
+        if len(phrase) > LONGEST_PHRASE:
+            raise DataError(
+                f"{path}:{number}: has {len(phrase):,} characters, but {LONGEST_PHRASE} are the "
+                "most; forbid a part of it"
+            )
+        phrases.append(ForbiddenPhrase(phrase, f"{path}:{number}"))
     return phrases
 
 
-def find_contradiction(term: Term, forbidden: Sequence[ForbiddenPhrase]) -> ForbiddenPhrase | None:
-    """Find what forbids a term that is required.
+class Prohibition:
+    """All words that must not appear.
 
     Parameters
     ----------
-    term : Term
-        The term.
-    forbidden : Sequence[ForbiddenPhrase]
-        Words that must not appear.
-
-    Returns
-    -------
-    ForbiddenPhrase | None
-        Words that the term contains; None if it contains none of them.
+    phrases : Sequence[ForbiddenPhrase]
+        The words.
     """
-    return next((each for each in forbidden if find_words(term.target, each.text)), None)
+
+    def __init__(self, phrases: Sequence[ForbiddenPhrase]) -> None:
+        self._by_text = {fold_case(normalise(each.text)): each for each in phrases}
+        self._finder = WordFinder([each.text for each in phrases])
+
+    def find(self, text: str) -> ForbiddenPhrase | None:
+        """Find what forbids a text.
+
+        Parameters
+        ----------
+        text : str
+            A term or a beginning that is required.
+
+        Returns
+        -------
+        ForbiddenPhrase | None
+            The first words in it that must not appear; None if there are none.
+        """
+        found = self._finder.find(text)
+        return self._by_text[found[0]] if found else None
 
 
 def _read_lines(path: Path) -> Iterator[tuple[int, str]]:

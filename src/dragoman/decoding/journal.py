@@ -3,7 +3,8 @@
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -113,23 +114,38 @@ class ContinuedOutput:
         records : Sequence[str]
             What to write for them, without ends of line.
         """
-        self._file.write("".join(f"{record}\n" for record in records).encode())
-        _flush(self._file)
         self._digest.update(b"".join(raw))
-        self.num_done += len(raw)
-        self._note(lines=self.num_done, bytes=self._file.tell(), digest=self._digest.hexdigest())
+        num_done = self.num_done + len(raw)
+        with self._named_place():
+            self._file.write("".join(f"{record}\n" for record in records).encode())
+            _flush(self._file)
+            self._note(lines=num_done, bytes=self._file.tell(), digest=self._digest.hexdigest())
+        self.num_done = num_done
 
     def finish(self) -> None:
         """Move the file into place."""
-        self._file.close()
-        self._partial.replace(self._path)
-        _flush_folder(self._path.parent)
-        self._journal.unlink()
+        with self._named_place():
+            self._file.close()
+            self._partial.replace(self._path)
+            _flush_folder(self._path.parent)
+            self._journal.unlink()
+
+    @contextmanager
+    def _named_place(self) -> Iterator[None]:
+        """Say where it was that something could not be written."""
+        try:
+            yield
+        except OSError as error:
+            raise FolderError(
+                f"{self._path}: cannot be written ({error.strerror}); free some space, then give "
+                f"the same command again, which goes on after {self.num_done:,} lines"
+            ) from None
 
     def _close(self) -> None:
         for name in ("_file", "_records"):
             if hasattr(self, name):
-                getattr(self, name).close()
+                with suppress(OSError):  # of what could not be written before
+                    getattr(self, name).close()
 
     @property
     def _begin_afresh(self) -> str:

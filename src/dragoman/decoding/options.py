@@ -7,6 +7,17 @@ from dragoman.options import option, require
 
 Precision = Literal["auto", "float32", "float16", "int8"]
 
+LARGEST_BEAM = 1000
+LARGEST_ALPHA = 10
+# What is beyond does not fit a computer's memory, or its scores not 32 bits.
+LIMITS = {
+    "beam_size": (1, LARGEST_BEAM),
+    "length_penalty": (0, LARGEST_ALPHA),
+    "coverage_penalty": (0, 100),
+    "max_extra_tokens": (0, 10_000),
+}
+COLDEST, HOTTEST = 0.001, 1000
+
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
@@ -25,12 +36,9 @@ class SearchOptions:
     )
 
     def __post_init__(self) -> None:
-        require(self.beam_size >= 1, "beam_size", self.beam_size, "must be at least 1")
-        for name in ("length_penalty", "coverage_penalty"):
+        for name, (least, most) in LIMITS.items():
             value = getattr(self, name)
-            require(value >= 0, name, value, "must not be negative")
-        extra = self.max_extra_tokens
-        require(extra >= 0, "max_extra_tokens", extra, "must not be negative")
+            require(least <= value <= most, name, value, f"must be from {least} to {most:,}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +55,9 @@ class SamplingOptions:
     seed: int = option(1, "with --sample: the same seed draws the same translation of a sentence")
 
     def __post_init__(self) -> None:
-        require(self.temperature > 0, "temperature", self.temperature, "must be above 0")
+        is_sane = COLDEST <= self.temperature <= HOTTEST
+        remedy = f"must be from {COLDEST} to {HOTTEST:,}"
+        require(is_sane, "temperature", self.temperature, remedy)
         require(self.top_k is None or self.top_k >= 1, "top_k", self.top_k, "must be at least 1")
         is_share = self.top_p is None or 0 < self.top_p <= 1
         require(is_share, "top_p", self.top_p, "must be above 0 and at most 1")

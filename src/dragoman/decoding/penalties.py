@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from dragoman.errors import OptionError
-from dragoman.models.interface import DecoderState, SearchedModel
+from dragoman.models.interface import DecoderState
 
 
 def length_penalty(lengths: Tensor | int, alpha: float) -> Tensor | float:
@@ -57,20 +57,18 @@ def coverage_penalty(
     return beta * coverage.float().clamp(least, 1.0).log().sum(-1)
 
 
-def check_coverage(model: SearchedModel, state: DecoderState, beta: float) -> None:
+def check_coverage(state: DecoderState, beta: float) -> None:
     """Refuse a coverage penalty for a model that cannot tell what it has covered.
 
     Parameters
     ----------
-    model : SearchedModel
-        The model.
     state : DecoderState
-        A state of its decoder.
+        A state of the model's decoder.
     beta : float
         Weight of the penalty.
     """
     if state.coverage is None:
         raise OptionError(
-            f"coverage_penalty is {beta}, but {type(model).__name__} has not one attention to the "
-            "source by which to tell what is covered; leave it 0"
+            f"coverage_penalty is {beta}, but the model has not one attention to the source by "
+            "which to tell what is covered; leave it 0"
         )

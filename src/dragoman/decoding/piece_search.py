@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from dragoman.decoding.forbidden import ForbiddenWords
 from dragoman.decoding.graph_engine import MOST_BEAMS, Asking, GraphEngine
 from dragoman.decoding.hypotheses import Hypothesis
 from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.repetition import WithoutRepetition
 from dragoman.decoding.sampling import SampledWords
 from dragoman.decoding.search import search
 from dragoman.decoding.short_list import Selection, ShortList
@@ -30,6 +32,7 @@ BATCH_PLACES = {"cpu": 32_768, "mps": 65_536, "cuda": 524_288}
 # the scores of the vocabulary first. With few words in it there is room for more rows.
 BATCH_ROWS = {"cpu": 64, "mps": 4096, "cuda": 16_384}
 CACHED_SCORES = 1 << 20
+_NOTHING = Hypothesis(tokens=(), log_probability=-inf, score=-inf, token_log_probabilities=(-inf,))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +124,8 @@ class PieceSearch:
         Returns
         -------
         list[Found]
-            In that order. A piece for which nothing meets all demands is translated without them.
+            In that order. A piece for which nothing meets all demands is translated without them;
+            one for which nothing is found at all has an empty translation, and a note.
 
         Notes
         -----
@@ -142,7 +146,12 @@ class PieceSearch:
         for index, hypotheses in zip(lacking, again, strict=True):
             results[index] = replace(results[index], hypotheses=hypotheses)
         self._give_up(pieces, wanted, results)
-        return results
+        return [
+            each
+            if each.hypotheses
+            else Found(hypotheses=[_NOTHING], notes=(*each.notes, "found no translation"))
+            for each in results
+        ]
 
     def _lacks(self, wanted: Wanted, found: Found) -> bool:
         """Say whether a translation lacks a term."""
@@ -165,7 +174,7 @@ class PieceSearch:
         again = free.find([pieces[index] for index in failed])
         for index, found in zip(failed, again, strict=True):
             note = _say_what_failed(wanted[index], self.demands)
-            results[index] = replace(found, notes=(*wanted[index].notes, note))
+            results[index] = replace(found, notes=(*wanted[index].notes, note, *found.notes))
 
     def _search_all(
         self, pieces: Sequence[Piece], requirements: Sequence[tuple[Requirement, ...]]
@@ -264,8 +273,11 @@ class PieceSearch:
         vocabulary = vocabulary_of(self.vocabularies)
         ids = [piece.ids for piece in pieces]
         table = self.demands.forbidden
+        model = self.model
+        if isinstance(model, WithoutRepetition):
+            model = model.after_prefix(len(self.prefix_ids))
         return search(
-            self.model,
+            model,
             pad_sequences(flatten(ids), vocabulary.pad_id).to(self.device),
             self.options,
             vocabulary,

@@ -2,7 +2,7 @@
 
 import sys
 from contextlib import suppress
-from io import StringIO, TextIOBase
+from io import TextIOBase
 from types import TracebackType
 
 from rich.console import Console
@@ -18,7 +18,7 @@ class Watch:
     Parameters
     ----------
     stream : TextIOBase | None
-        Where to; None: the standard error stream, if there is one.
+        Where to; None: the standard error stream.
     num_bytes : int | None
         Bytes of the whole input; None: nobody knows.
     shows_progress : bool
@@ -38,7 +38,7 @@ class Watch:
         shows_progress: bool = True,
     ) -> None:
         self._console = Console(
-            file=stream or sys.stderr or StringIO(),  # type: ignore[arg-type]
+            file=stream or sys.stderr,  # type: ignore[arg-type]
             highlight=False,
             soft_wrap=True,
         )

@@ -22,12 +22,13 @@ from dragoman.decoding.products import (
     can_pack,
     join_layers,
 )
-from dragoman.eight_bits import SCALES, Quantised, quantise_matrix
+from dragoman.eight_bits import SCALES, Quantised, pair, quantise_matrix
 from dragoman.errors import FolderError, OptionError
 from dragoman.files import written_beside
 from dragoman.folder import (
     WEIGHTS_FILE,
     ModelFolder,
+    check_numbers,
     check_shape,
     load_model,
     vocabulary_of,
@@ -110,6 +111,23 @@ class WeightFile:
         with safe_open(self._path, framework="pt") as file:
             return file.get_tensor(name).clone()
 
+    def fractions(self, name: str) -> Tensor:
+        """Read one tensor that must be in float.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+
+        Returns
+        -------
+        Tensor
+            Its numbers, all finite.
+        """
+        found = self.tensor(name)
+        check_numbers(self._path, name, found)
+        return found
+
     def matrix(self, name: str) -> Quantised:
         """Read a matrix in eight bits, rounding it if it is not yet.
 
@@ -123,9 +141,9 @@ class WeightFile:
         Quantised
             The matrix.
         """
-        if name + SCALES in self.names:
-            return Quantised(self.tensor(name), self.tensor(name + SCALES))
-        return quantise_matrix(self.tensor(name))
+        if name + SCALES not in self.names:
+            return quantise_matrix(self.fractions(name))
+        return pair(self._path, name, self.tensor(name), self.fractions(name + SCALES))
 
 
 class Int8Words:
@@ -306,7 +324,7 @@ def _make_frame(folder: ModelFolder, file: WeightFile) -> tuple[Transformer, dic
         check_shape(folder.path / WEIGHTS_FILE, name, file.shape(name), each.shape)
     names = {id(each): name for name, each in model.named_parameters()}
     matrices = {names[id(each)] for each in _matrices(model)}
-    small = {name: file.tensor(name) for name in weights_of(model) if name not in matrices}
+    small = {name: file.fractions(name) for name in weights_of(model) if name not in matrices}
     model.load_state_dict(small, strict=False)
     return model, names
 

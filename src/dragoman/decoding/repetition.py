@@ -73,10 +73,13 @@ class BlockedOutput:
     ----------
     output : Callable[[Tensor], Tensor]
         The output layer.
+    num_forced : int
+        First words of a translation, of which none is ruled out.
     """
 
-    def __init__(self, output: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, output: Callable[[Tensor], Tensor], num_forced: int = 0) -> None:
         self._output = output
+        self._num_forced = num_forced
         self.past: Tensor | None = None
 
     def __call__(
@@ -97,6 +100,8 @@ class BlockedOutput:
         logits = self._output(hidden)
         assert self.past is not None
         past = self.past[:, :, 1:]
+        if past.size(2) < self._num_forced:
+            return logits
         for period in range(1, min(LONGEST_PHRASE, (past.size(2) + 1) // 3) + 1):
             said = past[:, :, past.size(2) - 2 * period + 1 :]
             before = past[:, :, past.size(2) - 3 * period + 1 : past.size(2) - period]
@@ -114,6 +119,8 @@ class WithoutRepetition:
     ----------
     model : SearchedModel
         The model that might.
+    num_forced : int
+        First words of a translation that are said whatever they are.
 
     Notes
     -----
@@ -122,9 +129,24 @@ class WithoutRepetition:
     rest is the model's own, and what is ruled out is ruled out before probabilities are made.
     """
 
-    def __init__(self, model: SearchedModel) -> None:
+    def __init__(self, model: SearchedModel, num_forced: int = 0) -> None:
         self._model = model
-        self.output = BlockedOutput(model.output)
+        self.output = BlockedOutput(model.output, num_forced)
+
+    def after_prefix(self, num_forced: int) -> "WithoutRepetition":
+        """Let translations begin as they must.
+
+        Parameters
+        ----------
+        num_forced : int
+            Words with which they must begin.
+
+        Returns
+        -------
+        WithoutRepetition
+            The same model.
+        """
+        return WithoutRepetition(self._model, num_forced)
 
     def encode(self, source: Sequences) -> Any:  # noqa: ANN401
         """Read the source sentences.

@@ -199,7 +199,7 @@ def search(
     beams = _begin(limits, capacity, vocabulary, num_best, prefixes, chooser.num_beams)
     state = model.start(model.encode(source), capacity)
     if beta:
-        check_coverage(model, state, beta)
+        check_coverage(state, beta)
     results: list[list[Hypothesis]] = [[] for _ in range(len(source.lengths))]
     between = STEPS_BETWEEN_LOOKS.get(limits.device.type, 1)
     for length in range(capacity):

@@ -130,6 +130,7 @@ class ShortList:
             everything = torch.cat([likely.flatten(), always])
             fits = fits and int(everything.min()) >= -1 and int(everything.max()) < sizes[1]
             fits = fits and bool((always >= 0).all())
+            fits = fits and folder.vocabularies.eos_id in always.tolist()
         except (SafetensorError, OSError, KeyError, ValueError, RuntimeError):
             fits = False
         if not fits:

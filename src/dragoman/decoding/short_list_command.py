@@ -5,6 +5,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 
+from dragoman.errors import DataError, OptionError
 from dragoman.flags import add_verb
 
 HELD_OUT_SHARE = 20
@@ -28,12 +29,25 @@ def add_short_list(verbs: argparse._SubParsersAction) -> None:
 
 def _learn(options: argparse.Namespace) -> None:
     from dragoman.data.corpus import CorpusFiles, read_pairs
+    from dragoman.decoding.engine import can_rebuild
     from dragoman.decoding.short_list import MOST_PAIRS, learn_short_list, measure_coverage
     from dragoman.folder import read_folder
+    from dragoman.text.normalise import normalise
 
     folder = read_folder(options.model)
+    if not can_rebuild(folder.options):
+        raise OptionError(
+            f"{options.model}: only Transformers with full attention and without experts search "
+            "among some words alone; use the folder without a short-list"
+        )
     files = CorpusFiles(source=(options.source,), target=(options.target,))
-    pairs = list(islice(read_pairs(files), MOST_PAIRS + MOST_HELD_OUT))
+    worded = (pair for pair in read_pairs(files) if all(map(normalise, pair)))
+    pairs = list(islice(worded, MOST_PAIRS + MOST_HELD_OUT))
+    if not pairs:
+        raise DataError(
+            f"{options.source}, {options.target}: have no words to learn a short-list from; give "
+            "sentences and their translations"
+        )
     num_held_out = min(MOST_HELD_OUT, len(pairs) // HELD_OUT_SHARE)
     learnt, held_out = pairs[: len(pairs) - num_held_out], pairs[len(pairs) - num_held_out :]
     short_list = learn_short_list(learnt, folder.vocabularies)

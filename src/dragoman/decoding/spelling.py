@@ -3,7 +3,7 @@
 import functools
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from dragoman.text.normalise import normalise
@@ -106,45 +106,112 @@ def describe_token(units: tuple[Unit, ...]) -> TokenFacts:
     return TokenFacts(belongs[0], any(belongs), belongs[-1], ends_sentence)
 
 
-def find_words(text: str, wanted: str) -> bool:
-    """Say whether words occur in a text as whole words.
+class WordFinder:
+    """Finds some phrases where they stand as whole words, in whatever case.
+
+    Parameters
+    ----------
+    phrases : Iterable[str]
+        Each one word or several.
+    joiners : str
+        Marks that join words into one.
+
+    Notes
+    -----
+    At each place of a text the lengths of the phrases that begin with its character are tried, so
+    the cost hardly grows with the number of phrases.
+    """
+
+    def __init__(self, phrases: Iterable[str], joiners: str = "") -> None:
+        self._joiners = joiners
+        self._phrases = {fold_case(normalise(each)) for each in phrases}
+        lengths: dict[str, set[int]] = {}
+        for each in self._phrases:
+            lengths.setdefault(each[0], set()).add(len(each))
+        self._lengths = {first: sorted(each, reverse=True) for first, each in lengths.items()}
+
+    def find(self, text: str) -> list[str]:
+        """Find the phrases of a text.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+
+        Returns
+        -------
+        list[str]
+            In order, as `fold_case` writes them. Of two that begin at the same place the longer is
+            found, and what is found does not overlap.
+        """
+        text = fold_case(normalise(text))
+        found = []
+        place = 0
+        while place < len(text):
+            phrase = self._phrase_at(text, place)
+            if phrase:
+                found.append(phrase)
+            place += len(phrase) or 1
+        return found
+
+    def _phrase_at(self, text: str, place: int) -> str:
+        """Find the longest phrase that begins at a place; empty: none does."""
+        for length in self._lengths.get(text[place], ()):
+            end = place + length
+            if text[place:end] in self._phrases:
+                is_cut = self._joins(text, place - 1, place) or self._joins(text, end, end - 1)
+                if not is_cut:
+                    return text[place:end]
+        return ""
+
+    def _joins(self, text: str, outside: int, inside: int) -> bool:
+        """Say whether the characters at the border of a phrase belong to one word."""
+        if not 0 <= outside < len(text) or not is_word_character(text[inside]):
+            return False
+        return is_word_character(text[outside]) or text[outside] in self._joiners
+
+
+def fold_case(text: str) -> str:
+    """Write a text without the difference between small letters and capitals.
 
     Parameters
     ----------
     text : str
         The text.
-    wanted : str
-        One word or several.
 
     Returns
     -------
-    bool
-        True if they do, in whatever case.
+    str
+        As long as the text, which `str.casefold` is not: “ß” remains, and “İ” becomes “i”.
     """
-    return bool(word_pattern([wanted]).search(normalise(text)))
+    folded = text.casefold()
+    return folded if len(folded) == len(text) else "".join(map(_fold_character, text))
 
 
-def word_pattern(phrases: list[str], joiners: str = "") -> re.Pattern[str]:
+@functools.cache
+def _fold_character(character: str) -> str:
+    folded = character.casefold()
+    return folded if len(folded) == 1 else character.lower()[0]
+
+
+def word_pattern(phrases: list[str]) -> re.Pattern[str]:
     """Make the pattern of some words, wherever they occur as whole words, in whatever case.
 
     Parameters
     ----------
     phrases : list[str]
         Each one word or several; of two that begin at the same place the longer is found.
-    joiners : str
-        Marks that join words into one.
 
     Returns
     -------
     re.Pattern[str]
         To be used on normalised text; what is found is in its first group.
     """
-    inside = rf"[\w{re.escape(joiners)}]"
     longest_first = sorted({normalise(each) for each in phrases}, key=len, reverse=True)
     branches = [
-        (f"(?<!{inside})" if is_word_character(each[0]) else "")
+        (r"(?<!\w)" if is_word_character(each[0]) else "")
         + re.escape(each)
-        + (f"(?!{inside})" if is_word_character(each[-1]) else "")
+        + (r"(?!\w)" if is_word_character(each[-1]) else "")
         for each in longest_first
     ]
     return re.compile(f"({'|'.join(branches) or '(?!)'})", re.IGNORECASE)

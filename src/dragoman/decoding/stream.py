@@ -29,10 +29,6 @@ Work = Callable[[list[str], int], Sequence[str]]
 class Output(Protocol):
     """Where the results of lines go."""
 
-    def skip(self, reader: LineReader) -> None:
-        """Pass over the lines whose results are there already."""
-        ...
-
     def add(self, raw: Sequence[bytes], records: Sequence[str]) -> None:
         """Write the results of the next lines."""
         ...
@@ -52,18 +48,9 @@ class PrintedOutput:
     """
 
     def __init__(self, stream: TextIOBase | None = None) -> None:
-        if stream is None and sys.stdout is None:
+        if stream is None and sys.__stdout__ is None:
             raise OptionError("standard output: is closed; send it to a file or a pipe")
         self._stream = stream or sys.stdout
-
-    def skip(self, reader: LineReader) -> None:
-        """Do nothing, since nothing is there already.
-
-        Parameters
-        ----------
-        reader : LineReader
-            The input.
-        """
 
     def add(self, raw: Sequence[bytes], records: Sequence[str]) -> None:
         """Write the results of some lines.
@@ -112,6 +99,7 @@ def stream_lines(
         check_apart(options.output, options.file)
         reader.is_steady = True  # nobody sees a line before the last
         with ContinuedOutput(options.output, identity_of(options, ("output", "file"))) as output:
+            output.skip(reader)
             if output.num_done:
                 watch.say(f"{options.output}: going on after {output.num_done:,} lines")
             run_stream(reader, work, output, watch, WINDOW_LINES[device])
@@ -142,7 +130,6 @@ def run_stream(
     a steady reader follow from the lines alone: a run that goes on after an interruption makes the
     same windows, hence the same batches and the same results to the last bit.
     """
-    output.skip(reader)
     while True:
         size = window_lines(reader.num_taken, max_lines) if reader.is_steady else max_lines
         raw = reader.take(size)

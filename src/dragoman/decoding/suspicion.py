@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
-from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.options import LARGEST_ALPHA, SearchOptions
 from dragoman.decoding.translator import Translation
 
 LONGEST_PHRASE = 12
@@ -145,8 +145,8 @@ def search_again(
     Returns
     -------
     list[Translation]
-        In place of each suspicious translation the new one if that is not suspicious, otherwise
-        the old one.
+        In place of each suspicious translation the new one if that is not suspicious and drops no
+        demand that the old one meets, otherwise the old one.
 
     Notes
     -----
@@ -167,7 +167,9 @@ def search_again(
         other = _other_options(options, kind)
         anew = translate(texts, other, is_unrepeated=kind == "repetition")
         for (index, suspicion), translation in zip(suspects, anew, strict=True):
-            is_better = find_suspicion(sources[index], translation.text) is None
+            is_better = find_suspicion(sources[index], translation.text) is None and set(
+                translation.notes
+            ) <= set(chosen[index].notes)
             if is_better:
                 chosen[index] = translation
             outcome = "another search did better" if is_better else "another search did no better"
@@ -181,7 +183,7 @@ def _other_options(options: SearchOptions, kind: Kind) -> SearchOptions:
     """Say how to search for what went wrong."""
     if kind == "repetition":
         return options
-    alpha = options.length_penalty + 1 if kind == "short" else 0.0
+    alpha = min(options.length_penalty + 1, LARGEST_ALPHA) if kind == "short" else 0.0
     wide = max(options.beam_size, WIDEST_BEAM)
     return replace(options, beam_size=wide, length_penalty=alpha)
 

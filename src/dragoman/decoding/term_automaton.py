@@ -81,6 +81,30 @@ def spell_term(text: str, vocabulary: TextVocabulary) -> tuple[Spelling, ...]:
     return tuple(sorted(found.values(), key=lambda each: (-len(each.contexts), len(each.tokens))))
 
 
+def can_spell(texts: Sequence[str], vocabulary: TextVocabulary) -> list[bool]:
+    """Say which terms can be written, all at once.
+
+    Parameters
+    ----------
+    texts : Sequence[str]
+        The terms.
+    vocabulary : TextVocabulary
+        Of the target.
+
+    Returns
+    -------
+    list[bool]
+        True for those that `spell_term` finds a spelling of.
+    """
+    texts = [normalise(text) for text in texts]
+    every = vocabulary.encode(texts)
+    again = vocabulary.decode(every)
+    return [
+        bool(ids) and vocabulary.unk_id not in ids and written == text
+        for text, ids, written in zip(texts, every, again, strict=True)
+    ]
+
+
 def _spell_after_space(text: str, vocabulary: TextVocabulary) -> tuple[int, ...]:
     ids = vocabulary.encode([text])[0]
     return () if vocabulary.unk_id in ids or not _writes(ids, text, vocabulary) else tuple(ids)

@@ -17,16 +17,18 @@ from dragoman.decoding.engines import load_engine
 from dragoman.decoding.ensemble import Ensemble, join_folders, read_member
 from dragoman.decoding.graph_engine import GraphEngine
 from dragoman.decoding.hypotheses import Hypothesis
-from dragoman.decoding.options import Precision, SearchOptions
+from dragoman.decoding.options import LARGEST_BEAM, Precision, SearchOptions
 from dragoman.decoding.penalties import length_penalty
 from dragoman.decoding.piece_search import Found, Piece, PieceSearch
 from dragoman.decoding.short_list import ShortList
 from dragoman.decoding.unknown_words import Draft, replace_unknown
 from dragoman.errors import OptionError
-from dragoman.folder import ModelFolder, load_model, read_folder
+from dragoman.folder import CONFIG_FILE, ModelFolder, load_model, read_folder
 from dragoman.models.interface import SearchedModel, TranslationModel
-from dragoman.options import from_plain, to_plain
+from dragoman.options import from_plain, from_section, require, to_plain
 from dragoman.text.sentences import split_long
+
+LONGEST_PREFIX = 500
 
 
 class TranslatedPart(NamedTuple):
@@ -108,8 +110,9 @@ class Translator:
         self._model = model
         self._engine = engine
         self.short_list = short_list
-        place = f"{folder.path}: search"
-        self.options = from_plain(SearchOptions, folder.config.get("search", {}), place=place)
+        self.options = from_section(
+            SearchOptions, folder.config, "search", folder.path / CONFIG_FILE
+        )
 
     @property
     def model(self) -> TranslationModel:
@@ -238,8 +241,8 @@ class Translator:
             In the order of the texts. A text without words gives an empty translation.
         """
         options = options or self.options
-        if num_best < 1:
-            raise OptionError(f"num_best is {num_best}: must be at least 1")
+        is_possible = 1 <= num_best <= LARGEST_BEAM
+        require(is_possible, "num_best", num_best, f"must be from 1 to {LARGEST_BEAM:,}")
         if num_best > options.beam_size:
             options = replace(options, beam_size=num_best)
         pieces = self._pieces(texts)
@@ -341,9 +344,10 @@ class Translator:
             raise OptionError(
                 f"prefix: “{prefix}” has characters or words that the model cannot write"
             )
-        if self._max_length is not None and len(ids) >= self._max_length:
+        longest = min(LONGEST_PREFIX, (self._max_length or sys.maxsize) - 1)
+        if len(ids) > longest:
             raise OptionError(
-                f"prefix: has {len(ids)} subwords, but the model can write only {self._max_length}"
+                f"prefix: has {len(ids):,} subwords, but {longest} are the most; give fewer words"
             )
         return ids
 

@@ -87,7 +87,10 @@ def export_argos(
         "links": [],
     }
     root = f"translate-{source}_{target}-{version.replace('.', '_')}"
-    with tempfile.TemporaryDirectory() as scratch:
+    with (
+        written_beside(out) as beside,
+        tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as scratch,
+    ):
         model = Path(scratch) / "model"
         write_ctranslate2(folder, model, quantisation)
         files = {
@@ -99,13 +102,10 @@ def export_argos(
         for file in sorted(model.iterdir()):
             if file.name not in SUBWORDS:
                 files[f"model/{file.name}"] = file.read_bytes()
-    with (
-        written_beside(out) as beside,
-        zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as zipped,
-    ):
-        for name, contents in files.items():
-            entry = zipfile.ZipInfo(f"{root}/{name}", _THE_DATE)
-            zipped.writestr(entry, contents, zipfile.ZIP_DEFLATED)
+        with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as zipped:
+            for name, contents in files.items():
+                entry = zipfile.ZipInfo(f"{root}/{name}", _THE_DATE)
+                zipped.writestr(entry, contents, zipfile.ZIP_DEFLATED)
 
 
 def _check_code(code: str | None, side: str) -> str:

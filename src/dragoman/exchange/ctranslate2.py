@@ -65,7 +65,8 @@ def export_ctranslate2(path: Path, out: Path, quantisation: Quantisation = "floa
     folder = read_folder(path)
     check_for_ctranslate2(folder)
     check_new(out)
-    write_ctranslate2(folder, out, quantisation)
+    with written_beside(out) as beside:
+        write_ctranslate2(folder, beside, quantisation)
 
 
 def write_ctranslate2(folder: ModelFolder, out: Path, quantisation: Quantisation) -> None:
@@ -83,11 +84,10 @@ def write_ctranslate2(folder: ModelFolder, out: Path, quantisation: Quantisation
     spec = make_specification(folder)
     spec.validate()
     spec.optimize(quantization=quantisation)
-    with written_beside(out) as beside:
-        beside.mkdir()
-        spec.save(str(beside))
-        for name, side in zip(SUBWORDS, subwords_of(folder), strict=True):
-            (beside / name).write_bytes(side.to_bytes())
+    out.mkdir()
+    spec.save(str(out))
+    for name, side in zip(SUBWORDS, subwords_of(folder), strict=True):
+        (out / name).write_bytes(side.to_bytes())
 
 
 def import_specifications() -> ModuleType:

@@ -151,7 +151,8 @@ def import_huggingface(
     )
     model = build_model(options, vocabulary_of(vocabularies))
     put_weights(model, weights, file)
-    write_model(out, folder, model)
+    with written_beside(out) as beside:
+        write_model(beside, folder, model)
 
 
 def _order(subwords: Subwords, *, is_shared: bool) -> list[int]:
@@ -248,7 +249,7 @@ def _options_of(config: dict[str, Any], place: Path) -> TransformerOptions:
         "normalize_before": bool(config.get("normalize_before")),
         "normalize_embedding": bool(config.get("normalize_embedding")),
         "static_position_embeddings": not config.get("static_position_embeddings", True),
-        "activation_function": activation not in ACTIVATIONS,
+        "activation_function": activation not in list(ACTIVATIONS),
     }
     for name in (name for name, is_refused in refused.items() if is_refused):
         raise FolderError(f"{place}: {name} is {config.get(name)}, which is not supported here")
@@ -271,7 +272,7 @@ def _options_of(config: dict[str, Any], place: Path) -> TransformerOptions:
     try:
         return from_plain(TransformerOptions, plain, place=str(place))
     except OptionError as error:
-        raise FolderError(f"{place}: {error}") from None
+        raise FolderError(str(error)) from None
 
 
 def _check_files(path: Path) -> None:
@@ -293,7 +294,8 @@ def _check_padding(config: dict[str, Any], names: list[str], place: Path) -> Non
     """Refuse a model that begins with something else than its padding."""
     pad_id = config["pad_token_id"]
     start_id = config.get("decoder_start_token_id", pad_id)
-    if start_id != pad_id or pad_id not in range(len(names)) or names[pad_id] != "<pad>":
+    is_id = type(pad_id) is int and pad_id in range(len(names))
+    if start_id != pad_id or not is_id or names[pad_id] != "<pad>":
         raise FolderError(
             f"{place}: pad_token_id is {pad_id} and decoder_start_token_id {start_id}, but both "
             f"must be that of “<pad>” in {VOCABULARY}"
@@ -309,14 +311,14 @@ def _language_of(tokeniser: dict[str, Any], name: str) -> str | None:
 def _longest_of(config: dict[str, Any]) -> int:
     """Read how long a sentence may be, if that is said."""
     said = config.get("max_position_embeddings")
-    return said if isinstance(said, int) and said > 0 else MAX_POSITIONS
+    return said if type(said) is int and said > 0 else MAX_POSITIONS
 
 
 def _search_of(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     """Take over the size of the beam; what is called length penalty differs."""
     said = _read_json(path / GENERATION) if (path / GENERATION).exists() else config
     beams = said.get("num_beams") or config.get("num_beams")
-    return {"beam_size": beams} if isinstance(beams, int) and beams >= 1 else {}
+    return {"beam_size": beams} if type(beams) is int and beams >= 1 else {}
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -325,7 +327,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise FolderError(f"{path}: cannot be read ({error.strerror}); get it again") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise FolderError(f"{path}: is not JSON; get the model again") from None
     if not isinstance(found, dict):
         raise FolderError(f"{path}: holds no object; get the model again")

@@ -20,6 +20,7 @@ from dragoman.exchange.huggingface_layout import (
 from dragoman.exchange.limits import check_new
 from dragoman.exchange.marian_files import read_npz, read_yaml_vocabulary
 from dragoman.exchange.names import build_vocabularies, names_by_id, own_order
+from dragoman.files import written_beside
 from dragoman.folder import Facts, ModelFolder, put_weights, vocabulary_of, write_model
 from dragoman.models.build import build_model
 from dragoman.models.options import TransformerOptions
@@ -31,6 +32,9 @@ BLOCKS = {"self_attention": "self", "cross_attention": "context"}
 ATTENTION = {"query": "q", "key": "k", "value": "v", "output": "o"}
 NORMS = {("", "dan", ""): "post", ("n", "da", "n"): "pre"}
 """What Marian does before a sub-layer, after it, and at the end of a stack."""
+
+MOST_DIGITS = 9
+"""Of a number in Marian's options."""
 
 REFUSED = {
     "transformer-decoder-autoreg": "self-attention",
@@ -102,7 +106,8 @@ def import_marian(
     )
     model = build_model(options, vocabulary_of(subwords))
     put_weights(model, weights, file)
-    write_model(out, folder, model)
+    with written_beside(out) as beside:
+        write_model(beside, folder, model)
 
 
 class _Arrays:
@@ -166,7 +171,7 @@ def _options_of(
         "num_heads": said.get("transformer-heads"),
     }
     for name, text in plain.items():
-        if text is None or not text.isdecimal():
+        if text is None or not text.isdecimal() or len(text) > MOST_DIGITS:
             raise FolderError(f"{place}: does not say {name} as a number; get the model again")
     shape = {name: int(text or 0) for name, text in plain.items()}
     rest = {
@@ -316,7 +321,7 @@ def _list_pieces(model: bytes, place: Path) -> list[str]:
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.LoadFromSerializedProto(model)
-    except RuntimeError:
+        return processor.id_to_piece(list(range(len(processor))))
+    except (RuntimeError, UnicodeDecodeError):
         message = f"{place}: is not a SentencePiece model, or damaged; get it again"
         raise FolderError(message) from None
-    return [processor.id_to_piece(piece_id) for piece_id in range(len(processor))]

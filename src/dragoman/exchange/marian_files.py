@@ -1,8 +1,12 @@
 """Reading Marian's files: weights in ``.npz``, and the little YAML that goes with them."""
 
 import json
+import lzma
 import re
+import struct
+import sys
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +14,11 @@ import numpy as np
 from dragoman.errors import FolderError
 
 CONFIG = "special:model.yml"
+# What numpy and zipfile raise for a damaged file.
+_DAMAGE = (
+    ValueError, EOFError, KeyError, AttributeError, TypeError, RuntimeError, MemoryError,
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error,
+)  # fmt: skip
 _LINE = re.compile(r"([A-Za-z0-9_.-]+):\s*(.*)")
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)")
 _ESCAPED = {
@@ -41,7 +50,7 @@ def read_npz(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     except OSError as error:
         said = error.strerror or "it is no such file"
         raise FolderError(f"{path}: cannot be read ({said}); get it again") from None
-    except (ValueError, EOFError, KeyError, AttributeError, TypeError, zipfile.BadZipFile):
+    except _DAMAGE:
         message = f"{path}: is no .npz file of plain numbers, or damaged; get it again"
         raise FolderError(message) from None
     if CONFIG not in arrays:
@@ -53,7 +62,10 @@ def read_npz(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
                 f"{path}: “{name}” is stored as {each.dtype}; give the model before it was packed "
                 "into integers"
             )
-    return arrays, _read_options(text)
+    try:
+        return arrays, _read_options(text)
+    except ValueError:
+        raise FolderError(f"{path}: has a damaged {CONFIG}; get it again") from None
 
 
 def read_yaml_vocabulary(path: Path) -> dict[str, int]:
@@ -78,7 +90,7 @@ def read_yaml_vocabulary(path: Path) -> dict[str, int]:
     if text.lstrip().startswith("{"):
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise FolderError(f"{path}: is not JSON; get it again") from None
     ids: dict[str, int] = {}
     key: str | None = None
@@ -91,11 +103,15 @@ def read_yaml_vocabulary(path: Path) -> dict[str, int]:
             key = line[2:]
             continue
         name, colon, value = (key, *line.partition(": ")[1:]) if key else line.rpartition(": ")
-        if not colon or not value.strip().isdecimal() or _unquote(name) in ids:
+        try:
+            subword, piece_id = _unquote(name), int(value)
+        except ValueError:
+            colon = ""
+        if not colon or not value.strip().isdecimal() or subword in ids:
             raise FolderError(
                 f"{path}:{number}: is not “subword: id”, or has a subword twice; get it again"
             )
-        ids[_unquote(name)] = int(value)
+        ids[subword] = piece_id
         key = None
     return ids
 
@@ -126,5 +142,8 @@ def _unquote(text: str) -> str:
 def _unescape(match: re.Match[str]) -> str:
     said = match[1]
     if len(said) > 1:
-        return chr(int(said[1:], 16))
+        code = int(said[1:], 16)
+        if code > sys.maxunicode:
+            raise ValueError(f"{said} is no character")
+        return chr(code)
     return _ESCAPED.get(said, said)

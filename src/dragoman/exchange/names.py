@@ -112,6 +112,8 @@ def names_by_id(ids: Mapping[str, Any], *, place: str) -> list[str]:
     """
     names: dict[int, str] = {}
     for name, piece_id in ids.items():
+        if not _is_text(name):
+            raise FolderError(f"{place}: {name!r} is half a character; get the model again")
         is_new = isinstance(piece_id, int) and piece_id not in names
         if not is_new or piece_id not in range(len(ids)):
             raise FolderError(
@@ -120,6 +122,11 @@ def names_by_id(ids: Mapping[str, Any], *, place: str) -> list[str]:
             )
         names[piece_id] = name
     return [names[piece_id] for piece_id in range(len(ids))]
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be written; one of the two halves of a character cannot."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def build_vocabularies(
@@ -157,7 +164,8 @@ def _checked(model: bytes, place: Path) -> bytes:
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.LoadFromSerializedProto(model)
-    except RuntimeError:
+        processor.id_to_piece(list(range(len(processor))))  # each must be text
+    except (RuntimeError, UnicodeDecodeError):
         message = f"{place}: has a damaged SentencePiece model; get the model again"
         raise FolderError(message) from None
     return model

@@ -12,6 +12,7 @@ from dragoman.decoding.glossary import Glossary, Term
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.repetition import WithoutRepetition
 from dragoman.decoding.suspicion import search_again
+from dragoman.decoding.spelling import fold_case
 from dragoman.decoding.translator import Translation, Translator
 from dragoman.errors import DragomanError, OptionError
 from dragoman.serving.interface import ServiceError, Span
@@ -216,7 +217,7 @@ def _read_terms(terms: tuple[tuple[str, str], ...]) -> Glossary:
         term = Term(normalise(source), normalise(target), "glossary")
         if not term.source or not term.target:
             raise OptionError("glossary: a term is empty; leave it out")
-        other = found.setdefault(term.source.casefold(), term)
+        other = found.setdefault(fold_case(term.source), term)
         if other.target != term.target:
             raise OptionError(
                 f"glossary: “{term.source}” is “{term.target}” and “{other.target}”; keep one"

@@ -112,7 +112,8 @@ def _text_of(piece: bytes, place: str) -> str:
     """Read a piece's text, and refuse a model whose unknown piece has another name."""
     fields = dict(read_fields(piece))
     text = fields.get(_TEXT)
-    assert isinstance(text, bytes)
+    if not isinstance(text, bytes):
+        raise FolderError(f"{place}: has a damaged SentencePiece model; get the model again")
     name = text.decode()
     if (fields.get(_KIND, _NORMAL) == _UNKNOWN_KIND) != (name == UNKNOWN):
         raise FolderError(

@@ -359,7 +359,9 @@ def _load(model: bytes, place: str) -> sentencepiece.SentencePieceProcessor:
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.LoadFromSerializedProto(model)
-    except RuntimeError as error:
+        size = max(len(processor), read_size(model) or 0)
+        processor.id_to_piece(list(range(size)))  # each must be there, and be text
+    except (RuntimeError, UnicodeDecodeError, IndexError) as error:
         raise FolderError(
             f"{place}: is not a SentencePiece model, or damaged; train it again or give another"
         ) from error

@@ -7,6 +7,7 @@ from pathlib import Path
 from torch import Tensor
 
 from dragoman.errors import FolderError
+from dragoman.files import written_beside
 from dragoman.folder import (
     WEIGHTS_FILE,
     put_weights,
@@ -134,7 +135,8 @@ def write_average(out: Path, model_of: Path, soup: Soup) -> None:
     model = build_model(folder.options, vocabulary_of(folder.vocabularies))
     put_weights(model, soup.weights, soup.chosen[0])
     facts = replace(folder.facts, weights=f"average of {len(soup.chosen)} models", scores={})
-    write_model(out, replace(folder, facts=facts), model)
+    with written_beside(out) as beside:
+        write_model(beside, replace(folder, facts=facts), model)
 
 
 def folder_of(weights: Path) -> Path:

@@ -187,7 +187,7 @@ def check_search(model: TranslationModel, options: SearchOptions, vocabulary: Vo
         model.eval()  # type: ignore[attr-defined]
         state = model.start(model.encode(nothing), 1)
         model.train()  # type: ignore[attr-defined]
-    check_coverage(model, state, options.coverage_penalty)
+    check_coverage(state, options.coverage_penalty)
 
 
 def learn_subwords(
