@@ -11,8 +11,8 @@ from dragoman.decoding.demands import Demands, Prepared, prepare_demands
 from dragoman.decoding.glossary import Glossary, Term
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.repetition import WithoutRepetition
-from dragoman.decoding.suspicion import search_again
 from dragoman.decoding.spelling import fold_case
+from dragoman.decoding.suspicion import search_again
 from dragoman.decoding.translator import Translation, Translator
 from dragoman.errors import DragomanError, OptionError
 from dragoman.serving.interface import ServiceError, Span
