@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dragoman.decoding.scorer import Scorer, WordScores, find_largest, log_sum_exp
+from dragoman.decoding.scorer import PART_ROWS, Scorer, WordScores, find_largest, log_sum_exp
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 7), (3, 4, 1000), (9, 2, 5003)])
@@ -54,3 +54,22 @@ def test_half_precision_is_scored_in_full():
     scores = Scorer(lambda hidden: hidden).score(logits)
     expected = logits.float().log_softmax(-1)
     torch.testing.assert_close(scores.of(torch.arange(40).view(1, 1, -1)), expected)
+
+
+def test_parts_say_what_the_whole_says():
+    torch.manual_seed(4)
+    sizes = []
+
+    def output(hidden):
+        sizes.append(hidden.shape[:2].numel())
+        return hidden.clone()
+
+    logits = torch.randn(PART_ROWS, 3, 40)
+    whole = Scorer(torch.clone, banned_ids=(5,)).score(logits)
+    parts = Scorer(output, banned_ids=(5,)).score_in_parts(logits)
+    for found, expected in zip(parts.best(4), whole.best(4), strict=True):
+        torch.testing.assert_close(found, expected)
+    words = torch.randint(40, (PART_ROWS, 3, 2))
+    torch.testing.assert_close(parts.of(words), whole.of(words))
+    assert sizes == [PART_ROWS] * 6
+    assert isinstance(Scorer(output).score_in_parts(logits[:4]), WordScores)

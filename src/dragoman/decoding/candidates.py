@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from dragoman.decoding.scorer import IMPOSSIBLE, WordScores
+from dragoman.decoding.scorer import IMPOSSIBLE, ScoresInParts, WordScores
 
 
 class Candidates(NamedTuple):
@@ -110,12 +110,12 @@ class BestWords:
         self.num_beams = num_beams
         self._eos_id = eos_id
 
-    def choose(self, scores: WordScores, moment: Moment) -> Extensions:
+    def choose(self, scores: WordScores | ScoresInParts, moment: Moment) -> Extensions:
         """Extend hypotheses by their most probable words.
 
         Parameters
         ----------
-        scores : WordScores
+        scores : WordScores | ScoresInParts
             Of all words.
         moment : Moment
             Where the search stands.
@@ -170,13 +170,13 @@ def count_candidates(num_beams: int) -> int:
 
 
 def find_best(
-    scores: WordScores, count: int, forced: Int[Tensor, "sentences"] | None
+    scores: WordScores | ScoresInParts, count: int, forced: Int[Tensor, "sentences"] | None
 ) -> tuple[Float[Tensor, "sentences beams best"], Int[Tensor, "sentences beams best"]]:
     """Find the most probable words of each hypothesis, heeding what is forced.
 
     Parameters
     ----------
-    scores : WordScores
+    scores : WordScores | ScoresInParts
         Of all words.
     count : int
         How many.

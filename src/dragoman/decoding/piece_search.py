@@ -28,10 +28,11 @@ from dragoman.text.vocabulary import Vocabularies
 
 # Places in the decoder's cache: sentences × beams × longest translation.
 BATCH_PLACES = {"cpu": 32_768, "mps": 65_536, "cuda": 524_288}
-# Sentences × beams: more do not make a CPU's products faster, but what they need leaves its caches,
-# the scores of the vocabulary first. With few words in it there is room for more rows.
-BATCH_ROWS = {"cpu": 64, "mps": 4096, "cuda": 16_384}
+# Sentences × beams: more do not make a CPU's products faster, and their keys and values take room.
+# A model with few words is a small one, where there is room for more.
+BATCH_ROWS = {"cpu": 128, "mps": 4096, "cuda": 16_384}
 CACHED_SCORES = 1 << 20
+LEAST_ROWS = 64
 _NOTHING = Hypothesis(tokens=(), log_probability=-inf, score=-inf, token_log_probabilities=(-inf,))
 
 
@@ -251,6 +252,8 @@ class PieceSearch:
         """Put pieces of similar length and equally wide beams together, within the room."""
         most, most_rows = BATCH_PLACES[self.device.type], BATCH_ROWS[self.device.type]
         most_rows = max(most_rows, CACHED_SCORES // len(self.vocabularies.target))
+        if self.device.type == "cpu":  # enough batches for every core to have some until the end
+            most_rows = min(most_rows, max(LEAST_ROWS, sum(beams) // (2 * torch.get_num_threads())))
         lengths = [len(piece.ids) for piece in pieces]
         batch: list[int] = []
         largest = 0

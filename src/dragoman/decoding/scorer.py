@@ -17,6 +17,8 @@ _BITS = 1 / math.log(2)
 # On a CPU: words whose largest score is found at once, and rows that stay in the cache together.
 _BLOCK = 128
 _ROWS = 8
+PART_ROWS = 64
+"""Hypotheses whose scores a CPU keeps at once: with 32,000 words 8 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +86,64 @@ class WordScores:
         return scores if self.normaliser is None else scores - self.normaliser
 
 
+class ScoresInParts:
+    """What many hypotheses say, of which only some are kept at once.
+
+    Parameters
+    ----------
+    score : Callable[[Tensor], WordScores]
+        Scores some of them.
+    hidden : Float[Tensor, "sentences beams model_dim"]
+        What the decoder says of each.
+    """
+
+    def __init__(
+        self,
+        score: Callable[[Tensor], WordScores],
+        hidden: Float[Tensor, "sentences beams model_dim"],
+    ) -> None:
+        self._score, self._shape = score, hidden.shape[:2]
+        self._parts = hidden.flatten(0, 1).unsqueeze(0).split(PART_ROWS, dim=1)
+
+    def best(
+        self, count: int
+    ) -> tuple[Float[Tensor, "sentences beams best"], Int[Tensor, "sentences beams best"]]:
+        """Find the most probable words of each hypothesis.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+
+        Returns
+        -------
+        tuple[Float[Tensor, "sentences beams best"], Int[Tensor, "sentences beams best"]]
+            As `WordScores` does.
+        """
+        found = [self._score(part).best(count) for part in self._parts]
+        logs, words = (torch.cat(each, dim=1) for each in zip(*found, strict=True))
+        return logs.view(*self._shape, -1), words.view(*self._shape, -1)
+
+    def of(
+        self, words: Int[Tensor, "sentences beams chosen"]
+    ) -> Float[Tensor, "sentences beams chosen"]:
+        """Say how probable some words are.
+
+        Parameters
+        ----------
+        words : Int[Tensor, "sentences beams chosen"]
+            Their ids.
+
+        Returns
+        -------
+        Float[Tensor, "sentences beams chosen"]
+            Their log-probabilities.
+        """
+        asked = words.flatten(0, 1).unsqueeze(0).split(PART_ROWS, dim=1)
+        found = [self._score(part).of(each) for part, each in zip(self._parts, asked, strict=True)]
+        return torch.cat(found, dim=1).view(words.shape)
+
+
 class Scorer:
     """An output layer, and the words that must never come.
 
@@ -142,6 +202,26 @@ class Scorer:
         if self._forbidden is not None:
             self._forbidden.rule_out(logits)
         return WordScores(logits=logits, normaliser=normaliser)
+
+    def score_in_parts(
+        self, hidden: Float[Tensor, "sentences beams model_dim"]
+    ) -> WordScores | ScoresInParts:
+        """Score every word that may follow each hypothesis, for who asks only for some of them.
+
+        Parameters
+        ----------
+        hidden : Float[Tensor, "sentences beams model_dim"]
+            What the decoder says.
+
+        Returns
+        -------
+        WordScores | ScoresInParts
+            The scores; on a CPU those of many hypotheses are computed when they are asked for.
+        """
+        is_whole = self._forbidden is not None or self._selection is not None
+        if is_whole or hidden.device.type != "cpu" or hidden.shape[:2].numel() <= PART_ROWS:
+            return self.score(hidden)
+        return ScoresInParts(self.score, hidden)
 
     def _score_selected(self, logits: Tensor, selection: Selection) -> WordScores:
         """Score the words of a short-list, for each sentence its own."""

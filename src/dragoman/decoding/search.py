@@ -196,6 +196,7 @@ def search(
         is_normalised=is_scored,
         selection=selection,
     )
+    score = scorer.score_in_parts if isinstance(chooser, BestWords) else scorer.score
     beams = _begin(limits, capacity, vocabulary, num_best, prefixes, chooser.num_beams)
     state = model.start(model.encode(source), capacity)
     if beta:
@@ -205,7 +206,7 @@ def search(
     for length in range(capacity):
         hidden, state = model.step(beams.newest, state)
         moment = Moment(beams.alive, length, beams.limits, beams.forced(length, shortest, eos_id))
-        ended, alive = chooser.choose(scorer.score(hidden), moment)
+        ended, alive = chooser.choose(score(hidden), moment)  # type: ignore[arg-type]
         neglect = coverage_penalty(state.coverage, beta) if beta else None
         if between > 1:
             ended = ended.without(beams.is_done)
