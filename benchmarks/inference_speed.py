@@ -11,8 +11,9 @@ so improbable that every translation becomes as long as its source, where it is 
 translations there is no BLEU. Every system
 translates the same raw lines in a process of its own, alone on the machine, in turns, so that what
 disturbs one disturbs all; the medians of the rounds count. Of CTranslate2's ways to use threads and
-batch sizes the one that is best in bulk on this machine is found first. No short-lists on any side.
-Tokens are the subwords of a system's own translations and one end symbol each.
+batch sizes the one that is best in bulk on this machine is found first, for each beam. No
+short-lists on any side. Tokens are the subwords of a system's own translations and one end symbol
+each.
 """
 
 import argparse
@@ -52,7 +53,7 @@ CPU_SYSTEMS = (
     "dragoman_int8", "dragoman_float32", "ctranslate2_int8", "ctranslate2_float32", "huggingface"
 )  # fmt: skip
 GPU_SYSTEMS = ("dragoman_float16", "huggingface")
-BATCHES = {"ctranslate2": (32, 64, -32), "huggingface": (32,), "dragoman": (0,)}
+BATCHES = {"ctranslate2": (64, -32, -64), "huggingface": (32,), "dragoman": (0,)}
 GPU_BATCHES = BATCHES | {"huggingface": (256, 512)}
 EXPORTS = {"ctranslate2_int8": ("ctranslate2", "int8"), "ctranslate2_float32": ("ctranslate2",),
            "huggingface": ("huggingface",)}  # fmt: skip
@@ -72,14 +73,18 @@ def main() -> None:
         counts = {"single": given.single, "bulk": given.bulk}
         for mode, path in files.items():
             path.write_text("".join(f"{line}\n" for line in sources[: counts[mode]]))
-        batches = {name: _find_batch(name, folders[name], work, given) for name in given.systems}
+        batches = {
+            (name, beam): _find_batch(name, folders[name], work, given, beam)
+            for name in given.systems
+            for beam in given.beams
+        }
         runs: dict[tuple[str, str, int], list[dict]] = {}
         bleu: dict[tuple[str, int], float] = {}
         for _ in range(given.rounds):
             for beam in given.beams:
                 for mode in files:
                     for name in given.systems:
-                        batch = 1 if mode == "single" else batches[name]
+                        batch = 1 if mode == "single" else batches[name, beam]
                         found = _run(name, folders[name], files[mode], mode, beam, batch, given)
                         runs.setdefault((name, mode, beam), []).append(found)
                         if mode == "bulk":
@@ -93,7 +98,7 @@ def main() -> None:
     _print_table(runs, bleu, sizes)
     notes: dict[str, object] = {
         "sentences": {mode: min(count, len(sources)) for mode, count in counts.items()},
-        "batches": batches,
+        "batches": {f"{name} beam {beam}": size for (name, beam), size in batches.items()},
     }
     notes |= _notes(runs, given)
     name = f"inference_speed-{given.device}-{given.source[0].name.split('.')[0]}"
@@ -171,7 +176,7 @@ def _export(name: str, model: Path, work: Path) -> Path:
     return out
 
 
-def _find_batch(name: str, folder: Path, work: Path, given: argparse.Namespace) -> int:
+def _find_batch(name: str, folder: Path, work: Path, given: argparse.Namespace, beam: int) -> int:
     """Find a system's best batch on a part of the text."""
     choices = (BATCHES if given.device == "cpu" else GPU_BATCHES)[name.split("_")[0]]
     if given.batch and not name.startswith("dragoman"):
@@ -183,9 +188,10 @@ def _find_batch(name: str, folder: Path, work: Path, given: argparse.Namespace) 
     part.write_text("".join(lines[: max(64, given.bulk // 4)]))
     rates = {}
     for batch in choices:
-        found = _run(name, folder, part, "bulk", given.beams[0], batch, given)
+        found = _run(name, folder, part, "bulk", beam, batch, given)
         rates[batch] = found["tokens"] / sum(found["seconds"])
-        print(f"{name} in batches of {batch}: {rates[batch]:,.0f} tokens/s", flush=True)
+        rate = f"{rates[batch]:,.0f} tokens/s"
+        print(f"{name} beam {beam} in batches of {batch}: {rate}", flush=True)
     return max(rates, key=lambda batch: rates[batch])
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
@@ -155,10 +154,7 @@ class EngineAttention:
         if self._score_bias is not None:
             bias = self._score_bias(query, keys.size(2))
             mask = bias if mask is None else bias + mask
-        if num_queries is None and keys.device.type == "cpu":
-            found = _look(query, keys, values, mask, self.heads.scale)
-        else:
-            found = attend(query, keys, values, mask, scale=self.heads.scale)[:, :, :num_queries]
+        found = attend(query, keys, values, mask, scale=self.heads.scale)[:, :, :num_queries]
         return self.output(
             found.transpose(1, 2).reshape(-1, self.heads.num_heads * self.heads.value_dim)
         )
@@ -169,20 +165,6 @@ class EngineAttention:
             part.unflatten(-1, (self.heads.num_heads, dim)).transpose(1, 2)
             for part, dim in zip(parts, dims, strict=True)
         ]
-
-
-def _look(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scale: float) -> Tensor:
-    """Let few queries look at many keys.
-
-    On a CPU two products take half to three quarters of the time of PyTorch's fused kernel, which
-    goes through keys that lie apart query by query. That of one sentence is the same to the last
-    bit whatever its neighbours, and however many blocks of 16 masked places follow.
-    """
-    rows, flat_keys = query.flatten(0, 1), keys.flatten(0, 1).transpose(1, 2)
-    scores = torch.bmm(rows, flat_keys).unflatten(0, query.shape[:2])
-    scores = scores.mul_(scale) if mask is None else torch.add(mask, scores, alpha=scale)
-    weights = scores.softmax(-1).flatten(0, 1)
-    return torch.bmm(weights, values.flatten(0, 1)).unflatten(0, query.shape[:2])
 
 
 class EngineFeedForward:
