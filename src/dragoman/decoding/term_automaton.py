@@ -96,18 +96,20 @@ def can_spell(texts: Sequence[str], vocabulary: TextVocabulary) -> list[bool]:
     list[bool]
         True for those that `spell_term` finds a spelling of.
     """
-    texts = [normalise(text) for text in texts]
-    every = vocabulary.encode(texts)
-    again = vocabulary.decode(every)
-    return [
-        bool(ids) and vocabulary.unk_id not in ids and written == text
-        for text, ids, written in zip(texts, every, again, strict=True)
-    ]
+    return [bool(ids) for ids in _spell_all([normalise(text) for text in texts], vocabulary)]
 
 
 def _spell_after_space(text: str, vocabulary: TextVocabulary) -> tuple[int, ...]:
-    ids = vocabulary.encode([text])[0]
-    return () if vocabulary.unk_id in ids or not _writes(ids, text, vocabulary) else tuple(ids)
+    return _spell_all([text], vocabulary)[0]
+
+
+def _spell_all(texts: Sequence[str], vocabulary: TextVocabulary) -> list[tuple[int, ...]]:
+    """Spell texts as they begin a line; nothing for those that cannot be written."""
+    every = vocabulary.encode(texts)
+    return [
+        () if vocabulary.unk_id in ids or written != text else tuple(ids)
+        for text, ids, written in zip(texts, every, vocabulary.decode(every), strict=True)
+    ]
 
 
 def _spell_after_mark(text: str, vocabulary: TextVocabulary) -> tuple[int, ...]:

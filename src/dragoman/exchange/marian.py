@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import sentencepiece
 import torch
 from torch import Tensor
 
@@ -19,7 +18,7 @@ from dragoman.exchange.huggingface_layout import (
 )
 from dragoman.exchange.limits import check_new
 from dragoman.exchange.marian_files import read_npz, read_yaml_vocabulary
-from dragoman.exchange.names import build_vocabularies, names_by_id, own_order
+from dragoman.exchange.names import build_vocabularies, list_pieces, names_by_id, own_order
 from dragoman.files import written_beside
 from dragoman.folder import Facts, ModelFolder, put_weights, vocabulary_of, write_model
 from dragoman.models.build import build_model
@@ -318,10 +317,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _list_pieces(model: bytes, place: Path) -> list[str]:
-    processor = sentencepiece.SentencePieceProcessor()
-    try:
-        processor.LoadFromSerializedProto(model)
-        return processor.id_to_piece(list(range(len(processor))))
-    except (RuntimeError, UnicodeDecodeError):
-        message = f"{place}: is not a SentencePiece model, or damaged; get it again"
-        raise FolderError(message) from None
+    pieces = list_pieces(model)
+    if pieces is None:
+        raise FolderError(f"{place}: is not a SentencePiece model, or damaged; get it again")
+    return pieces

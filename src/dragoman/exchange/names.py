@@ -159,13 +159,29 @@ def build_vocabularies(
 
 def _checked(model: bytes, place: Path) -> bytes:
     """Refuse what is no SentencePiece model before its fields are read."""
+    if list_pieces(model) is None:
+        raise FolderError(f"{place}: has a damaged SentencePiece model; get the model again")
+    return model
+
+
+def list_pieces(model: bytes) -> list[str] | None:
+    """List the pieces of a SentencePiece model.
+
+    Parameters
+    ----------
+    model : bytes
+        The model.
+
+    Returns
+    -------
+    list[str] | None
+        In their order; None if it is no such model, or damaged.
+    """
     import sentencepiece
 
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.LoadFromSerializedProto(model)
-        processor.id_to_piece(list(range(len(processor))))  # each must be text
+        return processor.id_to_piece(list(range(len(processor))))
     except (RuntimeError, UnicodeDecodeError):
-        message = f"{place}: has a damaged SentencePiece model; get the model again"
-        raise FolderError(message) from None
-    return model
+        return None
