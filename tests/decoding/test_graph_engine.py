@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from dragoman.data.batches import flatten, make_batch, pad_sequences
 from dragoman.decoding import graph_engine
-from dragoman.decoding.graph_engine import MOST_BEAMS, Asking, Extent, GraphEngine, choose_size
+from dragoman.decoding.graph_engine import (
+    MOST_BEAMS,
+    Asking,
+    Extent,
+    GraphEngine,
+    choose_size,
+    least_pitch,
+)
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search import search
 from dragoman.decoding.station import Station
@@ -170,14 +177,35 @@ def test_nobody_is_told_what_nobody_asked():
     assert all(math.isnan(each.score) for (each,) in found)
 
 
-def test_long_and_short_sentences_are_translated_apart(monkeypatch):
+@pytest.mark.parametrize(("most_places", "num_stations"), [(1 << 21, 1), (64, 2)])
+def test_long_and_short_sentences_are_translated_apart_only_for_want_of_room(
+    most_places, num_stations, monkeypatch
+):
     monkeypatch.setattr(graph_engine, "LEAST_PITCH", 8)
     monkeypatch.setattr(graph_engine, "FEW_SENTENCES", 0)
+    monkeypatch.setattr(GraphEngine, "_has_room", lambda *_: True)
     model, options = make_model(), SearchOptions(beam_size=2, max_extra_tokens=3)
-    engine = GraphEngine(model, VOCABULARY, CPU)
+    engine = GraphEngine(model, VOCABULARY, CPU, Extent(most_places=most_places))
     sources = make_sources(9, longest=20)
     assert_same(find(engine, sources, options), search_plainly(model, sources, options))
-    assert len({size.pitch for size in engine._stations}) > 1
+    assert min(len({size.pitch for size in engine._stations}), 2) == num_stations
+
+
+@pytest.mark.parametrize(
+    ("limits", "most_places", "expected"),
+    [
+        ([20, 30], 1 << 21, 256),  # few
+        ([20, 300], 16, 384),  # few, whatever the room
+        ([100] * 2000, 1 << 21, 128),
+        ([100] * 2000 + [130], 1 << 21, 192),
+        ([100] * 2000 + [300], 2048 * 384, 384),
+        ([100] * 2000 + [300], 2048 * 384 - 1, 256),  # the longest apart
+        ([100] * 2000 + [3000], 1 << 10, 128),
+        ([100] * 20 + [3000], 42 * 3072, 3072),  # few rows need little room
+    ],
+)
+def test_the_longest_sentence_decides_while_there_is_room(limits, most_places, expected):
+    assert least_pitch(limits, 4, Extent(most_places=most_places)) == expected
 
 
 def test_an_interrupted_search_leaves_nothing_behind(monkeypatch):
@@ -204,6 +232,13 @@ def test_few_stations_are_kept(monkeypatch):
     for beam_size in (1, 2, 1, 3):
         find(engine, make_sources(2), SearchOptions(beam_size=beam_size, max_extra_tokens=2))
     assert [size.num_beams for size in engine._stations] == [1, 3]
+
+
+def test_large_stations_give_way_to_others():
+    engine = GraphEngine(make_model(), VOCABULARY, CPU, Extent(most_places=2 * 2 * 256))
+    for beam_size in (2, 1, 4):
+        find(engine, make_sources(2), SearchOptions(beam_size=beam_size, max_extra_tokens=2))
+    assert [size.num_beams for size in engine._stations] == [1, 4]
 
 
 def test_half_precision_is_near():

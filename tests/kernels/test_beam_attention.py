@@ -30,7 +30,7 @@ def to(slots, device):
     return replace(slots, **moved)
 
 
-@pytest.mark.parametrize("num_beams", [1, 3, 4])
+@pytest.mark.parametrize("num_beams", [1, 3, 4, 9])
 @pytest.mark.parametrize("heads", [Heads(2, 8, 8, 0.35), Heads(3, 6, 10, 1.0)])
 def test_kernel_attends_along_the_ancestors(num_beams, heads, device, close):
     slots = make_slots([0, 1, 18, PITCH - 1], num_beams)
@@ -63,7 +63,7 @@ def test_the_plain_twin_spells_the_equation_out():
                 torch.testing.assert_close(found[slot, beam, head], weights @ values)
 
 
-@pytest.mark.parametrize("num_beams", [1, 3, 4])
+@pytest.mark.parametrize("num_beams", [1, 3, 4, 9])
 @pytest.mark.parametrize("heads", [Heads(2, 8, 8, 0.35), Heads(3, 6, 10, 1.0)])
 def test_kernel_attends_to_the_source(num_beams, heads, device, close):
     slots = make_slots([1, 2, 3, 4], num_beams)

@@ -60,6 +60,7 @@ def test_a_seed_is_drawn_from_pytorch():
 # compiler can be asked on any machine.
 COMPILE = '''
 import inspect, sys
+import torch
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
@@ -94,10 +95,9 @@ def stretches(kernel, tuning):
 
 tiles = dict(HEADS, TILE=attention_tiles.TILE)
 beams = dict(BEAMS=4, BEAM_BLOCK=4)
-slots = dict(
-    beams, HEADS=8, KEY=64, VALUE=64, KEY_BLOCK=64, VALUE_BLOCK=64,
-    TILE=beam_attention._tile(4, 64),
-)
+shape = beam_attention.Heads(8, 64, 64, 1.0)
+slots = beam_attention.shape_of(torch.empty(0, dtype=torch.float16), 4, shape)
+one_warp = dict(num_warps=slots.pop("num_warps"))
 blocks = dict(BLOCK=best_words.BLOCK, BLOCKS=best_words.BLOCKS)
 choice = dict(blocks, COUNT=8, COUNT_BLOCK=8, PARTS_BLOCK=16, MAXIMA_BLOCK=1024)
 places = dict(LIMITS=beam_slots.LIMITS, PREFIXES=beam_slots.PREFIXES)
@@ -123,8 +123,8 @@ KERNELS = [
     (word_vectors._forward_kernel, dict(DIM=512, BLOCK=512, DROPS=True, HAS_POSITIONS=True), {}),
     (word_vectors._backward_kernel, dict(DIM=512, BLOCK=512, ROWS=16, DROPS=True), {}),
     (language._sum_rows_kernel, dict(ROWS=64, COLUMNS=16), {}),
-    (beam_attention._beam_kernel, slots, dict(num_warps=beam_attention.NUM_WARPS)),
-    (beam_attention._source_kernel, slots, dict(num_warps=beam_attention.NUM_WARPS)),
+    (beam_attention._beam_kernel, dict(slots, LANES=4, WORDS=16), one_warp),
+    (beam_attention._source_kernel, dict(slots, WORDS=32), one_warp),
     (beam_slots._admit_kernel, beams, dict(num_warps=1)),
     (best_words._read_kernel, blocks, dict(num_warps=best_words.NUM_WARPS)),
     (best_words._choose_kernel, choice, dict(num_warps=best_words.NUM_WARPS)),

@@ -30,15 +30,15 @@ from dragoman.models.transformer import Transformer
 MOST_BEAMS = 16
 # Slots of the stations for few sentences; those for many have as many as there is room for.
 FEW_SLOTS = (1, 4, 16, 64, 256)
-# Words of a hypothesis for which there is room, at least; doubled until it is enough. Few sentences
-# are translated together whatever their lengths, with more room, so that few stations are made.
+# Words of a hypothesis for which there is room, at least, and the steps in which there is more, so
+# that few stations are made. Few sentences are translated together whatever their lengths.
 LEAST_PITCH = 128
 FEW_SENTENCES, FEW_PITCH = 16, 256
 # Sentences that are encoded together, and places in the source's memory for each.
 CHUNK_SENTENCES = 256
 SOURCE_PLACES = 128
 MOST_STATIONS = 6
-# A share of the device's free memory that one station may take.
+# A share of the device's free memory that one station may take; all together take twice as much.
 MEMORY_SHARE = 8
 
 
@@ -51,7 +51,7 @@ class Extent(NamedTuple):
     """
 
     most_rows: int = 4096
-    most_places: int = 1 << 19
+    most_places: int = 1 << 21
     chunk_sentences: int = CHUNK_SENTENCES
     small_slots: int = 64
     steps_between_looks: int = 4
@@ -208,10 +208,9 @@ class GraphEngine:
         results: list[list[Hypothesis]] = [[] for _ in sources]
         order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
         groups: dict[int, list[int]] = {}
-        is_few = len(sources) <= FEW_SENTENCES
+        least = least_pitch(limits, asking.num_beams, self._extent)
         for index in order:
-            pitch = _pitch(max(limits), FEW_PITCH) if is_few else _pitch(limits[index], LEAST_PITCH)
-            groups.setdefault(pitch, []).append(index)
+            groups.setdefault(_pitch(limits[index], least), []).append(index)
         with self._lock:
             for pitch, indices in groups.items():
                 for first in range(0, len(indices), MOST_QUEUED - CHUNK_SENTENCES):
@@ -226,13 +225,18 @@ class GraphEngine:
         """Find, or set up, a station for some sentences."""
         size = choose_size(num_sentences, longest, pitch, asking.num_beams, self._extent)
         if size not in self._stations:
-            while len(self._stations) >= MOST_STATIONS:
+            while self._stations and not self._has_room(size):
                 self._stations.popitem(last=False)
             self._stations[size] = Station(
                 self.engine, self._decoder, size, self._vocabulary, self._device
             )
         self._stations.move_to_end(size)
         return self._stations[size]
+
+    def _has_room(self, size: StationSize) -> bool:
+        """Say whether one more station may be kept beside those that are there."""
+        places = sum(each.num_places for each in (*self._stations, size))
+        return len(self._stations) < MOST_STATIONS and places <= 2 * self._extent.most_places
 
     def _run(
         self, station: Station, waiting: deque[Chunk], asking: Asking
@@ -305,9 +309,42 @@ def choose_size(
     return StationSize(num_slots, num_beams, pitch, regions, sentences, places)
 
 
+def least_pitch(limits: Sequence[int], num_beams: int, extent: Extent) -> int:
+    """Choose how much room a hypothesis gets at least, where sentences differ in length.
+
+    Parameters
+    ----------
+    limits : Sequence[int]
+        How long each translation may become.
+    num_beams : int
+        Hypotheses of a sentence.
+    extent : Extent
+        How much to do at once.
+
+    Returns
+    -------
+    int
+        Enough for the longest, so that all sentences are under way together, unless that would
+        leave less than half the rows; then what leaves half of them.
+
+    Notes
+    -----
+    Were the few longest sentences translated by themselves, the device would make as many steps
+    for them as for thousands of others.
+    """
+    if len(limits) <= FEW_SENTENCES:
+        return _pitch(max(limits, default=1), FEW_PITCH)
+    pitch = _pitch(max(limits), LEAST_PITCH)
+    rows = min(extent.most_rows, len(limits) * num_beams) // 2
+    while pitch > LEAST_PITCH and extent.most_places // pitch < rows:
+        pitch = _pitch(pitch // 2 + 1, LEAST_PITCH)
+    return pitch
+
+
 def _pitch(limit: int, least: int) -> int:
     """Round the room for a translation up, so that few stations serve all."""
-    return max(least, 1 << (limit - 1).bit_length())
+    power = max(least, 1 << (limit - 1).bit_length())
+    return power // 4 * 3 if limit <= power // 4 * 3 >= least else power
 
 
 def _trace(finished: Finished, history: History, asking: Asking) -> list[list[Hypothesis]]:

@@ -41,6 +41,11 @@ class StationSize(NamedTuple):
     region_sentences: int
     region_places: int
 
+    @property
+    def num_places(self) -> int:
+        """Words of all hypotheses for which there is room."""
+        return self.num_slots * self.num_beams * self.pitch
+
 
 class Asked(NamedTuple):
     """What is asked of a search: best translations, length penalty's α, words that never come."""

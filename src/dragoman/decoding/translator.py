@@ -15,6 +15,7 @@ from dragoman.decoding.device import choose_device
 from dragoman.decoding.engine import Engine
 from dragoman.decoding.engines import load_engine
 from dragoman.decoding.ensemble import Ensemble, join_folders, read_member
+from dragoman.decoding.garbage import only_new_garbage
 from dragoman.decoding.graph_engine import GraphEngine
 from dragoman.decoding.hypotheses import Hypothesis
 from dragoman.decoding.options import LARGEST_BEAM, Precision, SearchOptions
@@ -211,6 +212,7 @@ class Translator:
             [text], num_best=num_best, prefix=prefix, options=options, demands=demands
         )[0]
 
+    @only_new_garbage()
     def translate_all(
         self,
         texts: Sequence[str],

@@ -4,7 +4,8 @@ Hypotheses that share words share their keys and values: nothing is copied when 
 continues another, only the note of where its words are written down.
 """
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -15,9 +16,13 @@ from dragoman.kernels import language
 from dragoman.kernels.beam_slots import Slots
 from dragoman.kernels.language import jit, next_power, tl
 
-# Numbers of keys that a program holds at once; with a beam of four and heads of 64, 16 words.
-TILE_NUMBERS = 4096
-NUM_WARPS = 4
+# Keys that a program looks at together, and warps that do it: most sentences are one tile of one
+# warp. In full precision there are no matrix units, and more of both are needed.
+TILE_KEYS = 64
+NUM_WARPS, NUM_FULL_WARPS = 1, 4
+# A matrix unit takes so many rows at least; hypotheses are filled up to it.
+LEAST_ROWS = 16
+LOG2_E = math.log2(math.e)
 
 
 class Heads(NamedTuple):
@@ -67,13 +72,10 @@ def beam_attention(
         return plain_beam_attention(joined, past, slots, heads)
     num_slots, num_beams = slots.newest.shape
     found = joined.new_empty(len(joined), heads.value_width)
-    blocks = (next_power(heads.key_dim), next_power(heads.value_dim))
-    beam_block = next_power(num_beams, 2)
+    lanes = next_power(num_beams, 1)
     _beam_kernel[(num_slots, heads.num_heads)](
-        joined, past, slots.positions, slots.ancestors, found, heads.scale, slots.pitch,
-        HEADS=heads.num_heads, KEY=heads.key_dim, VALUE=heads.value_dim, KEY_BLOCK=blocks[0],
-        VALUE_BLOCK=blocks[1], BEAMS=num_beams, BEAM_BLOCK=beam_block,
-        TILE=_tile(beam_block, max(blocks)), num_warps=NUM_WARPS,
+        joined, past, slots.positions, slots.ancestors, found, heads.scale * LOG2_E, slots.pitch,
+        LANES=lanes, WORDS=TILE_KEYS // lanes, **shape_of(joined, num_beams, heads),
     )  # fmt: skip
     return found
 
@@ -144,13 +146,9 @@ def source_attention(
         return plain_source_attention(query, memory, slots, heads)
     num_slots, num_beams = slots.newest.shape
     found = query.new_empty(len(query), heads.value_width)
-    blocks = (next_power(heads.key_dim), next_power(heads.value_dim))
-    beam_block = next_power(num_beams, 2)
     _source_kernel[(num_slots, heads.num_heads)](
-        query, memory, slots.sources, found, heads.scale, num_slots, HEADS=heads.num_heads,
-        KEY=heads.key_dim, VALUE=heads.value_dim, KEY_BLOCK=blocks[0], VALUE_BLOCK=blocks[1],
-        BEAMS=num_beams, BEAM_BLOCK=beam_block, TILE=_tile(beam_block, max(blocks)),
-        num_warps=NUM_WARPS,
+        query, memory, slots.sources, found, heads.scale * LOG2_E, num_slots,
+        WORDS=TILE_KEYS // 2, **shape_of(query, num_beams, heads),
     )  # fmt: skip
     return found
 
@@ -201,18 +199,49 @@ def _attend(query: Tensor, both: Tensor, is_word: Tensor, heads: Heads) -> Tenso
     return found.transpose(1, 2).flatten(2)
 
 
-def _tile(beam_block: int, block: int) -> int:
-    """Say how many words a program looks at together."""
-    return max(4, min(64, TILE_NUMBERS // (beam_block * block)))
+def shape_of(rows: Tensor, num_beams: int, heads: Heads) -> dict[str, Any]:
+    """Say what both kernels must know of the shape before they are compiled.
+
+    Parameters
+    ----------
+    rows : Tensor
+        What is looked for, of which the precision matters.
+    num_beams : int
+        Hypotheses of a slot.
+    heads : Heads
+        The shape of the attention.
+
+    Returns
+    -------
+    dict[str, Any]
+        Constants of a kernel, and its warps.
+    """
+    is_full = rows.dtype == torch.float32
+    return {
+        "HEADS": heads.num_heads,
+        "KEY": heads.key_dim,
+        "VALUE": heads.value_dim,
+        "KEY_BLOCK": next_power(heads.key_dim),
+        "VALUE_BLOCK": next_power(heads.value_dim),
+        "BEAMS": num_beams,
+        "BEAM_BLOCK": next_power(num_beams, LEAST_ROWS),
+        "PRECISION": "ieee" if is_full else "tf32",
+        "num_warps": NUM_FULL_WARPS if is_full else NUM_WARPS,
+    }
 
 
 @jit
 def _beam_kernel(
     joined, past, positions, ancestors, found, scale, pitch,
     HEADS: tl.constexpr, KEY: tl.constexpr, VALUE: tl.constexpr, KEY_BLOCK: tl.constexpr,
-    VALUE_BLOCK: tl.constexpr, BEAMS: tl.constexpr, BEAM_BLOCK: tl.constexpr, TILE: tl.constexpr,
+    VALUE_BLOCK: tl.constexpr, BEAMS: tl.constexpr, BEAM_BLOCK: tl.constexpr,
+    PRECISION: tl.constexpr, LANES: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
-    """One head of one slot: the newest words from registers, those before by their ancestors."""
+    """One head of one slot: the newest words from registers, those before by their ancestors.
+
+    A tile is some times of all hypotheses, lane by lane. Every query meets every key of it; what
+    no ancestor of the query wrote is masked, and what no query's ancestor wrote is not read.
+    """
     slot, head = tl.program_id(0), tl.program_id(1)
     position = tl.load(positions + slot * BEAMS)
     beams = tl.arange(0, BEAM_BLOCK)
@@ -225,37 +254,39 @@ def _beam_kernel(
     row = joined + rows[:, None] * (width + HEADS * KEY)
     keys_at = head * KEY + key_columns
     values_at = HEADS * KEY + head * VALUE + value_columns
-    query = tl.load(row + keys_at[None, :], mask=is_key, other=0.0).to(tl.float32) * scale
+    query = tl.load(row + keys_at[None, :], mask=is_key, other=0.0)
     key = tl.load(row + HEADS * KEY + keys_at[None, :], mask=is_key, other=0.0)
     value = tl.load(row + HEADS * KEY + values_at[None, :], mask=is_value, other=0.0)
     own = past + (rows * pitch + position)[:, None] * width
     tl.store(own + keys_at[None, :], key, mask=is_key)
     tl.store(own + values_at[None, :], value, mask=is_value)
-    peak = tl.sum(query * key.to(tl.float32), 1)
+    peak = tl.sum(query.to(tl.float32) * key.to(tl.float32), 1) * scale
     total = tl.full([BEAM_BLOCK], 1.0, tl.float32)
     sums = value.to(tl.float32)
     later = (position % 2) * tl.num_programs(0) * BEAMS
     written = ancestors + (later + rows)[:, None] * pitch
-    for start in range(0, position, TILE):
-        times = start + tl.arange(0, TILE)
+    lanes = tl.arange(0, LANES)
+    lane = tl.arange(0, WORDS * LANES) % LANES
+    for start in range(0, position, WORDS):
+        times = start + tl.arange(0, WORDS)
         is_word = is_beam[:, None] & (times < position)[None, :]
-        of = tl.load(written + times[None, :], mask=is_word, other=0).to(tl.int64)
-        places = past + ((slot * BEAMS + of) * pitch + times[None, :]) * width
+        of = tl.load(written + times[None, :], mask=is_word, other=LANES)
+        is_own = of[:, :, None] == lanes[None, None, :]
+        is_own = tl.reshape(is_own.to(tl.int32), [BEAM_BLOCK, WORDS * LANES])
+        is_read = tl.max(is_own, 0) > 0
+        time = start + tl.arange(0, WORDS * LANES) // LANES
+        places = past + ((slot * BEAMS + lane).to(tl.int64) * pitch + time)[:, None] * width
         keys = tl.load(
-            places[:, :, None] + keys_at[None, None, :],
-            mask=is_word[:, :, None] & (key_columns < KEY)[None, None, :], other=0.0,
-        ).to(tl.float32)  # fmt: skip
+            places + keys_at[None, :],
+            mask=is_read[:, None] & (key_columns < KEY)[None, :], other=0.0,
+        )  # fmt: skip
         values = tl.load(
-            places[:, :, None] + values_at[None, None, :],
-            mask=is_word[:, :, None] & (value_columns < VALUE)[None, None, :], other=0.0,
-        ).to(tl.float32)  # fmt: skip
-        scores = tl.where(is_word, tl.sum(query[:, None, :] * keys, 2), float("-inf"))
-        new_peak = tl.maximum(peak, tl.max(scores, 1))
-        weights = tl.exp(scores - new_peak[:, None])
-        decay = tl.exp(peak - new_peak)
-        total = total * decay + tl.sum(weights, 1)
-        sums = sums * decay[:, None] + tl.sum(weights[:, :, None] * values, 1)
-        peak = new_peak
+            places + values_at[None, :],
+            mask=is_read[:, None] & (value_columns < VALUE)[None, :], other=0.0,
+        )  # fmt: skip
+        scores = tl.dot(query, tl.trans(keys), input_precision=PRECISION) * scale
+        scores = tl.where(is_own > 0, scores, float("-inf"))
+        peak, total, sums = _take_in(scores, values, peak, total, sums, PRECISION)
     out = found + rows[:, None] * (HEADS * VALUE) + head * VALUE + value_columns[None, :]
     tl.store(out, (sums / total[:, None]).to(found.dtype.element_ty), mask=is_value)
 
@@ -264,7 +295,8 @@ def _beam_kernel(
 def _source_kernel(
     query, memory, sources, found, scale, num_slots,
     HEADS: tl.constexpr, KEY: tl.constexpr, VALUE: tl.constexpr, KEY_BLOCK: tl.constexpr,
-    VALUE_BLOCK: tl.constexpr, BEAMS: tl.constexpr, BEAM_BLOCK: tl.constexpr, TILE: tl.constexpr,
+    VALUE_BLOCK: tl.constexpr, BEAMS: tl.constexpr, BEAM_BLOCK: tl.constexpr,
+    PRECISION: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
     """One head of one slot: all its hypotheses look at the same source words."""
     slot, head = tl.program_id(0), tl.program_id(1)
@@ -278,31 +310,37 @@ def _source_kernel(
     asked = tl.load(
         query + rows[:, None] * (HEADS * KEY) + head * KEY + key_columns[None, :],
         mask=is_beam[:, None] & (key_columns < KEY)[None, :], other=0.0,
-    ).to(tl.float32) * scale  # fmt: skip
+    )  # fmt: skip
     peak = tl.full([BEAM_BLOCK], float("-inf"), tl.float32)
     total = tl.zeros([BEAM_BLOCK], tl.float32)
     sums = tl.zeros([BEAM_BLOCK, VALUE_BLOCK], tl.float32)
-    for start in range(0, length, TILE):
-        times = start + tl.arange(0, TILE)
+    for start in range(0, length, WORDS):
+        times = start + tl.arange(0, WORDS)
         is_word = times < length
         places = memory + (first + times)[:, None] * width
         keys = tl.load(
             places + head * KEY + key_columns[None, :],
             mask=is_word[:, None] & (key_columns < KEY)[None, :], other=0.0,
-        ).to(tl.float32)  # fmt: skip
+        )  # fmt: skip
         values = tl.load(
             places + HEADS * KEY + head * VALUE + value_columns[None, :],
             mask=is_word[:, None] & (value_columns < VALUE)[None, :], other=0.0,
-        ).to(tl.float32)  # fmt: skip
-        scores = tl.sum(asked[:, None, :] * keys[None, :, :], 2)
+        )  # fmt: skip
+        scores = tl.dot(asked, tl.trans(keys), input_precision=PRECISION) * scale
         scores = tl.where(is_word[None, :], scores, float("-inf"))
-        new_peak = tl.maximum(peak, tl.max(scores, 1))
-        weights = tl.exp(scores - new_peak[:, None])
-        decay = tl.exp(peak - new_peak)
-        total = total * decay + tl.sum(weights, 1)
-        sums = sums * decay[:, None] + tl.sum(weights[:, :, None] * values[None, :, :], 1)
-        peak = new_peak
+        peak, total, sums = _take_in(scores, values, peak, total, sums, PRECISION)
     out = found + rows[:, None] * (HEADS * VALUE) + head * VALUE + value_columns[None, :]
     is_out = is_beam[:, None] & (value_columns < VALUE)[None, :]
     total = tl.where(total > 0, total, 1.0)
     tl.store(out, (sums / total[:, None]).to(found.dtype.element_ty), mask=is_out)
+
+
+@jit
+def _take_in(scores, values, peak, total, sums, PRECISION: tl.constexpr):
+    """Add the values of a tile to weighted sums, by scores in units of log₂."""
+    new_peak = tl.maximum(peak, tl.max(scores, 1))
+    weights = tl.exp2(scores - new_peak[:, None])
+    decay = tl.exp2(peak - new_peak)
+    sums = sums * decay[:, None]
+    sums += tl.dot(weights.to(values.dtype), values, input_precision=PRECISION)
+    return new_peak, total * decay + tl.sum(weights, 1), sums
