@@ -16,9 +16,9 @@ from dragoman.kernels import language
 from dragoman.kernels.beam_slots import Slots
 from dragoman.kernels.language import jit, next_power, tl
 
-# Keys of all hypotheses that a program looks at together, and its warps: with four hypotheses, eight
-# words. Small tiles leave room for many programs, which hide one another's waiting. In full
-# precision there are no matrix units, and more warps are needed.
+# Keys of all hypotheses that a program looks at together (of four: eight words), and its warps.
+# Small tiles leave room for many programs, which hide one another's waiting. In full precision
+# there are no matrix units, and more warps are needed.
 TILE_KEYS = 32
 NUM_WARPS, NUM_FULL_WARPS = 1, 4
 # A matrix unit takes so many rows at least; hypotheses are filled up to it.
