@@ -106,7 +106,7 @@ def add_comparisons(ledger: Path, data: Path, work: Path, around: str) -> None:
     runs = newest_runs(lines)
     for (corpus, factor, seed), run in runs.items():
         paper = runs.get((corpus, around, seed))
-        is_over = around == PAPER or factor.startswith(f"{around}+")
+        is_over = _is_laid_over(factor, around)
         if factor == around or not is_over or not _is_comparable(run, paper):
             continue
         assert paper is not None
@@ -164,7 +164,7 @@ def find_cells(lines: list[Line], around: str = PAPER) -> Cells:
     }
     cells: Cells = {}
     for (corpus, factor, seed), run in sorted(runs.items(), key=lambda item: item[0]):
-        if around != PAPER and factor != around and not factor.startswith(f"{around}+"):
+        if factor != around and not _is_laid_over(factor, around):
             continue
         paper = runs.get((corpus, around, seed))
         cell = cells.setdefault((corpus, factor), Cell())
@@ -180,6 +180,13 @@ def find_cells(lines: list[Line], around: str = PAPER) -> Cells:
         if p is not None:
             cell.p_values.append(p)
     return cells
+
+
+def _is_laid_over(factor: str, around: str) -> bool:
+    """Say whether a factor is a change to a recipe; changes to another are on its own page."""
+    if around == PAPER:
+        return not factor.startswith("recipe-") or "+" not in factor
+    return factor.startswith(f"{around}+")
 
 
 def make_page(

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.decoding.alignments import Aligner, link_words, token_words, write_pharaoh
-from dragoman.decoding.translator import TranslatedPart, Translation, Translator
+from dragoman.decoding.translation import TranslatedPart, Translation
+from dragoman.decoding.translator import Translator
 from dragoman.decoding.unknown_words import layer_attention
 from dragoman.errors import OptionError
 from dragoman.folder import vocabulary_of

@@ -7,7 +7,8 @@ import pytest
 from dragoman.decoding.alignments import Aligner, write_pharaoh
 from dragoman.decoding.line_translation import LineTranslator
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.translator import Translation, Translator
+from dragoman.decoding.translation import Translation
+from dragoman.decoding.translator import Translator
 
 TEXTS = ["The dog sees a house.", "", "Old garden near the big house!", "dog"]
 

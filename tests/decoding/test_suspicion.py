@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.suspicion import find_repetition, find_suspicion, search_again
-from dragoman.decoding.translator import Translation
+from dragoman.decoding.translation import Translation
 
 GOOD = "The man who came from Paris yesterday will visit the old museum with his two daughters."
 FRENCH = "L’homme qui est venu de Paris hier visitera le vieux musée avec ses deux filles."

@@ -3,7 +3,8 @@
 import pytest
 
 from dragoman.decoding.alignments import Aligner
-from dragoman.decoding.translator import Translation, Translator
+from dragoman.decoding.translation import Translation
+from dragoman.decoding.translator import Translator
 from dragoman.serving.interface import ServiceError
 from dragoman.serving.sentence_translation import (
     Manner,

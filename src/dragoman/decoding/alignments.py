@@ -9,7 +9,8 @@ from jaxtyping import Float
 from torch import nn
 
 from dragoman.data.batches import flatten, make_batch
-from dragoman.decoding.translator import Translation, Translator
+from dragoman.decoding.translation import Translation
+from dragoman.decoding.translator import Translator
 from dragoman.decoding.unknown_words import SOURCE_ATTENTION, layer_attention
 from dragoman.errors import OptionError
 from dragoman.models.interface import TranslationModel

@@ -63,7 +63,8 @@ def _translate(options: argparse.Namespace) -> None:
     from dragoman.decoding.repetition import WithoutRepetition
     from dragoman.decoding.short_list import read_short_list
     from dragoman.decoding.stream import stream_lines
-    from dragoman.decoding.translator import Translation, Translator
+    from dragoman.decoding.translation import Translation
+    from dragoman.decoding.translator import Translator
 
     reader = open_lines(options.file)
     translator = Translator.load(options.model, options.device, options.others, options.precision)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dragoman.decoding.alignments import Aligner, write_pharaoh
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.suspicion import TranslateTexts, search_again
-from dragoman.decoding.translator import Translation
+from dragoman.decoding.translation import Translation
 
 SEPARATOR = " ||| "
 

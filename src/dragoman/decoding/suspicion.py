@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from dragoman.decoding.options import LARGEST_ALPHA, SearchOptions
-from dragoman.decoding.translator import Translation
+from dragoman.decoding.translation import Translation
 
 LONGEST_PHRASE = 12
 MOST_REPEATS = 4

@@ -2,10 +2,9 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -19,9 +18,9 @@ from dragoman.decoding.garbage import only_new_garbage
 from dragoman.decoding.graph_engine import GraphEngine
 from dragoman.decoding.hypotheses import Hypothesis
 from dragoman.decoding.options import LARGEST_BEAM, Precision, SearchOptions
-from dragoman.decoding.penalties import length_penalty
 from dragoman.decoding.piece_search import Found, Piece, PieceSearch
 from dragoman.decoding.short_list import ShortList
+from dragoman.decoding.translation import Part, Translation, join_parts
 from dragoman.decoding.unknown_words import Draft, replace_unknown
 from dragoman.errors import OptionError
 from dragoman.folder import CONFIG_FILE, ModelFolder, load_model, read_folder
@@ -30,54 +29,6 @@ from dragoman.options import from_plain, from_section, require, to_plain
 from dragoman.text.sentences import split_long
 
 LONGEST_PREFIX = 500
-
-
-class TranslatedPart(NamedTuple):
-    """A part of a text that was translated by itself, and whether white space follows it."""
-
-    source: str
-    text: str
-    is_spaced: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Translation:
-    """A translated text.
-
-    Parameters
-    ----------
-    text : str
-        The best translation.
-    score : float
-        Its log-probability over its length penalty, plus its coverage penalty if one is asked for:
-        nearer to zero is better.
-    alternatives : tuple[Translation, ...]
-        The next best ones, best first.
-    parts : tuple[TranslatedPart, ...]
-        Of what it was put together: one part, or several if the text was too long for the model.
-    tokens : tuple[int, ...]
-        Its subwords, an end symbol after each part.
-    log_probabilities : tuple[float, ...]
-        Theirs; nothing if scores were not asked for.
-    notes : tuple[str, ...]
-        What of the demands could not be met, in words.
-    """
-
-    text: str
-    score: float
-    alternatives: tuple["Translation", ...] = ()
-    parts: tuple[TranslatedPart, ...] = ()
-    tokens: tuple[int, ...] = ()
-    log_probabilities: tuple[float, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-class Part(NamedTuple):
-    """A piece, its translations, best first, and what of the demands could not be met."""
-
-    piece: Piece
-    candidates: list[tuple[str, Hypothesis]]
-    notes: tuple[str, ...] = ()
 
 
 class Translator:
@@ -266,7 +217,7 @@ class Translator:
         for piece, candidates, each in zip(pieces, written, found, strict=True):
             of_text[piece.text_index].append(Part(piece, candidates, each.notes))
         eos_id, is_distinct = self.folder.vocabularies.eos_id, demands.sampling is None
-        return [_join(parts, options, eos_id, is_distinct) for parts in of_text]
+        return [join_parts(parts, options, eos_id, is_distinct) for parts in of_text]
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Turn a source text into the tokens that the model reads.
@@ -357,44 +308,3 @@ class Translator:
     def _max_length(self) -> int | None:
         """The longest sequence that the model can read or write; None: any."""
         return self.folder.options.max_length
-
-
-def _join(parts: list[Part], options: SearchOptions, eos_id: int, is_distinct: bool) -> Translation:
-    """Put the translations of a text's pieces together, the best of each first."""
-    if not parts:
-        return Translation(text="", score=0.0)
-    ranked: dict[str | int, Translation] = {}
-    for rank in range(max(len(part.candidates) for part in parts)):
-        chosen = [part.candidates[min(rank, len(part.candidates) - 1)] for part in parts]
-        pieces = [part.piece for part in parts]
-        made = tuple(
-            TranslatedPart(piece.text, text, bool(piece.space))
-            for piece, (text, _) in zip(pieces, chosen, strict=True)
-        )
-        joined = "".join(each.text + " " * each.is_spaced for each in made)
-        length = sum(len(each.tokens) + 1 for _, each in chosen)
-        penalty = float(length_penalty(length, options.length_penalty))
-        score = sum(each.log_probability for _, each in chosen) / penalty
-        if options.coverage_penalty:
-            score += sum(_neglect(each, options) for _, each in chosen)
-        text = joined.strip()
-        key = text if is_distinct else rank
-        if key not in ranked or ranked[key].score < score:
-            ranked[key] = Translation(
-                text=text,
-                score=score,
-                parts=made,
-                tokens=tuple(chain.from_iterable((*each.tokens, eos_id) for _, each in chosen)),
-                log_probabilities=tuple(
-                    chain.from_iterable(each.token_log_probabilities for _, each in chosen)
-                ),
-                notes=tuple(note for part in parts for note in part.notes),
-            )
-    best, *others = sorted(ranked.values(), key=lambda each: -each.score)
-    return replace(best, alternatives=tuple(others)) if others else best
-
-
-def _neglect(hypothesis: Hypothesis, options: SearchOptions) -> float:
-    """Find the coverage penalty in a hypothesis's score."""
-    penalty = length_penalty(len(hypothesis.tokens) + 1, options.length_penalty)
-    return hypothesis.score - hypothesis.log_probability / float(penalty)

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.translator import Translation, Translator
+from dragoman.decoding.translation import Translation
+from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
 from dragoman.insight.attention import place_of
 from dragoman.models.attention.observer import Replacement, observed_attention

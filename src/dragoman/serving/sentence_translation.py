@@ -13,7 +13,8 @@ from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.repetition import WithoutRepetition
 from dragoman.decoding.spelling import fold_case
 from dragoman.decoding.suspicion import search_again
-from dragoman.decoding.translator import Translation, Translator
+from dragoman.decoding.translation import Translation
+from dragoman.decoding.translator import Translator
 from dragoman.errors import DragomanError, OptionError
 from dragoman.serving.interface import ServiceError, Span
 from dragoman.text.normalise import normalise
