@@ -13,6 +13,7 @@ from dragoman.errors import FolderError
 SCALES = ".scales"
 LARGEST_WEIGHT = 127
 SMALLEST = 1e-20
+LARGEST_ACTIVATION = 63
 
 
 class Quantised(NamedTuple):

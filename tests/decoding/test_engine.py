@@ -59,9 +59,12 @@ def sentences(*lengths):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_step_says_what_the_plain_model_says(kind):
+@pytest.mark.parametrize("is_scripted", [True, False], ids=["scripted", "layer by layer"])
+def test_every_step_says_what_the_plain_model_says(kind, is_scripted, monkeypatch):
     model = make_model(**KINDS[kind])
     engine = rebuild(model)
+    if not is_scripted:
+        monkeypatch.setattr(engine, "_read_word", None)
     source = sentences(3, 9, 5)
     with torch.inference_mode():
         states = [each.start(each.encode(source), 12) for each in (model, engine)]

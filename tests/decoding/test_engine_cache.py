@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dragoman.decoding.engine_cache import EngineCache
+from dragoman.decoding.engine_cache import EngineCache, SourceCache
 from dragoman.kernels.beam_attention import Heads
 from dragoman.models.attention.multihead_attention import KeysAndValues
 
@@ -35,16 +35,36 @@ def test_what_stays_is_the_same_memory():
     assert [each.data_ptr() for each in moved] == [each.data_ptr() for each in cache]
 
 
-def test_layers_are_seen_as_attention_wants_them():
-    layers = [KeysAndValues(torch.randn(4, 2, 5, 3), torch.randn(4, 2, 5, 4)) for _ in range(2)]
-    cache = EngineCache.of_layers(iter(layers), 2, 6)
+def test_what_a_layer_writes_is_in_the_cache():
+    cache = make_cache(4)
+    assert cache.layer(0).keys.shape == (4, 2, 5, 3)
+    cache.layer(1).keys[:, :, 4] = 7.0
+    assert (cache.keys[1, 4] == 7).all()
+
+
+def make_layers():
+    return [KeysAndValues(torch.randn(4, 2, 5, 3), torch.randn(4, 2, 5, 4)) for _ in range(2)]
+
+
+def test_sources_are_seen_as_attention_wants_them():
+    layers = make_layers()
+    cache = SourceCache.of_layers(iter(layers), 2, 6)
     for index, layer in enumerate(layers):
         for seen, given in zip(cache.layer(index), layer, strict=True):
             torch.testing.assert_close(seen[:, :, :5], given)
             assert not seen[:, :, 5].any()
-    assert cache.first(2).layer(0).keys.shape == (4, 2, 2, 3)
-    cache.layer(1).keys[:, :, 4] = 7.0
-    assert (cache.keys[1, 4] == 7).all()
+
+
+@pytest.mark.parametrize("sentences", [[0, 1, 2, 3], [0, 3], [3, 1], [2]], ids=str)
+@pytest.mark.parametrize("places", [6, 2])
+def test_other_sources_are_forgotten_and_the_rest_stays_in_one_stretch(sentences, places):
+    layers = make_layers()
+    kept = SourceCache.of_layers(iter(layers), 2, 6).keep(torch.tensor(sentences), places)
+    for index, layer in enumerate(layers):
+        for seen, given in zip(kept.layer(index), layer, strict=True):
+            assert seen.shape[2] == places
+            assert seen.is_contiguous()
+            torch.testing.assert_close(seen[:, :, :5], given[sentences][:, :, :places])
 
 
 @pytest.mark.parametrize(("length", "capacity", "places"), [(4, 90, 5), (5, 90, 21), (5, 7, 7)])

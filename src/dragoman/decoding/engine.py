@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from dragoman.data.batches import Sequences
-from dragoman.decoding.engine_cache import EngineCache, source_places
+from dragoman.decoding.engine_cache import EngineCache, SourceCache, source_places
 from dragoman.decoding.engine_layers import (
     EngineAttention,
     EngineDecoderLayer,
@@ -24,6 +24,7 @@ from dragoman.decoding.engine_layers import (
     MakeProduct,
 )
 from dragoman.decoding.products import Product
+from dragoman.decoding.scripted_decoder import script_decoder
 from dragoman.models.embedding import Embedding
 from dragoman.models.options import TransformerOptions
 from dragoman.models.state import rows_of_beams, rows_of_sentences
@@ -69,7 +70,7 @@ class EngineState:
     ----------
     past : EngineCache
         Of the hypotheses so far, one row a hypothesis, with room for more words.
-    source : EngineCache
+    source : SourceCache
         Of the source sentences, one row a sentence.
     mask : Float[Tensor, "sentences 1 1 places"]
         What is added to scores: −∞ behind the ends of the source sentences.
@@ -87,7 +88,7 @@ class EngineState:
     """
 
     past: EngineCache
-    source: EngineCache
+    source: SourceCache
     mask: Float[Tensor, "sentences 1 1 places"]
     lengths: Int[Tensor, "sentences"]
     rows: Int[Tensor, "rows"] | None
@@ -134,7 +135,7 @@ class EngineState:
         rows = rows_of_sentences(sentences, self.num_beams)
         lengths = self.lengths[sentences]
         places = source_places(int(lengths.max()))
-        source = self.source.move(sentences, places).first(places)
+        source = self.source.keep(sentences, places)
         mask = self.mask[sentences, :, :, :places]
         return replace(self, rows=self._compose(rows), source=source, mask=mask, lengths=lengths)
 
@@ -214,7 +215,14 @@ class Engine:
             )
             for layer in model.decoder
         ]
+        self._read_word = script_decoder(self.decoder)
         self.pad_id = model.output.pad_id
+
+    @property
+    def numbers_per_word(self) -> int:
+        """The numbers that all layers together remember of a source word."""
+        heads = self.decoder[0].cross.heads
+        return len(self.decoder) * (heads.key_width + heads.value_width)
 
     def output(self, hidden: Float[Tensor, "... model_dim"]) -> Float[Tensor, "... vocabulary"]:
         """Score every subword.
@@ -352,7 +360,7 @@ class Engine:
         places = min(capacity, source_places(hidden.size(1) + 1))
         return EngineState(
             past=EngineCache.make(num_layers, places, len(hidden), heads, hidden),
-            source=EngineCache.of_layers(projected, num_layers, memory.mask.size(-1)),
+            source=SourceCache.of_layers(projected, num_layers, memory.mask.size(-1)),
             mask=memory.mask,
             lengths=memory.lengths,
             rows=None,
@@ -383,9 +391,14 @@ class Engine:
         lengths = state.lengths[:, None].expand_as(tokens).flatten()
         words = self._target_words(tokens.reshape(-1, 1))
         states = _add_positions(words, self._model.target_embedding, length, lengths)
-        for index, layer in enumerate(self.decoder):
-            past, source = state.past.layer(index), state.source.layer(index)
-            states = layer.step(states, past, source, state.mask, length)
+        if self._read_word is not None:
+            states = self._read_word(
+                states.squeeze(1), length, state.mask, state.past, state.source
+            ).unsqueeze(1)
+        else:
+            for index, layer in enumerate(self.decoder):
+                past, source = state.past.layer(index), state.source.layer(index)
+                states = layer.step(states, past, source, state.mask, length)
         if self._model.decoder_norm is not None:
             states = self._model.decoder_norm(states, length)
         return states.view(*tokens.shape, -1), replace(state, length=length + 1)

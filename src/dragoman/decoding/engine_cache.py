@@ -35,7 +35,7 @@ def source_places(length: int) -> int:
 
 
 class EngineCache(NamedTuple):
-    """Keys and values, place by place.
+    """Keys and values of the words so far, place by place.
 
     Notes
     -----
@@ -73,36 +73,6 @@ class EngineCache(NamedTuple):
             *(like.new_empty(*shape, dim) for dim in (heads.key_dim, heads.value_dim))
         )
 
-    @staticmethod
-    def of_layers(
-        layers: Iterable[KeysAndValues], num_layers: int, num_places: int
-    ) -> "EngineCache":
-        """Put those of layers together.
-
-        Parameters
-        ----------
-        layers : Iterable[KeysAndValues]
-            Of each layer; best made one after the other, as none is kept.
-        num_layers : int
-            How many they are.
-        num_places : int
-            Places of each row, at least as many as there are; the others are zero.
-
-        Returns
-        -------
-        EngineCache
-            A copy.
-        """
-        copies: list[Tensor] = []
-        for index, layer in enumerate(layers):
-            for place, each in enumerate(layer):
-                rows, heads, filled, dim = each.shape
-                if not index:
-                    copies.append(each.new_empty(num_layers, num_places, rows, heads, dim))
-                copies[place][index, :filled] = each.permute(2, 0, 1, 3)
-                copies[place][index, filled:] = 0
-        return EngineCache(*copies)
-
     def layer(self, index: int) -> KeysAndValues:
         """Look at one layer.
 
@@ -117,21 +87,6 @@ class EngineCache(NamedTuple):
             The same memory, as attention wants it.
         """
         return KeysAndValues(*(each[index].permute(1, 2, 0, 3) for each in self))
-
-    def first(self, count: int) -> "EngineCache":
-        """Look at the first places.
-
-        Parameters
-        ----------
-        count : int
-            How many.
-
-        Returns
-        -------
-        EngineCache
-            The same memory.
-        """
-        return EngineCache(*(each[:, :count] for each in self))
 
     def move(self, rows: Int[Tensor, "rows"], length: int) -> "EngineCache":
         """Let each row come from another.
@@ -188,3 +143,85 @@ class EngineCache(NamedTuple):
             copy[:, :length] = each
             copies.append(copy)
         return EngineCache(*copies)
+
+
+class SourceCache(NamedTuple):
+    """Keys and values of the source, sentence by sentence.
+
+    Notes
+    -----
+    No place is ever added, so what attention reads of a sentence can lie in one stretch of memory,
+    which a processor reads twice as fast as many pieces.
+    """
+
+    keys: Float[Tensor, "layers sentences heads places key_dim"]
+    values: Float[Tensor, "layers sentences heads places value_dim"]
+
+    @staticmethod
+    def of_layers(
+        layers: Iterable[KeysAndValues], num_layers: int, num_places: int
+    ) -> "SourceCache":
+        """Put those of layers together.
+
+        Parameters
+        ----------
+        layers : Iterable[KeysAndValues]
+            Of each layer; best made one after the other, as none is kept.
+        num_layers : int
+            How many they are.
+        num_places : int
+            Places of each sentence, at least as many as there are; the others are zero.
+
+        Returns
+        -------
+        SourceCache
+            A copy.
+        """
+        copies: list[Tensor] = []
+        for index, layer in enumerate(layers):
+            for place, each in enumerate(layer):
+                sentences, heads, filled, dim = each.shape
+                if not index:
+                    copies.append(each.new_empty(num_layers, sentences, heads, num_places, dim))
+                copies[place][index, :, :, :filled] = each
+                copies[place][index, :, :, filled:] = 0
+        return SourceCache(*copies)
+
+    def layer(self, index: int) -> KeysAndValues:
+        """Look at one layer.
+
+        Parameters
+        ----------
+        index : int
+            Which.
+
+        Returns
+        -------
+        KeysAndValues
+            The same memory.
+        """
+        return KeysAndValues(self.keys[index], self.values[index])
+
+    def keep(self, sentences: Int[Tensor, "kept"], num_places: int) -> "SourceCache":
+        """Forget all sentences but these.
+
+        Parameters
+        ----------
+        sentences : Int[Tensor, "kept"]
+            Their places, none twice.
+        num_places : int
+            Places that the longest of them has.
+
+        Returns
+        -------
+        SourceCache
+            With these only. This one is used up.
+        """
+        count = len(sentences)
+        movers = (sentences != torch.arange(count, device=sentences.device)).nonzero().flatten()
+        if len(movers):
+            for each in self:
+                each[:, movers] = each[:, sentences[movers]]
+        if num_places == self.keys.size(3):
+            return SourceCache(*(each[:, :count] for each in self))
+        return SourceCache(*(each[:, :count, :, :num_places].contiguous() for each in self))

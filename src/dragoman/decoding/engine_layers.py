@@ -45,7 +45,7 @@ class EngineAttention:
             value.out_features // attention.num_heads,
             score_scale(key_dim, attention.scaled),
         )
-        self._rotation, self._score_bias = attention.rotation, attention.score_bias
+        self.rotation, self.score_bias = attention.rotation, attention.score_bias
 
     def project_memory(self, hidden: Tensor) -> KeysAndValues:
         """Project what the encoder made of the source.
@@ -85,8 +85,8 @@ class EngineAttention:
         """
         dims = (self.heads.key_dim, self.heads.key_dim, self.heads.value_dim)
         query, keys, values = self._split(self.joined(states).view(*shape[:2], -1), dims)
-        if self._rotation is not None:
-            query, keys = self._rotation(query, 0), self._rotation(keys, 0)
+        if self.rotation is not None:
+            query, keys = self.rotation(query, 0), self.rotation(keys, 0)
         more = 0 if mask is None else mask.size(-1) - keys.size(2)
         if more:
             query, keys, values = (pad(each, (0, 0, 0, more)) for each in (query, keys, values))
@@ -111,8 +111,8 @@ class EngineAttention:
         """
         dims = (self.heads.key_dim, self.heads.key_dim, self.heads.value_dim)
         query, keys, values = self._split(self.joined(states.squeeze(1)).unsqueeze(1), dims)
-        if self._rotation is not None:
-            query, keys = self._rotation(query, length), self._rotation(keys, length)
+        if self.rotation is not None:
+            query, keys = self.rotation(query, length), self.rotation(keys, length)
         end = length + 1
         past.keys[:, :, length:end] = keys
         past.values[:, :, length:end] = values
@@ -151,8 +151,8 @@ class EngineAttention:
         num_queries: int | None = None,
     ) -> Tensor:
         """Let the first queries look, or all."""
-        if self._score_bias is not None:
-            bias = self._score_bias(query, keys.size(2))
+        if self.score_bias is not None:
+            bias = self.score_bias(query, keys.size(2))
             mask = bias if mask is None else bias + mask
         found = attend(query, keys, values, mask, scale=self.heads.scale)[:, :, :num_queries]
         return self.output(
@@ -181,9 +181,9 @@ class EngineFeedForward:
     def __init__(self, layer: nn.Module, make_product: MakeProduct) -> None:
         assert isinstance(layer, FeedForward)
         gates = [] if layer.gate is None else [layer.gate]
-        self._inner = make_product([layer.inner, *gates])
-        self._outer = make_product([layer.outer])
-        self._kind, self._has_gate = layer.kind, layer.gate is not None
+        self.inner = make_product([layer.inner, *gates])
+        self.outer = make_product([layer.outer])
+        self.kind, self._has_gate = layer.kind, layer.gate is not None
 
     def __call__(self, states: Tensor) -> Tensor:
         """Apply the layer.
@@ -198,12 +198,12 @@ class EngineFeedForward:
         Tensor
             The vectors, transformed.
         """
-        if self._kind == "relu":
-            return self._outer(rectified_product(self._inner, states))
-        inner, gate = self._inner(states), None
+        if self.kind == "relu":
+            return self.outer(rectified_product(self.inner, states))
+        inner, gate = self.inner(states), None
         if self._has_gate:
             inner, gate = inner.chunk(2, dim=-1)
-        return self._outer(activate(inner, gate, self._kind))
+        return self.outer(activate(inner, gate, self.kind))
 
 
 class EngineEncoderLayer(NamedTuple):

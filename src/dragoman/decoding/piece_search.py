@@ -1,5 +1,6 @@
 """Pieces of text in, hypotheses out: in batches of similar length, with what a user demands."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -33,6 +34,9 @@ BATCH_PLACES = {"cpu": 32_768, "mps": 65_536, "cuda": 524_288}
 BATCH_ROWS = {"cpu": 128, "mps": 4096, "cuda": 16_384}
 CACHED_SCORES = 1 << 20
 LEAST_ROWS = 64
+# Numbers that an engine remembers of all source words of a batch on a CPU: a base model remembers a
+# thousand words in 24 MB. With more, every step reads keys and values from memory, not from caches.
+BATCH_NUMBERS = 6 << 20
 _NOTHING = Hypothesis(tokens=(), log_probability=-inf, score=-inf, token_log_probabilities=(-inf,))
 
 
@@ -254,6 +258,9 @@ class PieceSearch:
         most_rows = max(most_rows, CACHED_SCORES // len(self.vocabularies.target))
         if self.device.type == "cpu":  # enough batches for every core to have some until the end
             most_rows = min(most_rows, max(LEAST_ROWS, sum(beams) // (2 * torch.get_num_threads())))
+        most_words = sys.maxsize
+        if isinstance(self.model, Engine) and self.device.type == "cpu":
+            most_words = BATCH_NUMBERS // self.model.numbers_per_word
         lengths = [len(piece.ids) for piece in pieces]
         batch: list[int] = []
         largest = 0
@@ -261,6 +268,7 @@ class PieceSearch:
             places = (lengths[index] + self.options.max_extra_tokens) * beams[index]
             size = len(batch) + 1
             is_full = size * max(largest, places) > most or size * beams[index] > most_rows
+            is_full |= bool(batch) and size * lengths[batch[0]] > most_words
             if batch and is_full:
                 yield batch
                 batch, largest = [], 0

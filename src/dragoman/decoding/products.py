@@ -8,9 +8,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dragoman.eight_bits import SMALLEST, Quantised
+from dragoman.eight_bits import Quantised
+from dragoman.kernels.decoder_step import Matrix, multiply
+from dragoman.kernels.scripts import scripted
 
-LARGEST_ACTIVATION = 63
 # Vectors for which a layout is chosen; as many as are a multiple of it, or a power of two below.
 PACKED_ROWS = 16
 LEAST_PACKED = 1 << 22
@@ -59,11 +60,10 @@ class Int8Product:
                 matrix = torch._make_per_channel_quantized_tensor(
                     numbers, scales.double(), zeros, 0
                 )
-            self._packed = torch.ops.quantized.linear_prepack(matrix, None)
+            packed = torch.ops.quantized.linear_prepack(matrix, None)
         finally:
             torch.backends.quantized.engine = before
-        self._bias = bias
-        self._multiply = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32.default
+        self.matrix = Matrix(packed, torch.empty(0), bias)
 
     def __call__(
         self, states: Float[Tensor, "positions inputs"]
@@ -80,12 +80,8 @@ class Int8Product:
         Float[Tensor, "positions outputs"]
             In float32.
         """
-        largest = states.abs().amax(1, keepdim=True).clamp_min_(SMALLEST)
-        zero = LARGEST_ACTIVATION + 1
-        found = self._multiply(states / largest, 1 / LARGEST_ACTIVATION, zero, self._packed)
-        if self._bias is None:
-            return found.mul_(largest)
-        return torch.addcmul(self._bias, found, largest, out=found)
+        found: Tensor = scripted(multiply)(states, self.matrix)
+        return found
 
 
 class FloatProduct:
@@ -102,7 +98,7 @@ class FloatProduct:
     def __init__(
         self, weight: Float[Tensor, "outputs inputs"], bias: Float[Tensor, "outputs"] | None
     ) -> None:
-        self._weight, self._bias = weight, bias
+        self.matrix = Matrix(None, weight, bias)
 
     def __call__(
         self, states: Float[Tensor, "positions inputs"]
@@ -119,7 +115,7 @@ class FloatProduct:
         Float[Tensor, "positions outputs"]
             In the same precision.
         """
-        return functional.linear(states, self._weight, self._bias)
+        return functional.linear(states, self.matrix.weight, self.matrix.bias)
 
     def rectified(
         self, states: Float[Tensor, "positions inputs"]
@@ -136,8 +132,8 @@ class FloatProduct:
         Float[Tensor, "positions outputs"]
             In the same precision. On a GPU the library's product rectifies before it writes.
         """
-        if self._bias is not None and states.is_cuda:
-            return torch._addmm_activation(self._bias, states, self._weight.t())
+        if self.matrix.bias is not None and states.is_cuda:
+            return torch._addmm_activation(self.matrix.bias, states, self.matrix.weight.t())
         return self(states).relu_()
 
 

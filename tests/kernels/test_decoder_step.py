@@ -1,0 +1,82 @@
+"""The parts of a decoder's step; as a whole it is tested with the engine."""
+
+import pytest
+import torch
+
+from dragoman.decoding.products import Int8Product, has_int8
+from dragoman.eight_bits import quantise_matrix
+from dragoman.kernels.decoder_step import (
+    Matrix,
+    Norm,
+    attend_to_past,
+    attend_to_source,
+    multiply,
+    normalise,
+)
+from dragoman.kernels.scripts import scripted
+
+
+@pytest.fixture(params=["script", "python"])
+def run(request):
+    return scripted if request.param == "script" else lambda function: function
+
+
+class Layer:
+    """Only what the attentions ask for; matrices that change nothing."""
+
+    def __init__(self, dim):
+        self.joined = Matrix(None, torch.eye(dim).repeat(3, 1), None)
+        self.own_output = self.query = self.source_output = Matrix(None, torch.eye(dim), None)
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_products_in_full_precision(run, has_bias):
+    states, weight = torch.randn(3, 4), torch.randn(5, 4)
+    bias = torch.randn(5) if has_bias else None
+    found = run(multiply)(states, Matrix(None, weight, bias))
+    torch.testing.assert_close(found, states @ weight.t() + (bias if has_bias else 0))
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_products_in_eight_bits_depend_on_their_own_vector_alone(run, has_bias):
+    if not has_int8():
+        pytest.skip("needs FBGEMM")
+    weight, bias = torch.randn(6, 8), torch.randn(6) if has_bias else None
+    matrix = Int8Product(quantise_matrix(weight), bias).matrix
+    states = torch.cat([torch.randn(3, 8), 1000 * torch.randn(1, 8), torch.zeros(1, 8)])
+    found = run(multiply)(states, matrix)
+    exact = states @ weight.t() + (bias if has_bias else 0)
+    assert ((found - exact).abs().amax(1) <= 0.05 * states.norm(dim=1) + 1e-6).all()
+    for row, state in zip(found, states, strict=True):
+        assert torch.equal(run(multiply)(state[None], matrix)[0], row)
+
+
+def test_norms(run):
+    states, weight, bias = torch.randn(3, 4), torch.randn(4), torch.randn(4)
+    centred = states - states.mean(1, keepdim=True)
+    expected = centred / (centred.square().mean(1, keepdim=True) + 1e-5).sqrt() * weight + bias
+    torch.testing.assert_close(run(normalise)(states, Norm(weight, bias, 1e-5)), expected)
+    expected = states / (states.square().mean(1, keepdim=True) + 1e-5).sqrt() * weight
+    torch.testing.assert_close(run(normalise)(states, Norm(weight, None, 1e-5)), expected)
+
+
+def test_the_newest_word_is_written_down_and_looked_at():
+    states = torch.randn(3, 8)
+    keys, values = torch.randn(5, 3, 2, 4), torch.randn(5, 3, 2, 4)
+    before = keys.clone()
+    found = attend_to_past(states, Layer(8), 2, 0.5, keys, values)
+    assert torch.equal(keys[:-1], before[:-1])
+    assert torch.equal(keys[-1].flatten(1), states)
+    assert torch.equal(values[-1].flatten(1), states)
+    weights = (keys[:, 1, 1] @ states[1, 4:] * 0.5).softmax(0)
+    torch.testing.assert_close(found[1, 4:], weights @ values[:, 1, 1])
+
+
+def test_hypotheses_look_at_the_source_of_their_sentence():
+    states = torch.randn(6, 8)
+    keys, values = torch.randn(2, 2, 5, 4), torch.randn(2, 2, 5, 4)
+    mask = torch.zeros(2, 1, 1, 5)
+    mask[1, :, :, 3:] = -torch.inf
+    found = attend_to_source(states, Layer(8), 0.5, keys, values, mask)
+    weights = (keys[1, 0, :3] @ states[4, :4] * 0.5).softmax(0)
+    torch.testing.assert_close(found[4, :4], weights @ values[1, 0, :3])
