@@ -34,9 +34,9 @@ BATCH_PLACES = {"cpu": 32_768, "mps": 65_536, "cuda": 524_288}
 BATCH_ROWS = {"cpu": 128, "mps": 4096, "cuda": 16_384}
 CACHED_SCORES = 1 << 20
 LEAST_ROWS = 64
-# Numbers that an engine remembers of all source words of a batch on a CPU: a base model remembers a
-# thousand words in 24 MB. With more, every step reads keys and values from memory, not from caches.
-BATCH_NUMBERS = 6 << 20
+# Numbers that an engine remembers of all source words of a batch on a CPU: 64 MB, which are 2,700
+# words of a base model.
+BATCH_NUMBERS = 16 << 20
 _NOTHING = Hypothesis(tokens=(), log_probability=-inf, score=-inf, token_log_probabilities=(-inf,))
 
 
