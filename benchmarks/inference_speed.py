@@ -130,7 +130,9 @@ def _read_options() -> argparse.Namespace:
     if given.target is None and given.random_weights is None:
         parser.error("give --target, for BLEU")
     given.extra = 50 if given.random_weights is None else 0
-    given.systems = given.systems or (CPU_SYSTEMS if given.device == "cpu" else GPU_SYSTEMS)
+    systems = CPU_SYSTEMS if given.device == "cpu" else GPU_SYSTEMS
+    # In this order whatever was said: the first is ours, with which the others are compared.
+    given.systems = [name for name in systems if name in (given.systems or systems)]
     return given
 
 

@@ -64,6 +64,7 @@ class Int8Product:
         finally:
             torch.backends.quantized.engine = before
         self.matrix = Matrix(packed, torch.empty(0), bias)
+        self._multiply = scripted(multiply)
 
     def __call__(
         self, states: Float[Tensor, "positions inputs"]
@@ -80,7 +81,7 @@ class Int8Product:
         Float[Tensor, "positions outputs"]
             In float32.
         """
-        found: Tensor = scripted(multiply)(states, self.matrix)
+        found: Tensor = self._multiply(states, self.matrix)
         return found
 
 

@@ -53,10 +53,12 @@ def script_decoder(layers: Sequence[EngineDecoderLayer]) -> ReadWord | None:
         activation=layers[0].feed.kind,
     )
 
+    run = scripted(read_word)  # now, as the threads that will call it must not all make it
+
     def read(
         states: Tensor, length: int, mask: Tensor, past: EngineCache, source: SourceCache
     ) -> Tensor:
-        found: Tensor = scripted(read_word)(states, length, mask, decoder, Caches(*past, *source))
+        found: Tensor = run(states, length, mask, decoder, Caches(*past, *source))
         return found
 
     return read
