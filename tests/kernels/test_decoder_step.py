@@ -12,6 +12,7 @@ from dragoman.kernels.decoder_step import (
     attend_to_source,
     multiply,
     normalise,
+    read_word,
 )
 from dragoman.kernels.scripts import scripted
 
@@ -19,6 +20,11 @@ from dragoman.kernels.scripts import scripted
 @pytest.fixture(params=["script", "python"])
 def run(request):
     return scripted if request.param == "script" else lambda function: function
+
+
+def test_the_interpreter_takes_a_whole_step():
+    assert isinstance(scripted(read_word), torch.jit.ScriptFunction)
+    assert isinstance(scripted(multiply), torch.jit.ScriptFunction)
 
 
 class Layer:

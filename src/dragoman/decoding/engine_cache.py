@@ -112,7 +112,7 @@ class EngineCache(NamedTuple):
                 copy[:, :length] = each[:, :length, rows]
                 copies.append(copy)
             return EngineCache(*copies)
-        movers = (rows != torch.arange(count, device=rows.device)).nonzero().flatten()
+        movers = _find_movers(rows)
         if len(movers):
             parents = rows[movers]
             for each in self:
@@ -218,10 +218,15 @@ class SourceCache(NamedTuple):
             With these only. This one is used up.
         """
         count = len(sentences)
-        movers = (sentences != torch.arange(count, device=sentences.device)).nonzero().flatten()
+        movers = _find_movers(sentences)
         if len(movers):
             for each in self:
                 each[:, movers] = each[:, sentences[movers]]
         if num_places == self.keys.size(3):
             return SourceCache(*(each[:, :count] for each in self))
         return SourceCache(*(each[:, :count, :, :num_places].contiguous() for each in self))
+
+
+def _find_movers(rows: Tensor) -> Tensor:
+    """Find the rows that do not stay where they are."""
+    return (rows != torch.arange(len(rows), device=rows.device)).nonzero().flatten()

@@ -7,10 +7,11 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from dragoman.decoding.products import Product, rectified_product
+from dragoman.kernels.activations import activate
 from dragoman.kernels.beam_attention import Heads
 from dragoman.models.attention.multihead_attention import KeysAndValues, MultiheadAttention
 from dragoman.models.attention.scaled_dot_product_attention import attend, score_scale
-from dragoman.models.feed_forward import FeedForward, activate
+from dragoman.models.feed_forward import FeedForward
 from dragoman.models.residual import AddAndNorm
 
 MakeProduct = Callable[[Sequence[nn.Linear]], Product]

@@ -4,10 +4,19 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+# Fewer translations are no work for the collector.
+MANY = 256
+
 
 @contextmanager
-def only_new_garbage() -> Iterator[None]:
+def only_new_garbage(num_results: int) -> Iterator[None]:
     """Let the collector look only at objects that are made while the context lasts.
+
+    Parameters
+    ----------
+    num_results : int
+        How many results will be made; for less than `MANY` nothing is done, as what a server has
+        just thrown away would grow old before its time with every call.
 
     Yields
     ------
@@ -19,6 +28,9 @@ def only_new_garbage() -> Iterator[None]:
     Thousands of translations are hundreds of thousands of objects, for which the collector goes
     again and again through all that the libraries have made: a quarter of the host's time.
     """
+    if num_results < MANY:
+        yield
+        return
     gc.freeze()
     try:
         yield

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dragoman.data.batches import Sequences
 from dragoman.decoding.back_tracing import trace_back_many
-from dragoman.decoding.engine import EngineMemory, EngineState
+from dragoman.decoding.engine_state import EngineMemory, EngineState
 from dragoman.decoding.hypotheses import Finished, History, Hypothesis, trace_back
 from dragoman.decoding.quantise import rebuild
 from dragoman.decoding.slot_decoder import SlotDecoder

@@ -163,7 +163,6 @@ class Translator:
             [text], num_best=num_best, prefix=prefix, options=options, demands=demands
         )[0]
 
-    @only_new_garbage()
     def translate_all(
         self,
         texts: Sequence[str],
@@ -198,8 +197,35 @@ class Translator:
         require(is_possible, "num_best", num_best, f"must be from 1 to {LARGEST_BEAM:,}")
         if num_best > options.beam_size:
             options = replace(options, beam_size=num_best)
+        with only_new_garbage(len(texts)):
+            return self._translate_all(texts, num_best, prefix, options, demands or Demands())
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Turn a source text into the tokens that the model reads.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+
+        Returns
+        -------
+        tuple[int, ...]
+            Subword ids and the end symbol.
+        """
+        subwords = self.folder.vocabularies.source
+        return (*subwords.encode([text])[0], subwords.eos_id)
+
+    def _translate_all(
+        self,
+        texts: Sequence[str],
+        num_best: int,
+        prefix: str,
+        options: SearchOptions,
+        demands: Demands,
+    ) -> list[Translation]:
+        """Translate texts with what is known to be possible."""
         pieces = self._pieces(texts)
-        demands = demands or Demands()
         demands.check_prefix(prefix)
         found = PieceSearch(
             model=self.engine,
@@ -218,22 +244,6 @@ class Translator:
             of_text[piece.text_index].append(Part(piece, candidates, each.notes))
         eos_id, is_distinct = self.folder.vocabularies.eos_id, demands.sampling is None
         return [join_parts(parts, options, eos_id, is_distinct) for parts in of_text]
-
-    def encode(self, text: str) -> tuple[int, ...]:
-        """Turn a source text into the tokens that the model reads.
-
-        Parameters
-        ----------
-        text : str
-            The text.
-
-        Returns
-        -------
-        tuple[int, ...]
-            Subword ids and the end symbol.
-        """
-        subwords = self.folder.vocabularies.source
-        return (*subwords.encode([text])[0], subwords.eos_id)
 
     def _pieces(self, texts: Sequence[str]) -> list[Piece]:
         """Cut texts into parts that the model can read; a text without words has none."""

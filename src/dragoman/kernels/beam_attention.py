@@ -16,10 +16,12 @@ from dragoman.kernels import language
 from dragoman.kernels.beam_slots import Slots
 from dragoman.kernels.language import jit, next_power, tl
 
-# Keys of all hypotheses that a program looks at together (of four: eight words), and its warps.
+# Keys of all hypotheses that a program looks at together (of four: eight words), words of the
+# source likewise, and its warps.
 # Small tiles leave room for many programs, which hide one another's waiting. In full precision
 # there are no matrix units, and more warps are needed.
 TILE_KEYS = 32
+SOURCE_WORDS = 16
 NUM_WARPS, NUM_FULL_WARPS = 1, 4
 # A matrix unit takes so many rows at least; hypotheses are filled up to it.
 LEAST_ROWS = 16
@@ -149,7 +151,7 @@ def source_attention(
     found = query.new_empty(len(query), heads.value_width)
     _source_kernel[(num_slots, heads.num_heads)](
         query, memory, slots.sources, found, heads.scale * LOG2_E, num_slots,
-        WORDS=TILE_KEYS // 2, **shape_of(query, num_beams, heads),
+        WORDS=SOURCE_WORDS, **shape_of(query, num_beams, heads),
     )  # fmt: skip
     return found
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from dragoman.eight_bits import LARGEST_ACTIVATION, SMALLEST
+from dragoman.kernels.activations import activate
 
 PackedMatrix = torch.classes.quantized.LinearPackedParamsBase
 
@@ -221,19 +222,12 @@ def feed_forward(states: Tensor, layer: Layer, activation: str) -> Tensor:
         The vectors, transformed.
     """
     inner = multiply(states, layer.inner)
+    gate: Tensor | None = None
     if activation == "relu":
         inner = inner.relu_()
-    elif activation == "swish":
-        inner = functional.silu(inner)
-    elif activation == "gelu":
-        inner = functional.gelu(inner)
-    elif activation == "gelu-sigmoid":
-        inner = inner * torch.sigmoid(1.702 * inner)
-    else:
+    elif activation in ("swiglu", "geglu"):
         inner, gate = inner.chunk(2, dim=-1)
-        gate = functional.silu(gate) if activation == "swiglu" else functional.gelu(gate)
-        inner = gate * inner
-    return multiply(inner, layer.outer)
+    return multiply(activate(inner, gate, activation), layer.outer)
 
 
 def read_word(

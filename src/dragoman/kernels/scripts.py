@@ -32,6 +32,6 @@ def scripted(function: Callable[..., Any]) -> Callable[..., Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             made: Callable[..., Any] = torch.jit.script(function)
-    except (AttributeError, NotImplementedError, OSError, RuntimeError):
+    except (AttributeError, OSError, RuntimeError):
         return function
     return made

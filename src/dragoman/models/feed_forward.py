@@ -2,11 +2,10 @@
 
 from typing import Literal
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional
 
+from dragoman.kernels.activations import activate
 from dragoman.kernels.dropout import Dropout
 from dragoman.kernels.linear import linear
 
@@ -70,36 +69,3 @@ class FeedForward(nn.Module):
         gate = None if self.gate is None else linear(states, self.gate)
         inner = activate(inner, gate, self.kind)
         return linear(self.dropout(inner), self.outer)
-
-
-def activate(
-    inner: Float[Tensor, "... feed_forward_dim"],
-    gate: Float[Tensor, "... feed_forward_dim"] | None,
-    kind: FeedForwardKind,
-) -> Float[Tensor, "... feed_forward_dim"]:
-    """Compute what happens between the linear maps, but for max(0, ·), which goes with the first.
-
-    Parameters
-    ----------
-    inner : Float[Tensor, "... feed_forward_dim"]
-        What the first map says; rectified already if the kind is “relu”.
-    gate : Float[Tensor, "... feed_forward_dim"] | None
-        What the gate says, if the kind has one.
-    kind : FeedForwardKind
-        What happens.
-
-    Returns
-    -------
-    Float[Tensor, "... feed_forward_dim"]
-        What the last map reads.
-    """
-    match kind:
-        case "swish":
-            return functional.silu(inner)
-        case "gelu":
-            return functional.gelu(inner)
-        case "gelu-sigmoid":
-            return inner * torch.sigmoid(1.702 * inner)
-    if gate is None:
-        return inner
-    return (functional.silu(gate) if kind == "swiglu" else functional.gelu(gate)) * inner
