@@ -64,7 +64,7 @@ def test_every_step_says_what_the_plain_model_says(kind, is_scripted, monkeypatc
     model = make_model(**KINDS[kind])
     engine = rebuild(model)
     if not is_scripted:
-        monkeypatch.setattr(engine, "_read_word", None)
+        monkeypatch.setattr(engine, "_script", None)
     source = sentences(3, 9, 5)
     with torch.inference_mode():
         states = [each.start(each.encode(source), 12) for each in (model, engine)]

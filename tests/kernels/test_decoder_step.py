@@ -10,6 +10,7 @@ from dragoman.kernels.decoder_step import (
     Norm,
     attend_to_past,
     attend_to_source,
+    look,
     multiply,
     normalise,
     read_word,
@@ -27,12 +28,11 @@ def test_the_interpreter_takes_a_whole_step():
     assert isinstance(scripted(multiply), torch.jit.ScriptFunction)
 
 
-class Layer:
+class LAYER:
     """Only what the attentions ask for; matrices that change nothing."""
 
-    def __init__(self, dim):
-        self.joined = Matrix(None, torch.eye(dim).repeat(3, 1), None)
-        self.own_output = self.query = self.source_output = Matrix(None, torch.eye(dim), None)
+    joined = Matrix(None, torch.eye(8).repeat(3, 1), None)
+    own_output = query = source_output = Matrix(None, torch.eye(8), None)
 
 
 @pytest.mark.parametrize("has_bias", [True, False])
@@ -66,16 +66,36 @@ def test_norms(run):
     torch.testing.assert_close(run(normalise)(states, Norm(weight, None, 1e-5)), expected)
 
 
-def test_the_newest_word_is_written_down_and_looked_at():
-    states = torch.randn(3, 8)
-    keys, values = torch.randn(5, 3, 2, 4), torch.randn(5, 3, 2, 4)
+def test_the_newest_words_are_written_down_and_look_at_their_ancestors():
+    states = torch.randn(6, 8)  # two sentences of three hypotheses
+    keys, values = torch.randn(2, 2, 7, 4), torch.randn(2, 2, 7, 4)
     before = keys.clone()
-    found = attend_to_past(states, Layer(8), 2, 0.5, keys, values)
-    assert torch.equal(keys[:-1], before[:-1])
-    assert torch.equal(keys[-1].flatten(1), states)
-    assert torch.equal(values[-1].flatten(1), states)
-    weights = (keys[:, 1, 1] @ states[1, 4:] * 0.5).softmax(0)
-    torch.testing.assert_close(found[1, 4:], weights @ values[:, 1, 1])
+    mask = torch.full((2, 1, 3, 7), -torch.inf)
+    mask[1, 0, 2, [0, 1, 5]] = 0  # the last hypothesis: two ancestors and itself
+    mask[0, 0, :, 3] = mask[1, 0, :2, 3] = 0
+    found = attend_to_past(states, LAYER, 0.5, keys, values, mask, 6)
+    assert torch.equal(keys[:, :, :3], before[:, :, :3])
+    assert torch.equal(keys[:, :, 6], before[:, :, 6])
+    assert torch.equal(keys[:, :, 3:6].transpose(1, 2).reshape(6, 8), states)
+    assert torch.equal(values[:, :, 3:6].transpose(1, 2).reshape(6, 8), states)
+    weights = (keys[1, 1, [0, 1, 5]] @ states[5, 4:] * 0.5).softmax(0)
+    torch.testing.assert_close(found[5, 4:], weights @ values[1, 1, [0, 1, 5]])
+
+
+@pytest.mark.parametrize("between", [16, 48])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_neighbours_and_places_that_nobody_sees_change_no_bit(run, dtype, between):
+    """A sentence alone, and among longer ones, whose memory has more blocks."""
+    query = torch.randn(5, 4, 2, 64)
+    keys, values = (torch.randn(5, 2, 32 + between, 64).to(dtype) for _ in range(2))
+    mask = torch.full((5, 1, 4, 32 + between), -torch.inf)
+    mask[..., :9] = 0
+    mask[..., -16:-7] = 0
+    together = run(look)(query, keys, values, mask, 0.125)
+    shown = [*range(16), *range(32 + between - 16, 32 + between)]
+    parts = (each[:1, ..., shown, :].contiguous() for each in (keys, values))
+    alone = run(look)(query[:1], *parts, mask[:1, ..., shown], 0.125)
+    assert torch.equal(alone, together[:4])
 
 
 def test_hypotheses_look_at_the_source_of_their_sentence():
@@ -83,6 +103,6 @@ def test_hypotheses_look_at_the_source_of_their_sentence():
     keys, values = torch.randn(2, 2, 5, 4), torch.randn(2, 2, 5, 4)
     mask = torch.zeros(2, 1, 1, 5)
     mask[1, :, :, 3:] = -torch.inf
-    found = attend_to_source(states, Layer(8), 0.5, keys, values, mask)
+    found = attend_to_source(states, LAYER, 0.5, keys, values, mask)
     weights = (keys[1, 0, :3] @ states[4, :4] * 0.5).softmax(0)
     torch.testing.assert_close(found[4, :4], weights @ values[1, 0, :3])

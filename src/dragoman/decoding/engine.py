@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from dragoman.data.batches import Sequences
-from dragoman.decoding.engine_cache import EngineCache, SourceCache, source_places
+from dragoman.decoding.engine_cache import EngineCache, SourceCache, whole_blocks
 from dragoman.decoding.engine_layers import (
     EngineAttention,
     EngineDecoderLayer,
@@ -25,6 +25,7 @@ from dragoman.decoding.engine_layers import (
 from dragoman.decoding.engine_state import EngineMemory, EngineState
 from dragoman.decoding.products import Product
 from dragoman.decoding.scripted_decoder import script_decoder
+from dragoman.decoding.shared_cache import SharedCache
 from dragoman.models.embedding import Embedding
 from dragoman.models.options import TransformerOptions
 from dragoman.models.transformer import Transformer
@@ -114,7 +115,7 @@ class Engine:
             )
             for layer in model.decoder
         ]
-        self._read_word = script_decoder(self.decoder)
+        self._script = script_decoder(self.decoder)
         self.pad_id = model.output.pad_id
 
     @property
@@ -174,7 +175,7 @@ class Engine:
             A vector for each source position.
         """
         num_sentences, longest = source.ids.shape
-        times = torch.arange(source_places(longest), device=source.ids.device)
+        times = torch.arange(whole_blocks(longest), device=source.ids.device)
         mask = torch.where(times < source.lengths[:, None], 0.0, -torch.inf)[:, None, None]
         mask = mask.to(self._model.source_embedding.words.dtype)
         size = num_sentences if source.ids.is_cuda else max(1, ENCODED_WORDS // longest)
@@ -186,7 +187,7 @@ class Engine:
             some = slice(first, first + size)
             lengths = source.lengths[some]
             width = int(lengths.max())
-            own_mask = mask[some, :, :, : source_places(width)]
+            own_mask = mask[some, :, :, : whole_blocks(width)]
             hidden = self.read(source.read_ids[some, :width], lengths, own_mask)
             parts.append(pad(hidden, (0, 0, 0, longest - width)))
         return EngineMemory(torch.cat(parts), source.lengths, mask)
@@ -256,10 +257,17 @@ class Engine:
         """
         hidden, heads, num_layers = memory.hidden, self.decoder[0].own.heads, len(self.decoder)
         projected = (layer.cross.project_memory(hidden) for layer in self.decoder)
-        places = min(capacity, source_places(hidden.size(1) + 1))
+        past: EngineCache | SharedCache
+        if self._script is None:
+            dtype = hidden.dtype
+            places = min(capacity, whole_blocks(hidden.size(1) + 1))
+            past = EngineCache.make(num_layers, places, len(hidden), heads, hidden)
+        else:
+            dtype = self._script.cache_dtype
+            past = SharedCache.make(num_layers, len(hidden), heads, dtype)
         return EngineState(
-            past=EngineCache.make(num_layers, places, len(hidden), heads, hidden),
-            source=SourceCache.of_layers(projected, num_layers, memory.mask.size(-1)),
+            past=past,
+            source=SourceCache.of_layers(projected, num_layers, memory.mask.size(-1), dtype),
             mask=memory.mask,
             lengths=memory.lengths,
             rows=None,
@@ -290,10 +298,9 @@ class Engine:
         lengths = state.lengths[:, None].expand_as(tokens).flatten()
         words = self._target_words(tokens.reshape(-1, 1))
         states = _add_positions(words, self._model.target_embedding, length, lengths)
-        if self._read_word is not None:
-            states = self._read_word(
-                states.squeeze(1), length, state.mask, state.past, state.source
-            ).unsqueeze(1)
+        if isinstance(state.past, SharedCache):
+            assert self._script is not None
+            states = self._script(states.squeeze(1), state.past, state.source, state.mask)
         else:
             for index, layer in enumerate(self.decoder):
                 past, source = state.past.layer(index), state.source.layer(index)

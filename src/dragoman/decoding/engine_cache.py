@@ -10,11 +10,11 @@ from torch import Tensor
 from dragoman.kernels.beam_attention import Heads
 from dragoman.models.attention.multihead_attention import KeysAndValues
 
-SOURCE_STEP = 16
+BLOCK = 16
 
 
-def source_places(length: int) -> int:
-    """Say at how many places attention looks for a source.
+def whole_blocks(length: int) -> int:
+    """Say at how many places attention looks.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def source_places(length: int) -> int:
     Products and sums over whole blocks are the same to the last bit however many zeros follow. So a
     sentence is read the same way whatever its neighbours; eight bits would make more of a last bit.
     """
-    return -(-length // SOURCE_STEP) * SOURCE_STEP
+    return -(-length // BLOCK) * BLOCK
 
 
 class EngineCache(NamedTuple):
@@ -88,6 +88,30 @@ class EngineCache(NamedTuple):
         """
         return KeysAndValues(*(each[index].permute(1, 2, 0, 3) for each in self))
 
+    def moved(
+        self, rows: Int[Tensor, "rows"] | None, num_beams: int, length: int, capacity: int
+    ) -> "EngineCache":
+        """Let each row come from another, and make room for one more word.
+
+        Parameters
+        ----------
+        rows : Int[Tensor, "rows"] | None
+            From which; None: itself.
+        num_beams : int
+            Hypotheses a sentence; rows are rows to this cache.
+        length : int
+            Places that are filled.
+        capacity : int
+            Places that are needed at most.
+
+        Returns
+        -------
+        EngineCache
+            This one is used up.
+        """
+        del num_beams
+        return (self if rows is None else self.move(rows, length)).grow(length, capacity)
+
     def move(self, rows: Int[Tensor, "rows"], length: int) -> "EngineCache":
         """Let each row come from another.
 
@@ -112,7 +136,7 @@ class EngineCache(NamedTuple):
                 copy[:, :length] = each[:, :length, rows]
                 copies.append(copy)
             return EngineCache(*copies)
-        movers = _find_movers(rows)
+        movers = find_movers(rows)
         if len(movers):
             parents = rows[movers]
             for each in self:
@@ -136,7 +160,7 @@ class EngineCache(NamedTuple):
         """
         if length < self.keys.size(1):
             return self
-        places = min(capacity, length + max(SOURCE_STEP, length // 2))
+        places = min(capacity, length + max(BLOCK, length // 2))
         copies = []
         for each in self:
             copy = each.new_empty(each.size(0), places, *each.shape[2:])
@@ -159,7 +183,10 @@ class SourceCache(NamedTuple):
 
     @staticmethod
     def of_layers(
-        layers: Iterable[KeysAndValues], num_layers: int, num_places: int
+        layers: Iterable[KeysAndValues],
+        num_layers: int,
+        num_places: int,
+        dtype: torch.dtype | None = None,
     ) -> "SourceCache":
         """Put those of layers together.
 
@@ -171,6 +198,8 @@ class SourceCache(NamedTuple):
             How many they are.
         num_places : int
             Places of each sentence, at least as many as there are; the others are zero.
+        dtype : torch.dtype | None
+            The precision of the copy; None: as they are.
 
         Returns
         -------
@@ -182,7 +211,8 @@ class SourceCache(NamedTuple):
             for place, each in enumerate(layer):
                 sentences, heads, filled, dim = each.shape
                 if not index:
-                    copies.append(each.new_empty(num_layers, sentences, heads, num_places, dim))
+                    shape = (num_layers, sentences, heads, num_places, dim)
+                    copies.append(each.new_empty(shape, dtype=dtype or each.dtype))
                 copies[place][index, :, :, :filled] = each
                 copies[place][index, :, :, filled:] = 0
         return SourceCache(*copies)
@@ -218,7 +248,7 @@ class SourceCache(NamedTuple):
             With these only. This one is used up.
         """
         count = len(sentences)
-        movers = _find_movers(sentences)
+        movers = find_movers(sentences)
         if len(movers):
             for each in self:
                 each[:, movers] = each[:, sentences[movers]]
@@ -227,6 +257,17 @@ class SourceCache(NamedTuple):
         return SourceCache(*(each[:, :count, :, :num_places].contiguous() for each in self))
 
 
-def _find_movers(rows: Tensor) -> Tensor:
-    """Find the rows that do not stay where they are."""
+def find_movers(rows: Int[Tensor, "rows"]) -> Int[Tensor, "movers"]:
+    """Find the rows that do not stay where they are.
+
+    Parameters
+    ----------
+    rows : Int[Tensor, "rows"]
+        Where each comes from.
+
+    Returns
+    -------
+    Int[Tensor, "movers"]
+        Their places.
+    """
     return (rows != torch.arange(len(rows), device=rows.device)).nonzero().flatten()

@@ -6,7 +6,8 @@ from typing import NamedTuple
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from dragoman.decoding.engine_cache import EngineCache, SourceCache, source_places
+from dragoman.decoding.engine_cache import EngineCache, SourceCache, whole_blocks
+from dragoman.decoding.shared_cache import SharedCache
 from dragoman.models.state import rows_of_beams, rows_of_sentences
 
 
@@ -24,7 +25,7 @@ class EngineState:
 
     Parameters
     ----------
-    past : EngineCache
+    past : EngineCache | SharedCache
         Of the hypotheses so far, one row a hypothesis, with room for more words.
     source : SourceCache
         Of the source sentences, one row a sentence.
@@ -43,7 +44,7 @@ class EngineState:
         How many words a hypothesis may get.
     """
 
-    past: EngineCache
+    past: EngineCache | SharedCache
     source: SourceCache
     mask: Float[Tensor, "sentences 1 1 places"]
     lengths: Int[Tensor, "sentences"]
@@ -90,7 +91,7 @@ class EngineState:
         """
         rows = rows_of_sentences(sentences, self.num_beams)
         lengths = self.lengths[sentences]
-        places = source_places(int(lengths.max()))
+        places = whole_blocks(int(lengths.max()))
         source = self.source.keep(sentences, places)
         mask = self.mask[sentences, :, :, :places]
         return replace(self, rows=self._compose(rows), source=source, mask=mask, lengths=lengths)
@@ -103,8 +104,8 @@ class EngineState:
         EngineState
             With no move outstanding. This one is used up.
         """
-        past = self.past if self.rows is None else self.past.move(self.rows, self.length)
-        return replace(self, past=past.grow(self.length, self.capacity), rows=None)
+        past = self.past.moved(self.rows, self.num_beams, self.length, self.capacity)
+        return replace(self, past=past, rows=None)
 
     def _compose(self, rows: Tensor) -> Tensor:
         return rows if self.rows is None else self.rows[rows]

@@ -1,21 +1,85 @@
 """The decoder of a rebuilt Transformer as one script, for a CPU."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+import torch
+from jaxtyping import Float
 from torch import Tensor
 
-from dragoman.decoding.engine_cache import EngineCache, SourceCache
+from dragoman.decoding.engine_cache import SourceCache
 from dragoman.decoding.engine_layers import EngineDecoderLayer
-from dragoman.decoding.products import FloatProduct, Int8Product, Product
+from dragoman.decoding.products import FloatProduct, Int8Product, Product, has_bfloat16
+from dragoman.decoding.shared_cache import SharedCache
 from dragoman.kernels.decoder_step import Caches, Decoder, Layer, Matrix, Norm, read_word
 from dragoman.kernels.scripts import scripted
 from dragoman.models.normalisation import LayerNorm, RMSNorm
 from dragoman.models.residual import AddAndNorm
 
-ReadWord = Callable[[Tensor, int, Tensor, EngineCache, SourceCache], Tensor]
+
+class ScriptedDecoder:
+    """A decoder's layers, to be run one word at a time on a CPU.
+
+    Parameters
+    ----------
+    layers : Sequence[EngineDecoderLayer]
+        The layers, those of `script_decoder`.
+    """
+
+    def __init__(self, layers: Sequence[EngineDecoderLayer]) -> None:
+        self._decoder = Decoder(
+            layers=[
+                Layer(
+                    joined=_matrix(layer.own.joined),
+                    own_output=_matrix(layer.own.output),
+                    query=_matrix(layer.cross.query),
+                    source_output=_matrix(layer.cross.output),
+                    inner=_matrix(layer.feed.inner),
+                    outer=_matrix(layer.feed.outer),
+                    own_norm=_norm(layer.own_norm),
+                    source_norm=_norm(layer.cross_norm),
+                    feed_norm=_norm(layer.feed_norm),
+                )
+                for layer in layers
+            ],
+            scale=layers[0].own.heads.scale,
+            is_norm_first=layers[0].own_norm.position == "pre",
+            activation=layers[0].feed.kind,
+        )
+        is_int8 = isinstance(layers[0].own.joined, Int8Product)
+        self.cache_dtype = torch.bfloat16 if is_int8 and has_bfloat16() else torch.float32
+        self._run = scripted(read_word)  # now, as the threads that will call it must not make it
+
+    def __call__(
+        self,
+        states: Float[Tensor, "rows model_dim"],
+        past: SharedCache,
+        source: SourceCache,
+        mask: Float[Tensor, "sentences 1 1 places"],
+    ) -> Float[Tensor, "rows model_dim"]:
+        """Read one more word of each hypothesis.
+
+        Parameters
+        ----------
+        states : Float[Tensor, "rows model_dim"]
+            Their vectors.
+        past : SharedCache
+            Of words so far, with places taken for these, which are written.
+        source : SourceCache
+            Of the sources, likewise in `cache_dtype`.
+        mask : Float[Tensor, "sentences 1 1 places"]
+            What is added to scores of the source.
+
+        Returns
+        -------
+        Float[Tensor, "rows model_dim"]
+            What the last layer says.
+        """
+        caches = Caches(past.keys, past.values, past.mask, past.filled, *source, mask)
+        found: Tensor = self._run(states, self._decoder, caches)
+        return found
 
 
-def script_decoder(layers: Sequence[EngineDecoderLayer]) -> ReadWord | None:
+def script_decoder(layers: Sequence[EngineDecoderLayer]) -> ScriptedDecoder | None:
     """Make one script of a decoder's layers.
 
     Parameters
@@ -25,43 +89,10 @@ def script_decoder(layers: Sequence[EngineDecoderLayer]) -> ReadWord | None:
 
     Returns
     -------
-    Callable[[Tensor, int, Tensor, EngineCache, SourceCache], Tensor] | None
-        Reads one more word of each hypothesis, given its vectors, the number of words before, what
-        is added to scores of the source, and the caches of the past and of the source. None: not
-        on a CPU, or with positions or norms that only the layers themselves know.
+    ScriptedDecoder | None
+        None: not on a CPU, or with positions or norms that only the layers themselves know.
     """
-    if not all(_is_plain(layer) for layer in layers):
-        return None
-    decoder = Decoder(
-        layers=[
-            Layer(
-                joined=_matrix(layer.own.joined),
-                own_output=_matrix(layer.own.output),
-                query=_matrix(layer.cross.query),
-                source_output=_matrix(layer.cross.output),
-                inner=_matrix(layer.feed.inner),
-                outer=_matrix(layer.feed.outer),
-                own_norm=_norm(layer.own_norm),
-                source_norm=_norm(layer.cross_norm),
-                feed_norm=_norm(layer.feed_norm),
-            )
-            for layer in layers
-        ],
-        num_heads=layers[0].own.heads.num_heads,
-        scale=layers[0].own.heads.scale,
-        is_norm_first=layers[0].own_norm.position == "pre",
-        activation=layers[0].feed.kind,
-    )
-
-    run = scripted(read_word)  # now, as the threads that will call it must not all make it
-
-    def read(
-        states: Tensor, length: int, mask: Tensor, past: EngineCache, source: SourceCache
-    ) -> Tensor:
-        found: Tensor = run(states, length, mask, decoder, Caches(*past, *source))
-        return found
-
-    return read
+    return ScriptedDecoder(layers) if all(_is_plain(layer) for layer in layers) else None
 
 
 def _is_plain(layer: EngineDecoderLayer) -> bool:

@@ -55,7 +55,6 @@ class Decoder(NamedTuple):
     """A decoder: its layers, and what they have in common."""
 
     layers: list[Layer]
-    num_heads: int
     scale: float
     is_norm_first: bool
     activation: str
@@ -64,14 +63,18 @@ class Decoder(NamedTuple):
 class Caches(NamedTuple):
     """Keys and values of words so far and of the sources.
 
-    Those of words so far are [layers, places, rows, heads, width], those of the sources
-    [layers, sentences, heads, places, width].
+    All are [layers, sentences, heads, places, width]. Of each, what attention may look at is a
+    tensor that is added to scores, [sentences, 1, hypotheses or 1, places]. Words so far fill the
+    first `filled` places, the newest words among them.
     """
 
     keys: Tensor
     values: Tensor
+    mask: Tensor
+    filled: int
     source_keys: Tensor
     source_values: Tensor
+    source_mask: Tensor
 
 
 def multiply(
@@ -133,10 +136,50 @@ def normalise(states: Tensor, norm: Norm) -> Tensor:
     return functional.layer_norm(states, shape, norm.weight, norm.bias, norm.epsilon)
 
 
+def look(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, scale: float) -> Tensor:
+    """Let the hypotheses of each sentence look at what the sentence remembers.
+
+    Parameters
+    ----------
+    query : Tensor
+        Of the newest words, [sentences, hypotheses, heads, width].
+    keys : Tensor
+        Of the sentences, [sentences, heads, places, width].
+    values : Tensor
+        Likewise.
+    mask : Tensor
+        What is added to scores, [sentences, 1, hypotheses or 1, places].
+    scale : float
+        What scores are multiplied by before.
+
+    Returns
+    -------
+    Tensor
+        What each found, [rows, heads × width], in float32; products are in the precision of keys
+        and values.
+    """
+    sentences, beams, num_heads, key_dim = query.shape
+    places, value_dim = keys.size(2), values.size(3)
+    asked = torch.empty([sentences, num_heads, beams, key_dim], dtype=keys.dtype)
+    asked.copy_(query.transpose(1, 2))
+    scores = torch.bmm(asked.flatten(0, 1), keys.flatten(0, 1).transpose(1, 2))
+    scores = torch.add(mask, scores.view(sentences, num_heads, beams, places), alpha=scale)
+    weights = scores.softmax(-1).to(values.dtype).view(-1, beams, places)
+    found = torch.bmm(weights, values.flatten(0, 1)).view(sentences, num_heads, beams, value_dim)
+    rows = torch.empty([sentences, beams, num_heads, value_dim], dtype=query.dtype)
+    return rows.copy_(found.transpose(1, 2)).view(sentences * beams, num_heads * value_dim)
+
+
 def attend_to_past(
-    states: Tensor, layer: Layer, num_heads: int, scale: float, keys: Tensor, values: Tensor
+    states: Tensor,
+    layer: Layer,
+    scale: float,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor,
+    filled: int,
 ) -> Tensor:
-    """Write down keys and values of the newest words, and let them attend to all words so far.
+    """Write down keys and values of the newest words, and let them look at their ancestors.
 
     Parameters
     ----------
@@ -144,29 +187,31 @@ def attend_to_past(
         The newest words, one row a hypothesis.
     layer : Layer
         The layer.
-    num_heads : int
-        Heads.
     scale : float
         What scores are multiplied by.
     keys : Tensor
-        Of all words so far, the newest included, [places, rows, heads, width]; those are written.
+        Of words so far, [sentences, heads, places, width]; those of the newest are written.
     values : Tensor
         Likewise.
+    mask : Tensor
+        What is added to scores, [sentences, 1, hypotheses, places].
+    filled : int
+        The newest words are written before this place.
 
     Returns
     -------
     Tensor
         What each found.
     """
-    rows, key_dim, value_dim = len(states), keys.size(3), values.size(3)
-    width = num_heads * key_dim
+    sentences, num_heads, key_dim = keys.size(0), keys.size(1), keys.size(3)
+    beams, value_dim, width = mask.size(2), values.size(3), num_heads * key_dim
     joined = multiply(states, layer.joined)
-    query = joined[:, :width].reshape(rows * num_heads, 1, key_dim)
-    keys[-1] = joined[:, width : 2 * width].view(rows, num_heads, key_dim)
-    values[-1] = joined[:, 2 * width :].view(rows, num_heads, value_dim)
-    scores = torch.bmm(query, keys.flatten(1, 2).permute(1, 2, 0)).mul_(scale)
-    found = torch.bmm(scores.softmax(-1), values.flatten(1, 2).transpose(0, 1))
-    return multiply(found.view(rows, num_heads * value_dim), layer.own_output)
+    query = joined[:, :width].view(sentences, beams, num_heads, key_dim)
+    key = joined[:, width : 2 * width].view(sentences, beams, num_heads, key_dim)
+    value = joined[:, 2 * width :].view(sentences, beams, num_heads, value_dim)
+    keys[:, :, filled - beams : filled] = key.transpose(1, 2)
+    values[:, :, filled - beams : filled] = value.transpose(1, 2)
+    return multiply(look(query, keys, values, mask, scale), layer.own_output)
 
 
 def attend_to_source(
@@ -194,14 +239,8 @@ def attend_to_source(
     Tensor
         What each found.
     """
-    sentences, num_heads, places, key_dim = keys.shape
-    query = multiply(states, layer.query).view(sentences, -1, num_heads, key_dim).transpose(1, 2)
-    beams = query.size(2)
-    scores = torch.bmm(query.reshape(-1, beams, key_dim), keys.flatten(0, 1).transpose(1, 2))
-    scores = torch.add(mask, scores.view(sentences, num_heads, beams, places), alpha=scale)
-    weights = scores.softmax(-1).view(-1, beams, places)
-    found = torch.bmm(weights, values.flatten(0, 1)).view(sentences, num_heads, beams, -1)
-    return multiply(found.transpose(1, 2).reshape(len(states), -1), layer.source_output)
+    query = multiply(states, layer.query).view(keys.size(0), -1, keys.size(1), keys.size(3))
+    return multiply(look(query, keys, values, mask, scale), layer.source_output)
 
 
 def feed_forward(states: Tensor, layer: Layer, activation: str) -> Tensor:
@@ -230,19 +269,13 @@ def feed_forward(states: Tensor, layer: Layer, activation: str) -> Tensor:
     return multiply(activate(inner, gate, activation), layer.outer)
 
 
-def read_word(
-    states: Tensor, length: int, mask: Tensor, decoder: Decoder, caches: Caches
-) -> Tensor:
+def read_word(states: Tensor, decoder: Decoder, caches: Caches) -> Tensor:
     """Let the newest word of each hypothesis go through all layers.
 
     Parameters
     ----------
     states : Tensor
         Their vectors, one row a hypothesis.
-    length : int
-        Words read before.
-    mask : Tensor
-        What is added to scores of the source.
     decoder : Decoder
         The decoder.
     caches : Caches
@@ -253,23 +286,25 @@ def read_word(
     Tensor
         What the last layer says, not yet normalised if norms stand before the layers.
     """
-    scale, end = decoder.scale, length + 1
+    scale, mask, filled, source_mask = (
+        decoder.scale, caches.mask, caches.filled, caches.source_mask,
+    )  # fmt: skip
     for index, layer in enumerate(decoder.layers):
-        keys, values = caches.keys[index, :end], caches.values[index, :end]
+        keys, values = caches.keys[index], caches.values[index]
         source_keys, source_values = caches.source_keys[index], caches.source_values[index]
         if decoder.is_norm_first:
             asked = normalise(states, layer.own_norm)
-            states = states + attend_to_past(asked, layer, decoder.num_heads, scale, keys, values)
+            states = states + attend_to_past(asked, layer, scale, keys, values, mask, filled)
             asked = normalise(states, layer.source_norm)
             states = states + attend_to_source(
-                asked, layer, scale, source_keys, source_values, mask
+                asked, layer, scale, source_keys, source_values, source_mask
             )
             asked = normalise(states, layer.feed_norm)
             states = states + feed_forward(asked, layer, decoder.activation)
         else:
-            found = attend_to_past(states, layer, decoder.num_heads, scale, keys, values)
+            found = attend_to_past(states, layer, scale, keys, values, mask, filled)
             states = normalise(states + found, layer.own_norm)
-            found = attend_to_source(states, layer, scale, source_keys, source_values, mask)
+            found = attend_to_source(states, layer, scale, source_keys, source_values, source_mask)
             states = normalise(states + found, layer.source_norm)
             found = feed_forward(states, layer, decoder.activation)
             states = normalise(states + found, layer.feed_norm)
