@@ -9,14 +9,30 @@ from dragoman.decoding.products import (
     FloatProduct,
     Int8Product,
     PackedProduct,
+    WideInt8Product,
     can_pack,
     has_int8,
+    has_vnni,
     join_layers,
     rectified_product,
 )
 from dragoman.eight_bits import quantise_matrix
 
 needs_int8 = pytest.mark.skipif(not has_int8(), reason="this processor has no FBGEMM")
+
+
+@needs_int8
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_many_vectors_give_the_same_bits_as_few(with_bias):
+    if not has_vnni():
+        pytest.skip("this processor has no VNNI, or PyTorch no oneDNN")
+    torch.manual_seed(3)
+    weight, bias = quantise_matrix(torch.randn(300, 64)), torch.randn(300) if with_bias else None
+    states = torch.randn(100, 64) * torch.logspace(-2, 2, 100)[:, None]
+    states[7] = 0
+    wide, narrow = WideInt8Product(weight, bias), Int8Product(weight, bias)
+    for rows in (1, 31, 32, 33, 100):
+        assert torch.equal(wide(states[:rows]), narrow(states[:rows]))
 
 
 @needs_int8

@@ -13,7 +13,7 @@ class Followed:
     """A cache, and beside it what each hypothesis should remember, as plain lists of words."""
 
     def __init__(self, sentences):
-        self.cache = SharedCache.make(2, sentences, HEADS, torch.float32)
+        self.cache = SharedCache.make(2, sentences, HEADS)
         self.pasts = [[[]] for _ in range(sentences)]
         self.words = 0
 

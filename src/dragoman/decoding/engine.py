@@ -259,21 +259,20 @@ class Engine:
         projected = (layer.cross.project_memory(hidden) for layer in self.decoder)
         past: EngineCache | SharedCache
         if self._script is None:
-            dtype = hidden.dtype
             places = min(capacity, whole_blocks(hidden.size(1) + 1))
             past = EngineCache.make(num_layers, places, len(hidden), heads, hidden)
         else:
-            dtype = self._script.cache_dtype
-            past = SharedCache.make(num_layers, len(hidden), heads, dtype)
+            past = SharedCache.make(num_layers, len(hidden), heads)
         return EngineState(
             past=past,
-            source=SourceCache.of_layers(projected, num_layers, memory.mask.size(-1), dtype),
+            source=SourceCache.of_layers(projected, num_layers, memory.mask.size(-1)),
             mask=memory.mask,
             lengths=memory.lengths,
             rows=None,
             num_beams=1,
             length=0,
             capacity=capacity,
+            beams_dtype=None if self._script is None else self._script.beams_dtype,
         )
 
     def step(

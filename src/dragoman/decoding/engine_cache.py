@@ -183,10 +183,7 @@ class SourceCache(NamedTuple):
 
     @staticmethod
     def of_layers(
-        layers: Iterable[KeysAndValues],
-        num_layers: int,
-        num_places: int,
-        dtype: torch.dtype | None = None,
+        layers: Iterable[KeysAndValues], num_layers: int, num_places: int
     ) -> "SourceCache":
         """Put those of layers together.
 
@@ -198,8 +195,6 @@ class SourceCache(NamedTuple):
             How many they are.
         num_places : int
             Places of each sentence, at least as many as there are; the others are zero.
-        dtype : torch.dtype | None
-            The precision of the copy; None: as they are.
 
         Returns
         -------
@@ -211,8 +206,7 @@ class SourceCache(NamedTuple):
             for place, each in enumerate(layer):
                 sentences, heads, filled, dim = each.shape
                 if not index:
-                    shape = (num_layers, sentences, heads, num_places, dim)
-                    copies.append(each.new_empty(shape, dtype=dtype or each.dtype))
+                    copies.append(each.new_empty(num_layers, sentences, heads, num_places, dim))
                 copies[place][index, :, :, :filled] = each
                 copies[place][index, :, :, filled:] = 0
         return SourceCache(*copies)
@@ -231,6 +225,21 @@ class SourceCache(NamedTuple):
             The same memory.
         """
         return KeysAndValues(self.keys[index], self.values[index])
+
+    def to(self, dtype: torch.dtype) -> "SourceCache":
+        """Keep them in another precision.
+
+        Parameters
+        ----------
+        dtype : torch.dtype
+            Which.
+
+        Returns
+        -------
+        SourceCache
+            A copy.
+        """
+        return SourceCache(*(each.to(dtype) for each in self))
 
     def keep(self, sentences: Int[Tensor, "kept"], num_places: int) -> "SourceCache":
         """Forget all sentences but these.

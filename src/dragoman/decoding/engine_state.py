@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -42,6 +43,8 @@ class EngineState:
         Words read so far.
     capacity : int
         How many words a hypothesis may get.
+    beams_dtype : torch.dtype | None
+        The precision of `past` and `source` once a sentence has several hypotheses; None: as it is.
     """
 
     past: EngineCache | SharedCache
@@ -52,6 +55,7 @@ class EngineState:
     num_beams: int
     length: int
     capacity: int
+    beams_dtype: torch.dtype | None = None
 
     @property
     def coverage(self) -> None:
@@ -74,7 +78,12 @@ class EngineState:
         if beams.size(1) == self.num_beams == 1:
             return self
         rows = rows_of_beams(beams, self.num_beams)
-        return replace(self, rows=self._compose(rows), num_beams=beams.size(1))
+        state = replace(self, rows=self._compose(rows), num_beams=beams.size(1))
+        if self.beams_dtype is None:
+            return state
+        assert isinstance(self.past, SharedCache)
+        past, source = self.past.to(self.beams_dtype), self.source.to(self.beams_dtype)
+        return replace(state, past=past, source=source, beams_dtype=None)
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> "EngineState":
         """Forget all sentences but these.

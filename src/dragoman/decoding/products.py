@@ -1,5 +1,6 @@
 """Products with the weights of a trained model: in its own precision, or in eight bits."""
 
+import functools
 import warnings
 from collections.abc import Callable, Sequence
 
@@ -8,12 +9,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dragoman.eight_bits import Quantised
+from dragoman.eight_bits import LARGEST_ACTIVATION, SMALLEST, Quantised
 from dragoman.kernels.decoder_step import Matrix, multiply
 from dragoman.kernels.scripts import scripted
 
 # Vectors for which a layout is chosen; as many as are a multiple of it, or a power of two below.
 PACKED_ROWS = 16
+MANY_ROWS = 32
 LEAST_PACKED = 1 << 22
 
 Product = Callable[[Tensor], Tensor]
@@ -40,6 +42,20 @@ def has_bfloat16() -> bool:
     """
     asks = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
     return asks is not None and bool(asks())
+
+
+@functools.cache
+def has_vnni() -> bool:
+    """Say whether this processor sums four products of eight bits at once, and PyTorch uses it.
+
+    Returns
+    -------
+    bool
+        True on x86 with AVX-512 VNNI, where PyTorch has oneDNN.
+    """
+    asks = getattr(torch.cpu, "_is_vnni_supported", None)
+    is_there = asks is not None and bool(asks())
+    return is_there and hasattr(torch.ops.onednn, "qlinear_pointwise")
 
 
 class Int8Product:
@@ -95,6 +111,58 @@ class Int8Product:
         """
         found: Tensor = self._multiply(states, self.matrix)
         return found
+
+
+class WideInt8Product(Int8Product):
+    """Multiply vectors by the eight-bit matrix of a whole vocabulary.
+
+    Parameters
+    ----------
+    weight : Quantised
+        The matrix, one row a word; it is kept as it is, too.
+    bias : Float[Tensor, "outputs"] | None
+        What is added.
+
+    Notes
+    -----
+    With many vectors oneDNN takes four fifths of the time that FBGEMM does, with few twice as
+    long. The whole numbers are the same, and so is every bit of what is made of them.
+    """
+
+    def __init__(self, weight: Quantised, bias: Float[Tensor, "outputs"] | None) -> None:
+        super().__init__(weight, bias)
+        self._weight = weight
+        self._packed: Tensor | None = None
+
+    def __call__(
+        self, states: Float[Tensor, "positions inputs"]
+    ) -> Float[Tensor, "positions outputs"]:
+        """Multiply.
+
+        Parameters
+        ----------
+        states : Float[Tensor, "positions inputs"]
+            One vector a row.
+
+        Returns
+        -------
+        Float[Tensor, "positions outputs"]
+            In float32.
+        """
+        if len(states) < MANY_ROWS or not has_vnni():
+            return super().__call__(states)
+        numbers, scales = self._weight
+        if self._packed is None:
+            self._packed = torch.ops.onednn.qlinear_prepack(numbers, None)
+        limit, zeros = LARGEST_ACTIVATION, torch.zeros(len(numbers), dtype=torch.int32)
+        steps = states.abs().amax(1, keepdim=True).clamp_min_(SMALLEST).div_(limit)
+        rounded = (states / steps).round_().add_(limit + 1).to(torch.uint8)
+        found: Tensor = torch.ops.onednn.qlinear_pointwise(
+            rounded, 1.0, limit + 1, self._packed, scales, zeros,
+            None, 1.0, 0, torch.float32, "none", [], "",
+        )  # fmt: skip
+        bias = self.matrix.bias
+        return found.mul_(steps) if bias is None else torch.addcmul(bias, found, steps, out=found)
 
 
 class FloatProduct:

@@ -19,6 +19,7 @@ from dragoman.decoding.products import (
     Int8Product,
     PackedProduct,
     Product,
+    WideInt8Product,
     can_pack,
     join_layers,
 )
@@ -234,7 +235,7 @@ def load_int8(folder: ModelFolder) -> Engine:
         make_product=make_product,
         source_words=Int8Words(source),
         target_words=Int8Words(target),
-        output=Int8Product(output, bias),
+        output=WideInt8Product(output, bias),
         output_for=lambda ids: Int8Product(output.rows(ids), None if bias is None else bias[ids]),
     )
     return Engine(model.eval(), weights)

@@ -46,7 +46,8 @@ class ScriptedDecoder:
             activation=layers[0].feed.kind,
         )
         is_int8 = isinstance(layers[0].own.joined, Int8Product)
-        self.cache_dtype = torch.bfloat16 if is_int8 and has_bfloat16() else torch.float32
+        # One hypothesis has so little to multiply that a product of 16 bits takes longer to begin.
+        self.beams_dtype = torch.bfloat16 if is_int8 and has_bfloat16() else None
         self._run = scripted(read_word)  # now, as the threads that will call it must not make it
 
     def __call__(
@@ -65,7 +66,7 @@ class ScriptedDecoder:
         past : SharedCache
             Of words so far, with places taken for these, which are written.
         source : SourceCache
-            Of the sources, likewise in `cache_dtype`.
+            Of the sources, in the same precision.
         mask : Float[Tensor, "sentences 1 1 places"]
             What is added to scores of the source.
 

@@ -45,7 +45,7 @@ class SharedCache:
     filled: int
 
     @staticmethod
-    def make(num_layers: int, sentences: int, heads: Heads, dtype: torch.dtype) -> "SharedCache":
+    def make(num_layers: int, sentences: int, heads: Heads) -> "SharedCache":
         """Make room for the first words of one hypothesis a sentence.
 
         Parameters
@@ -56,21 +56,32 @@ class SharedCache:
             Sentences.
         heads : Heads
             How many, and how wide.
-        dtype : torch.dtype
-            The precision of keys and values.
 
         Returns
         -------
         SharedCache
-            With nothing in it yet.
+            With nothing in it yet, in float32.
         """
         places = _room(1)
         shape = (num_layers, sentences, heads.num_heads, places)
-        keys, values = (
-            torch.zeros(*shape, dim, dtype=dtype) for dim in (heads.key_dim, heads.value_dim)
-        )
+        keys, values = (torch.zeros(*shape, dim) for dim in (heads.key_dim, heads.value_dim))
         mask = torch.full((sentences, 1, 1, places), -torch.inf)
         return SharedCache(keys=keys, values=values, mask=mask, filled=0)
+
+    def to(self, dtype: torch.dtype) -> "SharedCache":
+        """Keep keys and values in another precision.
+
+        Parameters
+        ----------
+        dtype : torch.dtype
+            Which.
+
+        Returns
+        -------
+        SharedCache
+            A copy.
+        """
+        return replace(self, keys=self.keys.to(dtype), values=self.values.to(dtype))
 
     def moved(
         self, rows: Int[Tensor, "rows"] | None, num_beams: int, length: int, capacity: int

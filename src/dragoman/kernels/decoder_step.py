@@ -105,14 +105,14 @@ def multiply(
     packed = matrix.packed
     if packed is None:
         return functional.linear(states, matrix.weight, matrix.bias)
-    largest = states.abs().amax([1], True).clamp_min_(smallest)
+    steps = states.abs().amax([1], True).clamp_min_(smallest).div_(limit)
     found = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
-        states / largest, 1 / limit, limit + 1, packed
+        states / steps, 1.0, limit + 1, packed
     )
     bias = matrix.bias
     if bias is None:
-        return found.mul_(largest)
-    return torch.addcmul(bias, found, largest, out=found)
+        return found.mul_(steps)
+    return torch.addcmul(bias, found, steps, out=found)
 
 
 def normalise(states: Tensor, norm: Norm) -> Tensor:
@@ -158,16 +158,13 @@ def look(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, scale: float
         What each found, [rows, heads × width], in float32; products are in the precision of keys
         and values.
     """
-    sentences, beams, num_heads, key_dim = query.shape
-    places, value_dim = keys.size(2), values.size(3)
-    asked = torch.empty([sentences, num_heads, beams, key_dim], dtype=keys.dtype)
-    asked.copy_(query.transpose(1, 2))
-    scores = torch.bmm(asked.flatten(0, 1), keys.flatten(0, 1).transpose(1, 2))
-    scores = torch.add(mask, scores.view(sentences, num_heads, beams, places), alpha=scale)
-    weights = scores.softmax(-1).to(values.dtype).view(-1, beams, places)
-    found = torch.bmm(weights, values.flatten(0, 1)).view(sentences, num_heads, beams, value_dim)
-    rows = torch.empty([sentences, beams, num_heads, value_dim], dtype=query.dtype)
-    return rows.copy_(found.transpose(1, 2)).view(sentences * beams, num_heads * value_dim)
+    sentences, beams, num_heads = query.size(0), query.size(1), query.size(2)
+    asked = query.to(keys.dtype).transpose(1, 2).flatten(0, 1)
+    scores = torch.bmm(asked, keys.flatten(0, 1).transpose(1, 2))
+    scores = torch.add(mask, scores.view(sentences, num_heads, beams, -1), alpha=scale)
+    weights = scores.softmax(-1).to(values.dtype).flatten(0, 1)
+    found = torch.bmm(weights, values.flatten(0, 1)).view(sentences, num_heads, beams, -1)
+    return found.transpose(1, 2).reshape(sentences * beams, -1).to(query.dtype)
 
 
 def attend_to_past(
