@@ -81,7 +81,7 @@ def summarise(
         "signatures": next(line["signature"] for line in lines if "choose" in line),
         "survivors": {name: list_survivors(cells, name, factors) for name in corpora},
     }
-    figures = list_figures(cells, corpora, factors, lines, around)
+    figures = list_figures(cells, corpora, factors, around)
     name = f"recipes{suffix}"
     path = write_result(name, figures, seeds=seeds, notes=notes, folder=results)
     print(f"{table}\n{docs / picture}\n{path}")
@@ -141,6 +141,14 @@ def _is_comparable(run: Line, paper: Line | None) -> bool:
     )
 
 
+def _why_not(run: Line, paper: Line | None, around: str) -> str:
+    """Say why a run cannot be compared."""
+    if run["status"] != FINISHED:
+        return run["status"]
+    is_there = paper is not None and paper["status"] == FINISHED
+    return "other tokens" if is_there else f"no “{around}” yet"
+
+
 def find_cells(lines: list[Line], around: str = PAPER) -> Cells:
     """Find how each factor differs from one recipe on each corpus.
 
@@ -169,7 +177,7 @@ def find_cells(lines: list[Line], around: str = PAPER) -> Cells:
         paper = runs.get((corpus, around, seed))
         cell = cells.setdefault((corpus, factor), Cell())
         if not _is_comparable(run, paper):
-            cell.status = run["status"] if run["status"] != FINISHED else f"no “{around}” yet"
+            cell.status = _why_not(run, paper, around)
             continue
         assert paper is not None
         shown = STUDIES[corpus].report
@@ -300,7 +308,7 @@ def list_survivors(cells: Cells, corpus: str, factors: list[str]) -> list[str]:
 
 
 def list_figures(
-    cells: Cells, corpora: list[str], factors: list[str], lines: list[Line], around: str
+    cells: Cells, corpora: list[str], factors: list[str], around: str
 ) -> dict[str, float]:
     """List the figures of the dated result.
 
@@ -310,8 +318,6 @@ def list_figures(
         From `find_cells`.
     corpora, factors : list[str]
         What there is.
-    lines : list[dict[str, Any]]
-        Of the ledger.
     around : str
         The recipe that the others are compared with.
 
@@ -338,13 +344,6 @@ def list_figures(
                 figures[f"{key}_largest_p"] = cell.largest_p
             if (factor, around) == ("auto", PAPER) and corpus in GAINS:
                 figures[GAINS[corpus]] = statistics.mean(cell.report)
-    published = [
-        run["report"]["test2016"]["tokenised_bleu"]
-        for (corpus, factor, _), run in newest_runs(lines).items()
-        if (corpus, factor) == ("multi30k-en-de", "auto") and run["status"] == FINISHED
-    ]
-    if published:
-        figures["multi30k_en_de_auto_tokenised_bleu_mean"] = statistics.mean(published)
     return figures
 
 

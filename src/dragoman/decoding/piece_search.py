@@ -195,8 +195,11 @@ class PieceSearch:
 
         results: list[list[Hypothesis]] = [[] for _ in pieces]
         batches = list(self._batches(pieces, [self._beams(each) for each in requirements]))
-        is_parallel = isinstance(self.model, Engine) and self._is_plain(requirements)
-        every = work_side_by_side(find, batches) if is_parallel else map(find, batches)
+        if isinstance(self.model, Engine) and self._is_plain(requirements):
+            batches = _halve_last(batches, torch.get_num_threads())
+            every = work_side_by_side(find, batches)
+        else:
+            every = list(map(find, batches))
         for batch, found in zip(batches, every, strict=True):
             for index, hypotheses in zip(batch, found, strict=True):
                 results[index] = hypotheses
@@ -342,6 +345,16 @@ class PieceSearch:
         free = [-1] * len(self.prefix_ids)
         rows = [list(self.prefix_ids) if piece.is_first else free for piece in pieces]
         return torch.tensor(rows, device=self.device)
+
+
+def _halve_last(batches: list[list[int]], num_cores: int) -> list[list[int]]:
+    """Halve the last batch of each core, so that all cores finish at about the same time."""
+    if num_cores == 1 or len(batches) <= num_cores:
+        return batches
+    middles = [(len(batch) + 1) // 2 for batch in batches[-num_cores:]]
+    parts = zip(batches[-num_cores:], middles, strict=True)
+    halves = (half for batch, middle in parts for half in (batch[:middle], batch[middle:]))
+    return [*batches[:-num_cores], *filter(None, halves)]
 
 
 def _say_what_failed(wanted: Wanted, demands: Demands) -> str:

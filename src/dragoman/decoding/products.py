@@ -155,14 +155,16 @@ class WideInt8Product(Int8Product):
         if self._packed is None:
             self._packed = torch.ops.onednn.qlinear_prepack(numbers, None)
         limit, zeros = LARGEST_ACTIVATION, torch.zeros(len(numbers), dtype=torch.int32)
-        steps = states.abs().amax(1, keepdim=True).clamp_min_(SMALLEST).div_(limit)
-        rounded = (states / steps).round_().add_(limit + 1).to(torch.uint8)
+        largest = states.abs().amax(1, keepdim=True).clamp_min_(SMALLEST)
+        rounded = torch.quantize_per_tensor(states / largest, 1 / limit, limit + 1, torch.quint8)
         found: Tensor = torch.ops.onednn.qlinear_pointwise(
-            rounded, 1.0, limit + 1, self._packed, scales, zeros,
+            rounded.int_repr(), 1.0, limit + 1, self._packed, scales * (1 / limit), zeros,
             None, 1.0, 0, torch.float32, "none", [], "",
         )  # fmt: skip
         bias = self.matrix.bias
-        return found.mul_(steps) if bias is None else torch.addcmul(bias, found, steps, out=found)
+        if bias is None:
+            return found.mul_(largest)
+        return torch.addcmul(bias, found, largest, out=found)
 
 
 class FloatProduct:

@@ -80,6 +80,7 @@ class Caches(NamedTuple):
 def multiply(
     states: Tensor,
     matrix: Matrix,
+    is_rectified: bool = False,
     limit: int = LARGEST_ACTIVATION,
     smallest: float = SMALLEST,
 ) -> Tensor:
@@ -91,6 +92,8 @@ def multiply(
         One vector a row.
     matrix : Matrix
         The matrix.
+    is_rectified : bool
+        Whether no entry is negative.
     limit : int
         The largest whole number that stands for an entry.
     smallest : float
@@ -105,14 +108,15 @@ def multiply(
     packed = matrix.packed
     if packed is None:
         return functional.linear(states, matrix.weight, matrix.bias)
-    steps = states.abs().amax([1], True).clamp_min_(smallest).div_(limit)
+    sizes = states if is_rectified else states.abs()
+    largest = sizes.amax([1], True).clamp_min_(smallest)
     found = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
-        states / steps, 1.0, limit + 1, packed
+        states / largest, 1 / limit, limit + 1, packed
     )
     bias = matrix.bias
     if bias is None:
-        return found.mul_(steps)
-    return torch.addcmul(bias, found, steps, out=found)
+        return found.mul_(largest)
+    return torch.addcmul(bias, found, largest, out=found)
 
 
 def normalise(states: Tensor, norm: Norm) -> Tensor:
@@ -263,7 +267,7 @@ def feed_forward(states: Tensor, layer: Layer, activation: str) -> Tensor:
         inner = inner.relu_()
     elif activation in ("swiglu", "geglu"):
         inner, gate = inner.chunk(2, dim=-1)
-    return multiply(activate(inner, gate, activation), layer.outer)
+    return multiply(activate(inner, gate, activation), layer.outer, activation == "relu")
 
 
 def read_word(states: Tensor, decoder: Decoder, caches: Caches) -> Tensor:
