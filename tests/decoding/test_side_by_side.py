@@ -5,7 +5,7 @@ import threading
 import pytest
 import torch
 
-from dragoman.decoding.side_by_side import work_side_by_side
+from dragoman.decoding.side_by_side import halve_last, work_side_by_side
 
 
 @pytest.fixture
@@ -45,3 +45,18 @@ def test_a_failure_is_passed_on_and_the_threads_come_back(two_threads):
     with pytest.raises(ValueError, match="number 1"):
         work_side_by_side(work, [1, 2, 3])
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize(
+    ("batches", "num_cores", "expected"),
+    [
+        ([[1, 2], [3, 4], [5, 6, 7]], 2, [[1, 2], [3], [4], [5, 6], [7]]),
+        ([[1, 2], [3], [4]], 2, [[1, 2], [3], [4]]),
+        ([[1, 2], [3, 4]], 2, [[1, 2], [3, 4]]),
+        ([[1, 2], [3, 4]], 1, [[1, 2], [3, 4]]),
+        ([], 2, []),
+    ],
+    ids=str,
+)
+def test_the_last_batch_of_each_core_is_halved(batches, num_cores, expected):
+    assert halve_last(batches, num_cores) == expected

@@ -21,7 +21,7 @@ from dragoman.decoding.repetition import WithoutRepetition
 from dragoman.decoding.sampling import SampledWords
 from dragoman.decoding.search import search
 from dragoman.decoding.short_list import Selection, ShortList
-from dragoman.decoding.side_by_side import work_side_by_side
+from dragoman.decoding.side_by_side import halve_last, work_side_by_side
 from dragoman.decoding.term_automaton import Requirement
 from dragoman.folder import vocabulary_of
 from dragoman.models.interface import SearchedModel
@@ -196,7 +196,7 @@ class PieceSearch:
         results: list[list[Hypothesis]] = [[] for _ in pieces]
         batches = list(self._batches(pieces, [self._beams(each) for each in requirements]))
         if isinstance(self.model, Engine) and self._is_plain(requirements):
-            batches = _halve_last(batches, torch.get_num_threads())
+            batches = halve_last(batches, torch.get_num_threads())
             every = work_side_by_side(find, batches)
         else:
             every = list(map(find, batches))
@@ -345,16 +345,6 @@ class PieceSearch:
         free = [-1] * len(self.prefix_ids)
         rows = [list(self.prefix_ids) if piece.is_first else free for piece in pieces]
         return torch.tensor(rows, device=self.device)
-
-
-def _halve_last(batches: list[list[int]], num_cores: int) -> list[list[int]]:
-    """Halve the last batch of each core, so that all cores finish at about the same time."""
-    if num_cores == 1 or len(batches) <= num_cores:
-        return batches
-    middles = [(len(batch) + 1) // 2 for batch in batches[-num_cores:]]
-    parts = zip(batches[-num_cores:], middles, strict=True)
-    halves = (half for batch, middle in parts for half in (batch[:middle], batch[middle:]))
-    return [*batches[:-num_cores], *filter(None, halves)]
 
 
 def _say_what_failed(wanted: Wanted, demands: Demands) -> str:

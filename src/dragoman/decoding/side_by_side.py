@@ -49,3 +49,27 @@ def work_side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> 
         finally:
             torch.set_num_threads(num_threads)
     return [each.result() for each in asked]
+
+
+def halve_last(batches: list[list[Item]], num_cores: int) -> list[list[Item]]:
+    """Halve the last batch of each core, so that all cores finish at about the same time.
+
+    Parameters
+    ----------
+    batches : list[list[Item]]
+        Those that take longest first.
+    num_cores : int
+        How many work side by side.
+
+    Returns
+    -------
+    list[list[Item]]
+        The same things in the same order; as they were if no core has more than one.
+    """
+    if num_cores == 1 or len(batches) <= num_cores:
+        return batches
+    halved = batches[:-num_cores]
+    for batch in batches[-num_cores:]:
+        middle = (len(batch) + 1) // 2
+        halved += [half for half in (batch[:middle], batch[middle:]) if half]
+    return halved
