@@ -14,6 +14,7 @@ SCALES = ".scales"
 LARGEST_WEIGHT = 127
 SMALLEST = 1e-20
 LARGEST_ACTIVATION = 63
+ROWS_AT_ONCE = 2048  # of a whole vocabulary's matrix, the copies between would take 200 MB
 
 
 class Quantised(NamedTuple):
@@ -61,9 +62,13 @@ def quantise_matrix(matrix: Float[Tensor, "rows columns"]) -> Quantised:
     Quantised
         The row's largest entry becomes ±127.
     """
-    matrix = matrix.detach().float()
+    parts = [_round(part.float()) for part in matrix.detach().split(ROWS_AT_ONCE)]
+    return Quantised(*(torch.cat(each) for each in zip(*parts, strict=True)))
+
+
+def _round(matrix: Float[Tensor, "rows columns"]) -> Quantised:
     scales = matrix.abs().amax(1).clamp_min(SMALLEST) / LARGEST_WEIGHT
-    return Quantised((matrix / scales[:, None]).round().to(torch.int8), scales)
+    return Quantised((matrix / scales[:, None]).round_().to(torch.int8), scales)
 
 
 def pair(place: Path, name: str, numbers: Tensor, scales: Tensor) -> Quantised:

@@ -50,7 +50,9 @@ def load_engine(
     if device.type == "cpu":
         _keep_freed_memory()
     if chosen == "int8":
-        return load_int8(folder)
+        engine = load_int8(folder)
+        _give_freed_memory_back()
+        return engine
     model = load_model(folder).to(device)
     if not isinstance(model, Transformer) or not can_rebuild(folder.options):
         return model
@@ -142,9 +144,20 @@ def _keep_freed_memory() -> None:
     By default it gives large blocks back to the system, which hands them out again page by page,
     each filled with zeros: scores of a vocabulary would pay that at every step.
     """
-    if sys.platform != "linux":
-        return
-    library = ctypes.CDLL(None)
-    if hasattr(library, "mallopt"):  # glibc
+    library = _find_glibc()
+    if library is not None:
         library.mallopt(M_MMAP_THRESHOLD, KEPT_BYTES)
         library.mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
+
+
+def _give_freed_memory_back() -> None:
+    """Let the C library give back what it kept: what loading needed, translating does not."""
+    library = _find_glibc()
+    if library is not None:
+        library.malloc_trim(0)
+
+
+def _find_glibc() -> ctypes.CDLL | None:
+    """Find the C library, if it is one that can be told what to keep."""
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    return library if hasattr(library, "mallopt") and hasattr(library, "malloc_trim") else None
