@@ -136,7 +136,7 @@ class EngineCache(NamedTuple):
                 copy[:, :length] = each[:, :length, rows]
                 copies.append(copy)
             return EngineCache(*copies)
-        movers = find_movers(rows)
+        movers = _find_movers(rows)
         if len(movers):
             parents = rows[movers]
             for each in self:
@@ -256,27 +256,36 @@ class SourceCache(NamedTuple):
         SourceCache
             With these only. This one is used up.
         """
-        count = len(sentences)
-        movers = find_movers(sentences)
-        if len(movers):
-            for each in self:
-                each[:, movers] = each[:, sentences[movers]]
+        kept = keep_sentences(self, sentences)
         if num_places == self.keys.size(3):
-            return SourceCache(*(each[:, :count] for each in self))
-        return SourceCache(*(each[:, :count, :, :num_places].contiguous() for each in self))
+            return SourceCache(*kept)
+        return SourceCache(*(each[:, :, :, :num_places].contiguous() for each in kept))
 
 
-def find_movers(rows: Int[Tensor, "rows"]) -> Int[Tensor, "movers"]:
-    """Find the rows that do not stay where they are.
+def keep_sentences(caches: Iterable[Tensor], sentences: Int[Tensor, "kept"]) -> list[Tensor]:
+    """Forget all sentences but these, moving none that can stay.
 
     Parameters
     ----------
-    rows : Int[Tensor, "rows"]
-        Where each comes from.
+    caches : Iterable[Tensor]
+        Each [layers, sentences, …]; they are used up.
+    sentences : Int[Tensor, "kept"]
+        The places of those that stay, none twice.
 
     Returns
     -------
-    Int[Tensor, "movers"]
-        Their places.
+    list[Tensor]
+        The same memory, with these only.
     """
+    movers = _find_movers(sentences)
+    kept = []
+    for each in caches:
+        if len(movers):
+            each[:, movers] = each[:, sentences[movers]]
+        kept.append(each[:, : len(sentences)])
+    return kept
+
+
+def _find_movers(rows: Tensor) -> Tensor:
+    """Find the rows that do not stay where they are."""
     return (rows != torch.arange(len(rows), device=rows.device)).nonzero().flatten()

@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dragoman.eight_bits import LARGEST_ACTIVATION, SMALLEST, Quantised
-from dragoman.kernels.decoder_step import Matrix, multiply
+from dragoman.eight_bits import LARGEST_ACTIVATION, Quantised
+from dragoman.kernels.decoder_step import Matrix, largest_entries, multiply, restore
 from dragoman.kernels.scripts import scripted
 
 # Vectors for which a layout is chosen; as many as are a multiple of it, or a power of two below.
@@ -131,7 +131,9 @@ class WideInt8Product(Int8Product):
 
     def __init__(self, weight: Quantised, bias: Float[Tensor, "outputs"] | None) -> None:
         super().__init__(weight, bias)
-        self._weight = weight
+        self._numbers = weight.numbers
+        self._scales = weight.scales * (1 / LARGEST_ACTIVATION)
+        self._zeros = torch.zeros(len(weight.numbers), dtype=torch.int32)
         self._packed: Tensor | None = None
 
     def __call__(
@@ -151,20 +153,15 @@ class WideInt8Product(Int8Product):
         """
         if len(states) < MANY_ROWS or not has_vnni():
             return super().__call__(states)
-        numbers, scales = self._weight
         if self._packed is None:
-            self._packed = torch.ops.onednn.qlinear_prepack(numbers, None)
-        limit, zeros = LARGEST_ACTIVATION, torch.zeros(len(numbers), dtype=torch.int32)
-        largest = states.abs().amax(1, keepdim=True).clamp_min_(SMALLEST)
+            self._packed = torch.ops.onednn.qlinear_prepack(self._numbers, None)
+        limit, largest = LARGEST_ACTIVATION, largest_entries(states)
         rounded = torch.quantize_per_tensor(states / largest, 1 / limit, limit + 1, torch.quint8)
         found: Tensor = torch.ops.onednn.qlinear_pointwise(
-            rounded.int_repr(), 1.0, limit + 1, self._packed, scales * (1 / limit), zeros,
+            rounded.int_repr(), 1.0, limit + 1, self._packed, self._scales, self._zeros,
             None, 1.0, 0, torch.float32, "none", [], "",
         )  # fmt: skip
-        bias = self.matrix.bias
-        if bias is None:
-            return found.mul_(largest)
-        return torch.addcmul(bias, found, largest, out=found)
+        return restore(found, largest, self.matrix.bias)
 
 
 class FloatProduct:

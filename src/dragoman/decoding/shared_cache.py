@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from dragoman.decoding.engine_cache import find_movers, whole_blocks
+from dragoman.decoding.engine_cache import keep_sentences, whole_blocks
 from dragoman.kernels.beam_attention import Heads
 
 # Places are made for at least so many words of each hypothesis, and cleared up when these are full.
@@ -117,11 +117,7 @@ class SharedCache:
         before = self.mask.size(2)
         sentences = rows[:, 0] // before
         mask = self.mask[sentences[:, None], :, rows - before * sentences[:, None]]
-        movers, count = find_movers(sentences), len(sentences)
-        if len(movers):
-            for each in (self.keys, self.values):
-                each[:, movers] = each[:, sentences[movers]]
-        keys, values = self.keys[:, :count], self.values[:, :count]
+        keys, values = keep_sentences((self.keys, self.values), sentences)
         return replace(self, keys=keys, values=values, mask=mask.transpose(1, 2))
 
     def _cleared(self, num_beams: int) -> "SharedCache":

@@ -77,6 +77,51 @@ class Caches(NamedTuple):
     source_mask: Tensor
 
 
+def largest_entries(
+    states: Tensor, is_rectified: bool = False, smallest: float = SMALLEST
+) -> Tensor:
+    """Find what each vector is divided by before it is rounded.
+
+    Parameters
+    ----------
+    states : Tensor
+        One vector a row.
+    is_rectified : bool
+        Whether no entry is negative.
+    smallest : float
+        What an entry is divided by at least.
+
+    Returns
+    -------
+    Tensor
+        The largest entry of each, without its sign.
+    """
+    sizes = states if is_rectified else states.abs()
+    return sizes.amax([1], True).clamp_min_(smallest)
+
+
+def restore(found: Tensor, largest: Tensor, bias: Tensor | None) -> Tensor:
+    """Make products of divided vectors those of the vectors, and add the bias.
+
+    Parameters
+    ----------
+    found : Tensor
+        The products, which are overwritten.
+    largest : Tensor
+        What each vector was divided by.
+    bias : Tensor | None
+        What is added; None: nothing.
+
+    Returns
+    -------
+    Tensor
+        The products of the vectors.
+    """
+    if bias is None:
+        return found.mul_(largest)
+    return torch.addcmul(bias, found, largest, out=found)
+
+
 def multiply(
     states: Tensor,
     matrix: Matrix,
@@ -108,15 +153,11 @@ def multiply(
     packed = matrix.packed
     if packed is None:
         return functional.linear(states, matrix.weight, matrix.bias)
-    sizes = states if is_rectified else states.abs()
-    largest = sizes.amax([1], True).clamp_min_(smallest)
+    largest = largest_entries(states, is_rectified, smallest)
     found = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
         states / largest, 1 / limit, limit + 1, packed
     )
-    bias = matrix.bias
-    if bias is None:
-        return found.mul_(largest)
-    return torch.addcmul(bias, found, largest, out=found)
+    return restore(found, largest, matrix.bias)
 
 
 def normalise(states: Tensor, norm: Norm) -> Tensor:
