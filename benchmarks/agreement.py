@@ -19,7 +19,8 @@ from dragoman.data.corpus import read_lines
 from dragoman.decoding.products import has_int8
 from dragoman.decoding.translator import Translator
 from dragoman.evaluation.bleu import corpus_bleu
-from dragoman.folder import load_model, read_folder
+from dragoman.folder import read_folder
+from dragoman.weights import load_model
 from record import RESULTS, write_result
 
 SEED = 1

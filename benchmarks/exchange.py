@@ -26,8 +26,9 @@ from dragoman.errors import FolderError
 from dragoman.exchange.argos import export_argos
 from dragoman.exchange.ctranslate2 import export_ctranslate2
 from dragoman.exchange.huggingface import export_huggingface, import_huggingface
-from dragoman.folder import load_model, read_folder, vocabulary_of
+from dragoman.folder import read_folder
 from dragoman.models.likelihood import token_log_probabilities
+from dragoman.weights import load_model, vocabulary_of
 from record import RESULTS, write_result
 
 BATCH = 50

@@ -30,20 +30,14 @@ import torch
 
 from dragoman.data.corpus import read_lines
 from dragoman.decoding.products import Int8Product
-from dragoman.eight_bits import quantise_matrix
-from dragoman.folder import (
-    Facts,
-    ModelFolder,
-    load_model,
-    read_folder,
-    vocabulary_of,
-    write_model,
-)
+from dragoman.folder import Facts, ModelFolder, read_folder
 from dragoman.models.build import build_model
 from dragoman.models.options import TransformerOptions
 from dragoman.options import to_plain
+from dragoman.quantised import quantise_matrix
 from dragoman.text.subwords import Subwords
 from dragoman.text.vocabulary import Vocabularies
+from dragoman.weights import load_model, vocabulary_of, write_model
 from record import RESULTS, write_result
 
 HERE = Path(__file__).parent

@@ -15,13 +15,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from dragoman.folder import load_model, read_folder, vocabulary_of, write_model
+from dragoman.folder import read_folder
 from dragoman.models.build import build_model
 from dragoman.models.options import TransformerOptions
 from dragoman.models.transformer import Transformer
 from dragoman.options import to_plain
 from dragoman.text.subwords import Subwords
 from dragoman.text.vocabulary import Vocabularies
+from dragoman.weights import load_model, vocabulary_of, write_model
 
 NEVER = -30.0  # the score of a word that never comes
 NORMAL_PIECE = b"\x15\x00\x00\xc8\xc2"  # field 2 of a piece: a score of −100, as a float

@@ -53,7 +53,7 @@ install_import_hook(
 
 from dragoman.data.corpus import CorpusFiles  # noqa: E402
 from dragoman.decoding.translator import Translator  # noqa: E402
-from dragoman.folder import Facts, ModelFolder, vocabulary_of, write_model  # noqa: E402
+from dragoman.folder import Facts, ModelFolder  # noqa: E402
 from dragoman.models.build import build_model  # noqa: E402
 from dragoman.models.families import ModelOptions  # noqa: E402
 from dragoman.models.options import TransformerOptions  # noqa: E402
@@ -61,6 +61,7 @@ from dragoman.models.transformer import Transformer  # noqa: E402
 from dragoman.options import to_plain  # noqa: E402
 from dragoman.text.subwords import Subwords, train_subwords  # noqa: E402
 from dragoman.text.vocabulary import Vocabularies  # noqa: E402
+from dragoman.weights import vocabulary_of, write_model  # noqa: E402
 
 # A busy machine is no failure.
 settings.register_profile("dragoman", deadline=None)

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli import build_parser, main
-from dragoman.folder import vocabulary_of, write_model
 from dragoman.models.build import build_model
 from dragoman.models.recurrent.options import Seq2seqOptions
 from dragoman.options import to_plain
 from dragoman.training import finder
+from dragoman.weights import vocabulary_of, write_model
 
 SMALL = shlex.split(
     "--num-encoder-layers 1 --num-decoder-layers 1 --model-dim 16 --feed-forward-dim 32 "

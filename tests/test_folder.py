@@ -10,19 +10,16 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from dragoman.errors import DragomanError, FolderError
-from dragoman.folder import (
-    Facts,
+from dragoman.folder import Facts, model_card, read_folder, write_description
+from dragoman.models.build import build_model, count_parameters
+from dragoman.weights import (
     load_model,
-    model_card,
     put_weights,
-    read_folder,
     read_weights,
     vocabulary_of,
     weights_of,
-    write_description,
     write_model,
 )
-from dragoman.models.build import build_model, count_parameters
 
 EVERYTHING = ["README.md", "config.toml", "dragoman.json", "model.safetensors", "subwords.model"]
 

@@ -13,7 +13,6 @@ from dragoman.decoding.translation import TranslatedPart, Translation
 from dragoman.decoding.translator import Translator
 from dragoman.decoding.unknown_words import layer_attention
 from dragoman.errors import OptionError
-from dragoman.folder import vocabulary_of
 from dragoman.models.build import build_model
 from dragoman.models.convolutional.options import ByteNetOptions, ConvS2SOptions
 from dragoman.models.recurrent.options import (
@@ -25,6 +24,7 @@ from dragoman.models.recurrent.options import (
 from dragoman.text.normalise import normalise
 from dragoman.text.subwords import Subwords
 from dragoman.text.words import learn_words
+from dragoman.weights import vocabulary_of
 
 TEXTS = ["The dog sees a house.", "A red tree.", "Old garden near the big house!", "dog"]
 CPU = torch.device("cpu")

@@ -11,9 +11,10 @@ from tests.decoding.random_model import EOS, PAD, UNK, RandomModel
 from tests.decoding.small_vocabulary import SmallVocabulary
 
 from dragoman.data.batches import flatten, pad_sequences
-from dragoman.decoding.constraints import RequiredTerms, TermSpeller, count_beams, count_subwords
+from dragoman.decoding.constraints import RequiredTerms, TermSpeller, count_beams
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search import search
+from dragoman.decoding.term_automaton import count_subwords
 from dragoman.models.interface import Vocabulary
 
 TARGET = SmallVocabulary("▁a", "b", "▁b", ".", "▁.")

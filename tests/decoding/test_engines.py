@@ -15,7 +15,8 @@ from dragoman.decoding.products import has_int8
 from dragoman.decoding.quantise import write_int8
 from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
-from dragoman.folder import read_folder, vocabulary_of
+from dragoman.folder import read_folder
+from dragoman.weights import vocabulary_of
 
 CPU = torch.device("cpu")
 needs_int8 = pytest.mark.skipif(not has_int8(), reason="this processor has no FBGEMM")
@@ -145,13 +146,14 @@ class TestLoading:
 
     @needs_int8
     def test_the_translator_asks_for_what_is_wanted(self, folder, monkeypatch):
+        monkeypatch.setattr("dragoman.decoding.translator.is_compiled", lambda *_: False)
         seen = []
 
         def load(*arguments):
             seen.append(arguments[2])
             return load_engine(*arguments)
 
-        monkeypatch.setattr("dragoman.decoding.translator.load_engine", load)
+        monkeypatch.setattr("dragoman.decoding.engines.load_engine", load)
         assert Translator.load(folder.path, "cpu", precision="int8").translate("a dog").text
         assert seen == ["int8"]
 

@@ -14,11 +14,11 @@ from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search import search
 from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
-from dragoman.folder import vocabulary_of, write_model
 from dragoman.models.build import build_model
 from dragoman.models.interface import DecoderState, TranslationModel, Vocabulary
 from dragoman.text.vocabulary import Vocabularies
 from dragoman.text.words import learn_words
+from dragoman.weights import vocabulary_of, write_model
 
 SOURCES = [[3, 4, EOS], [4, EOS], [3, 3, 4, EOS]]
 TEXTS = ["The dog sees a house.", "A red tree.", "dog"]

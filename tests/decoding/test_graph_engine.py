@@ -11,14 +11,8 @@ from hypothesis import strategies as st
 
 from dragoman.data.batches import flatten, make_batch, pad_sequences
 from dragoman.decoding import graph_engine
-from dragoman.decoding.graph_engine import (
-    MOST_BEAMS,
-    Asking,
-    Extent,
-    GraphEngine,
-    choose_size,
-    least_pitch,
-)
+from dragoman.decoding.graph_engine import Extent, GraphEngine, choose_size, least_pitch
+from dragoman.decoding.interface import MOST_BEAMS, Asking
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search import search
 from dragoman.decoding.station import Station

@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from dragoman.decoding.penalties import coverage_penalty, length_penalty
+from dragoman.decoding.length_penalty import length_penalty
+from dragoman.decoding.penalties import coverage_penalty
 
 
 def test_length_penalty_is_its_formula():

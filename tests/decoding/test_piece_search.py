@@ -8,13 +8,14 @@ import torch
 from dragoman.decoding import piece_search
 from dragoman.decoding.demands import Demands, prepare_demands
 from dragoman.decoding.glossary import ForbiddenPhrase, Glossary, Term
-from dragoman.decoding.graph_engine import MOST_BEAMS, GraphEngine
+from dragoman.decoding.graph_engine import GraphEngine
+from dragoman.decoding.interface import MOST_BEAMS
 from dragoman.decoding.options import SamplingOptions, SearchOptions
 from dragoman.decoding.piece_search import PieceSearch
 from dragoman.decoding.repetition import WithoutRepetition
 from dragoman.decoding.search import search
 from dragoman.decoding.translator import Translator
-from dragoman.folder import vocabulary_of
+from dragoman.weights import vocabulary_of
 
 TEXTS = ["The dog sees a house.", "A small tree.", "The old dog likes the dog!", "dog", "a b c"]
 CPU = torch.device("cpu")
@@ -235,6 +236,7 @@ def test_no_translation_is_longer_than_the_model_can_write(own, monkeypatch):
         num_best=1,
         prefix_ids=[],
         demands=Demands(),
+        finder=own.engine,
     )
     search.find(pieces)
     assert seen[0] == 9

@@ -16,7 +16,7 @@ from dragoman.decoding.products import (
     join_layers,
     rectified_product,
 )
-from dragoman.eight_bits import quantise_matrix
+from dragoman.quantised import quantise_matrix
 
 needs_int8 = pytest.mark.skipif(not has_int8(), reason="this processor has no FBGEMM")
 

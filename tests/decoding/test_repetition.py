@@ -11,7 +11,7 @@ from dragoman.data.batches import flatten, pad_sequences
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.repetition import BlockedOutput, WithoutRepetition
 from dragoman.decoding.search import search
-from dragoman.folder import vocabulary_of
+from dragoman.weights import vocabulary_of
 
 SOURCES = ["The dog sees a house.", "A red tree.", "Old garden near the big house!"]
 

@@ -9,12 +9,11 @@ import torch
 
 import dragoman
 from dragoman.data.batches import flatten, make_batch, pad_sequences
-from dragoman.decoding.hypotheses import Hypothesis
+from dragoman.decoding.interface import Hypothesis
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search import search
 from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
-from dragoman.folder import vocabulary_of, write_model
 from dragoman.models.build import build_model
 from dragoman.models.recurrent.options import RNNsearchOptions
 from dragoman.options import to_plain
@@ -23,6 +22,7 @@ from dragoman.text.normalise import normalise
 from dragoman.text.subwords import Subwords
 from dragoman.text.vocabulary import Vocabularies
 from dragoman.text.words import UNKNOWN, learn_words, split_words
+from dragoman.weights import vocabulary_of, write_model
 
 TEXTS = ["The dog sees a house.", "A red tree.", "Old garden near the big house!", "dog"]
 

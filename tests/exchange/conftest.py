@@ -9,7 +9,7 @@ import torch
 from dragoman.data.batches import Batch, flatten, make_batch, pad_sequences
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search import search
-from dragoman.folder import Facts, ModelFolder, load_model, read_folder, vocabulary_of, write_model
+from dragoman.folder import Facts, ModelFolder, read_folder
 from dragoman.models.build import build_model
 from dragoman.models.likelihood import token_log_probabilities
 from dragoman.models.options import TransformerOptions
@@ -17,6 +17,7 @@ from dragoman.options import to_plain
 from dragoman.text.subwords import Subwords, train_subwords
 from dragoman.text.vocabulary import Vocabularies
 from dragoman.training.loss import TrainingStep
+from dragoman.weights import load_model, vocabulary_of, write_model
 
 SHAPE = TransformerOptions(
     num_encoder_layers=2,

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 from dragoman.exchange.halves import from_halves, halved, to_halves
-from dragoman.folder import weights_of
 from dragoman.models.positions import sinusoidal_positions
+from dragoman.weights import weights_of
 
 
 def test_sines_come_before_cosines():

@@ -452,7 +452,7 @@ def test_a_full_disk_leaves_nothing(copied, monkeypatch):
 
     out = copied.parent / "out"
     with monkeypatch.context() as patch:
-        patch.setattr("dragoman.folder.write_tensors", fail)
+        patch.setattr("dragoman.weights.write_tensors", fail)
         assert message_of(imported(copied)).startswith(
             f"{out}/model.safetensors: cannot be written (No space left on device)"
         )

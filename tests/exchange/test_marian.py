@@ -14,7 +14,8 @@ from dragoman.errors import FolderError, OptionError
 from dragoman.exchange.halves import to_halves
 from dragoman.exchange.marian import import_marian
 from dragoman.exchange.marian_files import read_yaml_vocabulary
-from dragoman.folder import load_model, read_folder, weights_of, write_model
+from dragoman.folder import read_folder
+from dragoman.weights import load_model, weights_of, write_model
 
 NAMES = {"self_attention": "self", "cross_attention": "context", "query": "q", "key": "k",
          "value": "v", "output": "o", "inner": "1", "outer": "2"}  # fmt: skip

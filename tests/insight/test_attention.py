@@ -8,7 +8,6 @@ import torch
 
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DataError, OptionError
-from dragoman.folder import vocabulary_of
 from dragoman.insight import attention
 from dragoman.insight.attention import END, NO_ATTENTION, START, look_at
 from dragoman.models.build import build_model
@@ -21,6 +20,7 @@ from dragoman.models.recurrent.options import (
     RNNsearchOptions,
     Seq2seqOptions,
 )
+from dragoman.weights import vocabulary_of
 
 SMALL = {"num_encoder_layers": 2, "num_decoder_layers": 2, "model_dim": 8}
 TRANSFORMER = SMALL | {"feed_forward_dim": 8, "num_heads": 2}

@@ -9,13 +9,13 @@ import torch
 from dragoman.data.batches import flatten, make_batch
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DataError, OptionError
-from dragoman.folder import vocabulary_of
 from dragoman.insight import choices as choices_module
 from dragoman.insight.choices import list_choices
 from dragoman.insight.word_groups import begins_word
 from dragoman.models.build import build_model
 from dragoman.text.vocabulary import Vocabularies
 from dragoman.text.words import Words
+from dragoman.weights import vocabulary_of
 
 SOURCE = "le chien voit la maison"
 # Some of these go on with a word, or close it.

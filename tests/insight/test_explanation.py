@@ -10,7 +10,6 @@ from dragoman.data.batches import flatten, make_batch
 from dragoman.decoding.translator import Translator
 from dragoman.decoding.unknown_words import source_attention
 from dragoman.errors import DataError
-from dragoman.folder import vocabulary_of
 from dragoman.insight.attribution import gradient_times_input
 from dragoman.insight.explanation import (
     CAPTIONS,
@@ -22,6 +21,7 @@ from dragoman.insight.rise import MaskedScorer, Rise
 from dragoman.insight.word_groups import END, WordGroups, group_words
 from dragoman.models.build import build_model
 from dragoman.models.recurrent.options import Seq2seqOptions
+from dragoman.weights import vocabulary_of
 
 SOURCE, TARGET = "The old dog sees a garden.", "Le vieux chien."
 

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from dragoman.decoding.products import Int8Product, has_int8
-from dragoman.eight_bits import quantise_matrix
 from dragoman.kernels.decoder_step import (
     Matrix,
     Norm,
@@ -16,6 +15,7 @@ from dragoman.kernels.decoder_step import (
     read_word,
 )
 from dragoman.kernels.scripts import scripted
+from dragoman.quantised import quantise_matrix
 
 
 @pytest.fixture(params=["script", "python"])

@@ -5,7 +5,7 @@ import torch
 
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DataError, FolderError, OptionError
-from dragoman.folder import Facts, ModelFolder, vocabulary_of, write_model
+from dragoman.folder import Facts, ModelFolder
 from dragoman.models.build import build_model
 from dragoman.models.options import TransformerOptions
 from dragoman.models.recurrent.options import LuongOptions
@@ -15,6 +15,7 @@ from dragoman.paper.example import ExampleOptions, find_model, read_pair, run
 from dragoman.paper.outcomes import Outcome
 from dragoman.paper.result import Experiment
 from dragoman.paper.runs import WorkOptions
+from dragoman.weights import vocabulary_of, write_model
 
 SENTENCE = "The old dog sees a small tree."
 WORDS = "Le petit chien voit."

@@ -10,13 +10,13 @@ import torch
 from tests.serving.browser import open_browser, open_page
 
 from dragoman.decoding.translator import Translator
-from dragoman.folder import vocabulary_of
 from dragoman.insight.attention import look_at
 from dragoman.insight.explanation import explain
 from dragoman.insight.picture import mean_heads
 from dragoman.models.build import build_model
 from dragoman.models.recurrent.options import Seq2seqOptions
 from dragoman.serving.page_export import write_explanation_page, write_look_page
+from dragoman.weights import vocabulary_of
 
 SOURCE, TARGET = "The old dog sees.", "Le vieux chien."
 NASTY = "</script><script>alert(1)</script> <!-- $& @SNAPSHOT@ “&lt;”"

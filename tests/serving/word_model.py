@@ -6,12 +6,13 @@ from pathlib import Path
 import torch
 
 from dragoman.data.batches import flatten, make_batch
-from dragoman.folder import Facts, ModelFolder, vocabulary_of, write_model
+from dragoman.folder import Facts, ModelFolder
 from dragoman.models.build import build_model
 from dragoman.models.likelihood import token_log_probabilities
 from dragoman.models.options import TransformerOptions
 from dragoman.options import to_plain
 from dragoman.text.vocabulary import Vocabularies
+from dragoman.weights import vocabulary_of, write_model
 
 DICTIONARY = {
     "the": "le", "a": "un", "small": "petit", "old": "vieux", "dog": "chien", "house": "maison",

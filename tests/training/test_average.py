@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from dragoman.errors import FolderError
-from dragoman.folder import write_weights
 from dragoman.training.average import average_weights, find_weights, folder_of, greedy_soup
+from dragoman.weights import write_weights
 
 
 @pytest.fixture

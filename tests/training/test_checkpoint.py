@@ -5,7 +5,6 @@ import torch
 from torch import nn
 
 from dragoman.errors import FolderError
-from dragoman.folder import write_weights
 from dragoman.training.checkpoint import (
     Progress,
     Trained,
@@ -19,6 +18,7 @@ from dragoman.training.checkpoint import (
 from dragoman.training.distributed import Workers
 from dragoman.training.optimiser import MovingAverage, build_optimiser
 from dragoman.training.options import TrainingOptions
+from dragoman.weights import write_weights
 
 
 @pytest.fixture

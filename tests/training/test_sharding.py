@@ -13,7 +13,6 @@ from torch import distributed, nn
 from torch.distributed import HashStore
 
 from dragoman.data.batches import flatten, make_batch
-from dragoman.folder import weights_of
 from dragoman.models.build import build_model
 from dragoman.models.interface import Vocabulary
 from dragoman.training.checkpoint import Progress, Trained, restore_checkpoint, save_checkpoint
@@ -28,6 +27,7 @@ from dragoman.training.sharding import (
     shard_step,
     whole_model,
 )
+from dragoman.weights import weights_of
 
 VOCABULARY = Vocabulary(30, 30, 2, 0)
 CPU = torch.device("cpu")

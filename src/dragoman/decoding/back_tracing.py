@@ -4,7 +4,8 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from dragoman.decoding.hypotheses import Finished, History, Hypothesis
+from dragoman.decoding.hypotheses import Finished, History
+from dragoman.decoding.interface import Hypothesis
 from dragoman.decoding.scorer import IMPOSSIBLE
 
 

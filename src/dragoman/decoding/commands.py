@@ -58,10 +58,7 @@ def add_decoding(verbs: argparse._SubParsersAction) -> None:
 
 def _translate(options: argparse.Namespace) -> None:
     from dragoman.data.lines import open_lines
-    from dragoman.decoding.alignments import Aligner
     from dragoman.decoding.line_translation import LineTranslator
-    from dragoman.decoding.repetition import WithoutRepetition
-    from dragoman.decoding.short_list import read_short_list
     from dragoman.decoding.stream import stream_lines
     from dragoman.decoding.translation import Translation
     from dragoman.decoding.translator import Translator
@@ -69,16 +66,22 @@ def _translate(options: argparse.Namespace) -> None:
     reader = open_lines(options.file)
     translator = Translator.load(options.model, options.device, options.others, options.precision)
     if options.short_list:
-        translator.short_list = read_short_list(translator.folder, translator.engine)
+        from dragoman.decoding.short_list import read_short_list
+
+        translator.short_list = read_short_list(
+            translator.folder, is_possible=translator.takes_short_list
+        )
     prepared = read_demands(options, translator)
-    careful = Translator(
-        translator.folder, None, translator.device, WithoutRepetition(translator.engine)
-    )
+    aligner = None
+    if options.alignments:
+        from dragoman.decoding.alignments import Aligner
+
+        aligner = Aligner.of(translator)
 
     def translate(
         texts: Sequence[str], how: SearchOptions, *, is_unrepeated: bool
     ) -> list[Translation]:
-        return (careful if is_unrepeated else translator).translate_all(
+        return (translator.careful if is_unrepeated else translator).translate_all(
             texts,
             num_best=1 if options.n_best is None else options.n_best,
             prefix=options.prefix,
@@ -95,11 +98,11 @@ def _translate(options: argparse.Namespace) -> None:
             place=reader.place,
             warn=warn,
             is_n_best=options.n_best is not None,
-            aligner=Aligner.of(translator) if options.alignments else None,
+            aligner=aligner,
             name_tokens=translator.folder.vocabularies.target.pieces if options.scores else None,
         )
 
-    stream_lines(options, reader, work_with, translator.device.type)
+    stream_lines(options, reader, work_with, translator.device_type)
 
 
 def _quantise(options: argparse.Namespace) -> None:

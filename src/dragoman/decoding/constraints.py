@@ -8,13 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from dragoman.decoding.candidates import (
-    Candidates,
-    Extensions,
-    Moment,
-    count_candidates,
-    find_best,
-)
+from dragoman.decoding.candidates import Candidates, Extensions, Moment, count_candidates, find_best
 from dragoman.decoding.scorer import IMPOSSIBLE, WordScores
 from dragoman.decoding.spelling import TokenFacts, describe_token, spell_pieces
 from dragoman.decoding.term_automaton import (
@@ -25,6 +19,7 @@ from dragoman.decoding.term_automaton import (
     Spelling,
     TermAutomaton,
     build_automaton,
+    count_subwords,
     kind_of,
     require_terms,
     spell_term,
@@ -138,22 +133,6 @@ class TermSpeller:
                 met |= missing & -missing
             state = machine.targets[state][column]
         return met == (1 << len(machine.sizes)) - 1
-
-
-def count_subwords(requirements: Sequence[Requirement]) -> int:
-    """Count the subwords that required terms take.
-
-    Parameters
-    ----------
-    requirements : Sequence[Requirement]
-        What must appear.
-
-    Returns
-    -------
-    int
-        At most so many are needed.
-    """
-    return sum(each.times * len(each.spellings[0].tokens) for each in requirements)
 
 
 def count_beams(beam_size: int, requirements: Sequence[Requirement]) -> int:

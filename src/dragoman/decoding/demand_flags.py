@@ -60,7 +60,7 @@ def read_demands(options: argparse.Namespace, translator: "Translator") -> "Prep
     Prepared
         Demands for the translator, and warnings of those that cannot be met.
     """
-    from dragoman.decoding.demands import prepare_demands
+    from dragoman.decoding.demands import Demands, Prepared, prepare_demands
     from dragoman.decoding.glossary import read_forbidden, read_glossary
 
     given = given_flags(options, SamplingOptions)
@@ -68,11 +68,14 @@ def read_demands(options: argparse.Namespace, translator: "Translator") -> "Prep
         name = "--" + next(iter(given)).replace("_", "-")
         raise OptionError(f"{name} means something with --sample only; give that, or leave it out")
     sampling = from_plain(SamplingOptions, given, place="options") if options.sample else None
+    is_scored = options.scores or options.n_best is not None
+    if options.terms is None and options.forbid is None:
+        return Prepared(demands=Demands(sampling=sampling, is_scored=is_scored))
     return prepare_demands(
         translator.folder.vocabularies.target,
         translator.device,
         glossary=None if options.terms is None else read_glossary(options.terms),
         phrases=() if options.forbid is None else tuple(read_forbidden(options.forbid)),
         sampling=sampling,
-        is_scored=options.scores or options.n_best is not None,
+        is_scored=is_scored,
     )

@@ -1,17 +1,19 @@
 """What a user demands of translations besides that they be the best."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import torch
-
-from dragoman.decoding.constraints import TermSpeller, count_subwords
-from dragoman.decoding.forbidden import ForbiddenTable
 from dragoman.decoding.glossary import ForbiddenPhrase, Glossary, Prohibition, Term
 from dragoman.decoding.options import SamplingOptions
-from dragoman.decoding.term_automaton import MOST_TERMS, Requirement, can_spell
+from dragoman.decoding.term_automaton import MOST_TERMS, Requirement, can_spell, count_subwords
 from dragoman.errors import OptionError
 from dragoman.text.vocabulary import TextVocabulary
+
+if TYPE_CHECKING:  # they need PyTorch, which most translations on a CPU do not
+    import torch
+
+    from dragoman.decoding.constraints import TermSpeller
+    from dragoman.decoding.forbidden import ForbiddenTable
 
 
 class Wanted(NamedTuple):
@@ -45,9 +47,9 @@ class Demands:
     """
 
     glossary: Glossary | None = None
-    speller: TermSpeller | None = None
+    speller: "TermSpeller | None" = None
     phrases: tuple[ForbiddenPhrase, ...] = ()
-    forbidden: ForbiddenTable | None = None
+    forbidden: "ForbiddenTable | None" = None
     sampling: SamplingOptions | None = None
     is_scored: bool = True
 
@@ -123,7 +125,7 @@ class Prepared:
 
 def prepare_demands(
     vocabulary: TextVocabulary,
-    device: torch.device,
+    device: "torch.device",
     *,
     glossary: Glossary | None = None,
     phrases: tuple[ForbiddenPhrase, ...] = (),
@@ -161,6 +163,8 @@ def prepare_demands(
     warnings: list[str] = []
     speller = None
     if glossary is not None:
+        from dragoman.decoding.constraints import TermSpeller
+
         speller = TermSpeller(vocabulary, device)
         prohibition = Prohibition(phrases)
         is_written = can_spell([term.target for term in glossary.terms], vocabulary)
@@ -178,6 +182,8 @@ def prepare_demands(
         glossary = glossary.without(dropped)
     table = None
     if phrases:
+        from dragoman.decoding.forbidden import ForbiddenTable
+
         table = ForbiddenTable([phrase.text for phrase in phrases], vocabulary, device)
     demands = Demands(
         glossary=glossary if glossary and glossary.terms else None,

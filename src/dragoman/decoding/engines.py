@@ -1,7 +1,5 @@
 """Which engine translates: in float32, float16 or eight bits, rebuilt or as it was trained."""
 
-import ctypes
-import sys
 from pathlib import Path
 
 import torch
@@ -9,22 +7,22 @@ import torch
 from dragoman.data.batches import Flat, pad_sequences
 from dragoman.decoding.engine import Engine, can_rebuild
 from dragoman.decoding.graph_engine import GraphEngine
+from dragoman.decoding.memory import give_freed_memory_back, keep_freed_memory
 from dragoman.decoding.options import Precision
 from dragoman.decoding.products import has_int8
-from dragoman.decoding.quantise import WeightFile, int8_loss_change, load_int8, rebuild
+from dragoman.decoding.quantise import int8_loss_change, load_int8, rebuild
 from dragoman.decoding.slot_decoder import can_take_slots
+from dragoman.decoding.weight_file import WeightFile
 from dragoman.errors import OptionError
-from dragoman.folder import WEIGHTS_FILE, ModelFolder, load_model, vocabulary_of
+from dragoman.folder import WEIGHTS_FILE, ModelFolder
 from dragoman.kernels.language import has_triton
 from dragoman.models.interface import TranslationModel
 from dragoman.models.transformer import Transformer
+from dragoman.weights import load_model, vocabulary_of
 
 LEAST_WIDTH = 512
 LARGEST_LOSS = 0.01
 NOT_REBUILT = "only Transformers with full attention and without experts are computed so"
-# Numbers of the C library's options, and blocks up to which freed memory is kept for the next.
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-KEPT_BYTES = 1 << 24
 
 
 def load_engine(
@@ -48,10 +46,10 @@ def load_engine(
     """
     chosen = choose_precision(folder, device, precision)
     if device.type == "cpu":
-        _keep_freed_memory()
+        keep_freed_memory()
     if chosen == "int8":
         engine = load_int8(folder)
-        _give_freed_memory_back()
+        give_freed_memory_back()
         return engine
     model = load_model(folder).to(device)
     if not isinstance(model, Transformer) or not can_rebuild(folder.options):
@@ -136,28 +134,3 @@ def _half_obstacle(folder: ModelFolder, device: torch.device) -> str | None:
 
 def _weights(folder: ModelFolder) -> Path:
     return folder.path / WEIGHTS_FILE
-
-
-def _keep_freed_memory() -> None:
-    """Let the C library keep what is freed for the next tensor.
-
-    By default it gives large blocks back to the system, which hands them out again page by page,
-    each filled with zeros: scores of a vocabulary would pay that at every step.
-    """
-    library = _find_glibc()
-    if library is not None:
-        library.mallopt(M_MMAP_THRESHOLD, KEPT_BYTES)
-        library.mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
-
-
-def _give_freed_memory_back() -> None:
-    """Let the C library give back what it kept: what loading needed, translating does not."""
-    library = _find_glibc()
-    if library is not None:
-        library.malloc_trim(0)
-
-
-def _find_glibc() -> ctypes.CDLL | None:
-    """Find the C library, if it is one that can be told what to keep."""
-    library = ctypes.CDLL(None) if sys.platform == "linux" else None
-    return library if hasattr(library, "mallopt") and hasattr(library, "malloc_trim") else None

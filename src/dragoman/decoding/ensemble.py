@@ -15,6 +15,7 @@ from dragoman.data.batches import Sequences
 from dragoman.errors import OptionError
 from dragoman.folder import ModelFolder, read_folder
 from dragoman.models.interface import DecoderState, Output, TranslationModel
+from dragoman.weights import load_model
 
 
 @dataclass(frozen=True)
@@ -216,3 +217,27 @@ def join_folders(folders: Sequence[ModelFolder]) -> ModelFolder:
     facts = replace(first.facts, longest_source=min(longest, default=0))
     shortest = min(folders, key=lambda each: each.options.max_length or sys.maxsize)
     return replace(first, facts=facts, options=shortest.options)
+
+
+def load_together(
+    first: ModelFolder, others: Sequence[Path], device: torch.device
+) -> tuple[ModelFolder, Ensemble]:
+    """Load models that translate together.
+
+    Parameters
+    ----------
+    first : ModelFolder
+        The first of them.
+    others : Sequence[Path]
+        The folders of the others.
+    device : torch.device
+        Where to put them.
+
+    Returns
+    -------
+    tuple[ModelFolder, Ensemble]
+        What they are together, and the models, ready to translate.
+    """
+    folders = [first, *(read_member(other, first) for other in others)]
+    together = Ensemble([load_model(each).to(device) for each in folders])
+    return join_folders(folders), together.eval()

@@ -12,7 +12,8 @@ from torch import Tensor
 from dragoman.data.batches import Sequences
 from dragoman.decoding.back_tracing import trace_back_many
 from dragoman.decoding.engine_state import EngineMemory, EngineState
-from dragoman.decoding.hypotheses import Finished, History, Hypothesis, trace_back
+from dragoman.decoding.hypotheses import Finished, History, trace_back
+from dragoman.decoding.interface import MOST_BEAMS, Asking, Hypothesis
 from dragoman.decoding.quantise import rebuild
 from dragoman.decoding.slot_decoder import SlotDecoder
 from dragoman.decoding.station import (
@@ -27,7 +28,6 @@ from dragoman.decoding.station import (
 from dragoman.models.interface import Vocabulary
 from dragoman.models.transformer import Transformer
 
-MOST_BEAMS = 16
 # Slots of the stations for few sentences; those for many have as many as there is room for.
 FEW_SLOTS = (1, 4, 16, 64, 256)
 # Words of a hypothesis for which there is room, at least, and the steps in which there is more, so
@@ -56,16 +56,6 @@ class Extent(NamedTuple):
     small_slots: int = 64
     steps_between_looks: int = 4
     looks_in_flight: int = 3
-
-
-class Asking(NamedTuple):
-    """A search for translations: what `find` is asked for beside the sentences."""
-
-    num_beams: int
-    num_best: int
-    alpha: float
-    banned_ids: tuple[int, ...]
-    is_scored: bool
 
 
 class GraphEngine:

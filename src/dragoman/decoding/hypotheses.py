@@ -7,30 +7,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.decoding.candidates import Candidates
-from dragoman.decoding.penalties import length_penalty
+from dragoman.decoding.interface import Hypothesis
+from dragoman.decoding.length_penalty import length_penalty
 from dragoman.decoding.scorer import IMPOSSIBLE
-
-
-@dataclass(frozen=True, kw_only=True)
-class Hypothesis:
-    """A finished translation.
-
-    Parameters
-    ----------
-    tokens : tuple[int, ...]
-        Its subwords, without the end symbol.
-    log_probability : float
-        Of the subwords and the end symbol; NaN if nobody asked.
-    score : float
-        The log-probability divided by the length penalty, plus the coverage penalty.
-    token_log_probabilities : tuple[float, ...]
-        One for each subword and one for the end symbol; nothing if nobody asked.
-    """
-
-    tokens: tuple[int, ...]
-    log_probability: float
-    score: float
-    token_log_probabilities: tuple[float, ...] = ()
 
 
 @dataclass(kw_only=True)

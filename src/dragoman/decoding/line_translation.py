@@ -1,11 +1,14 @@
 """From lines to the lines that “dragoman translate” writes for them."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from dragoman.decoding.alignments import Aligner, write_pharaoh
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.suspicion import TranslateTexts, search_again
 from dragoman.decoding.translation import Translation
+
+if TYPE_CHECKING:
+    from dragoman.decoding.alignments import Aligner
 
 SEPARATOR = " ||| "
 
@@ -46,7 +49,7 @@ class LineTranslator:
         place: str,
         warn: Callable[[str], None],
         is_n_best: bool = False,
-        aligner: Aligner | None = None,
+        aligner: "Aligner | None" = None,
         name_tokens: Callable[[Sequence[int]], list[str]] | None = None,
     ) -> None:
         self._translate = translate
@@ -102,6 +105,8 @@ class LineTranslator:
         """Align each line with each of its translations, if anybody asked."""
         if self._aligner is None:
             return None
+        from dragoman.decoding.alignments import write_pharaoh
+
         pairs = [(line, each) for line, many in zip(lines, every, strict=True) for each in many]
         links = self._aligner.align_translations(
             [line for line, _ in pairs], [each for _, each in pairs]

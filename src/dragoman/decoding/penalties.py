@@ -1,4 +1,4 @@
-"""What makes translations of different lengths and faithfulness comparable (Wu et al., 2016)."""
+"""What makes translations of different faithfulness comparable (Wu et al., 2016)."""
 
 import torch
 from jaxtyping import Float
@@ -6,28 +6,6 @@ from torch import Tensor
 
 from dragoman.errors import OptionError
 from dragoman.models.interface import DecoderState
-
-
-def length_penalty(lengths: Tensor | int, alpha: float) -> Tensor | float:
-    r"""Compute what a log-probability is divided by, so that long translations stand a chance.
-
-    Parameters
-    ----------
-    lengths : Tensor | int
-        Subwords of translations, the end symbol included.
-    alpha : float
-        0 for no penalty.
-
-    Returns
-    -------
-    Tensor | float
-        At least 1.
-
-    Notes
-    -----
-    :math:`((5+|Y|)/6)^\alpha` (Wu et al., 2016), the paper's with α = 0.6.
-    """
-    return ((5 + lengths) / 6) ** alpha
 
 
 def coverage_penalty(

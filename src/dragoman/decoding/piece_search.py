@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 
 import torch
 from torch import Tensor
@@ -14,18 +13,20 @@ from dragoman.decoding.constraints import RequiredTerms, count_beams
 from dragoman.decoding.demands import Demands, Wanted
 from dragoman.decoding.engine import Engine
 from dragoman.decoding.forbidden import ForbiddenWords
-from dragoman.decoding.graph_engine import MOST_BEAMS, Asking, GraphEngine
-from dragoman.decoding.hypotheses import Hypothesis
+from dragoman.decoding.interface import FindingEngine, Hypothesis
 from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.piece import Found, Piece
+from dragoman.decoding.plain_search import PlainSearch, banned_ids, is_plain, or_nothing
 from dragoman.decoding.repetition import WithoutRepetition
 from dragoman.decoding.sampling import SampledWords
 from dragoman.decoding.search import search
-from dragoman.decoding.short_list import Selection, ShortList
+from dragoman.decoding.selection import Selection, select
+from dragoman.decoding.short_list import ShortList
 from dragoman.decoding.side_by_side import halve_last, work_side_by_side
 from dragoman.decoding.term_automaton import Requirement
-from dragoman.folder import vocabulary_of
 from dragoman.models.interface import SearchedModel
 from dragoman.text.vocabulary import Vocabularies
+from dragoman.weights import vocabulary_of
 
 # Places in the decoder's cache: sentences × beams × longest translation.
 BATCH_PLACES = {"cpu": 32_768, "mps": 65_536, "cuda": 524_288}
@@ -37,48 +38,6 @@ LEAST_ROWS = 64
 # Numbers that an engine remembers of all source words of a batch on a CPU: 64 MB, which are 2,700
 # words of a base model.
 BATCH_NUMBERS = 16 << 20
-_NOTHING = Hypothesis(tokens=(), log_probability=-inf, score=-inf, token_log_probabilities=(-inf,))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Piece:
-    """A part of a text, short enough for the model.
-
-    Parameters
-    ----------
-    text_index : int
-        Which text it is a part of.
-    text : str
-        The part as it is written.
-    ids : tuple[int, ...]
-        Its subwords, ended by the end symbol.
-    space : str
-        The white space after it.
-    is_first : bool
-        Whether the text begins with it.
-    """
-
-    text_index: int
-    text: str
-    ids: tuple[int, ...]
-    space: str
-    is_first: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Found:
-    """What was found for a piece.
-
-    Parameters
-    ----------
-    hypotheses : list[Hypothesis]
-        Translations, best first.
-    notes : tuple[str, ...]
-        What of the demands could not be met, in words.
-    """
-
-    hypotheses: list[Hypothesis]
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +65,8 @@ class PieceSearch:
     short_list : ShortList | None
         The words among which to search, where the model is an `Engine` and nothing special is
         demanded; None: all.
+    finder : FindingEngine | None
+        What searches where nothing special is demanded; None: the search of all models.
     """
 
     model: SearchedModel
@@ -117,6 +78,7 @@ class PieceSearch:
     prefix_ids: Sequence[int]
     demands: Demands
     short_list: ShortList | None = None
+    finder: FindingEngine | None = None
 
     def find(self, pieces: Sequence[Piece]) -> list[Found]:
         """Translate pieces.
@@ -151,12 +113,7 @@ class PieceSearch:
         for index, hypotheses in zip(lacking, again, strict=True):
             results[index] = replace(results[index], hypotheses=hypotheses)
         self._give_up(pieces, wanted, results)
-        return [
-            each
-            if each.hypotheses
-            else Found(hypotheses=[_NOTHING], notes=(*each.notes, "found no translation"))
-            for each in results
-        ]
+        return list(map(or_nothing, results))
 
     def _lacks(self, wanted: Wanted, found: Found) -> bool:
         """Say whether a translation lacks a term."""
@@ -185,8 +142,16 @@ class PieceSearch:
         self, pieces: Sequence[Piece], requirements: Sequence[tuple[Requirement, ...]]
     ) -> list[list[Hypothesis]]:
         """Search in batches of similar length and equally wide beams, or as the engine does."""
-        if isinstance(self.model, GraphEngine) and self._is_plain(requirements):
-            return self._find_on_device(self.model, pieces)
+        if self.finder is not None and self._is_plain(requirements):
+            return PlainSearch(
+                engine=self.finder,
+                vocabularies=self.vocabularies,
+                max_length=self.max_length,
+                options=self.options,
+                num_best=self.num_best,
+                prefix_ids=self.prefix_ids,
+                is_scored=self.demands.is_scored,
+            ).find(pieces)
 
         def find(batch: list[int]) -> list[list[Hypothesis]]:
             return self._search(
@@ -207,40 +172,7 @@ class PieceSearch:
 
     def _is_plain(self, requirements: Sequence[tuple[Requirement, ...]]) -> bool:
         """Say whether nothing is demanded but the most probable words."""
-        demands, options = self.demands, self.options
-        return (
-            not any(requirements)
-            and demands.sampling is None
-            and demands.forbidden is None
-            and not options.coverage_penalty
-            and options.beam_size <= MOST_BEAMS
-        )
-
-    def _find_on_device(
-        self, engine: GraphEngine, pieces: Sequence[Piece]
-    ) -> list[list[Hypothesis]]:
-        """Let an engine search that has a search of its own."""
-        prefixes = [self.prefix_ids if piece.is_first else () for piece in pieces]
-        limits = [
-            len(piece.ids) + self.options.max_extra_tokens + len(prefix)
-            for piece, prefix in zip(pieces, prefixes, strict=True)
-        ]
-        if self.max_length is not None:
-            limits = [min(limit, self.max_length) for limit in limits]
-        num_beams = self.options.beam_size
-        asking = Asking(
-            num_beams=num_beams,
-            num_best=self.num_best,
-            alpha=self.options.length_penalty,
-            banned_ids=self._banned_ids,
-            is_scored=self.demands.is_scored or num_beams > 1,
-        )
-        return engine.find([piece.ids for piece in pieces], limits, asking, prefixes)
-
-    @property
-    def _banned_ids(self) -> tuple[int, ...]:
-        """Subwords that must not occur."""
-        return () if self.vocabularies.is_closed else (self.vocabularies.target.unk_id,)
+        return not any(requirements) and is_plain(self.options, self.demands)
 
     def _room(self, piece: Piece) -> int:
         """Count the subwords that a translation may have, less the prefix and the end."""
@@ -297,7 +229,7 @@ class PieceSearch:
             vocabulary,
             num_best=self.num_best,
             prefixes=self._prefixes(pieces),
-            banned_ids=self._banned_ids,
+            banned_ids=banned_ids(self.vocabularies),
             max_length=self.max_length,
             chooser=self._chooser(ids, requirements, vocabulary.eos_id),
             forbidden=None if table is None else ForbiddenWords(table),
@@ -313,7 +245,7 @@ class PieceSearch:
         if self.short_list is None or not is_possible or not self._is_plain(requirements):
             return None
         assert isinstance(self.model, Engine)
-        return self.short_list.select(ids, self.model.output_for)
+        return select(self.short_list, ids, self.model.output_for)
 
     def _chooser(
         self,

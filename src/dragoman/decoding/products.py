@@ -9,9 +9,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dragoman.eight_bits import LARGEST_ACTIVATION, Quantised
 from dragoman.kernels.decoder_step import Matrix, largest_entries, multiply, restore
 from dragoman.kernels.scripts import scripted
+from dragoman.quantised import LARGEST_ACTIVATION, Quantised
 
 # Vectors for which a layout is chosen; as many as are a multiple of it, or a power of two below.
 PACKED_ROWS = 16

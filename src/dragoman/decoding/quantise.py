@@ -1,13 +1,12 @@
 """Transformers in eight bits: a quarter of the size, and faster on a processor."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
@@ -23,128 +22,20 @@ from dragoman.decoding.products import (
     can_pack,
     join_layers,
 )
-from dragoman.eight_bits import SCALES, Quantised, pair, quantise_matrix
+from dragoman.decoding.weight_file import WeightFile
+from dragoman.eight_bits import SCALES, Rounded
 from dragoman.errors import FolderError, OptionError
 from dragoman.files import written_beside
-from dragoman.folder import (
-    WEIGHTS_FILE,
-    ModelFolder,
-    check_numbers,
-    check_shape,
-    load_model,
-    vocabulary_of,
-    weights_of,
-    write_description,
-)
+from dragoman.folder import WEIGHTS_FILE, ModelFolder, check_shape, write_description
 from dragoman.models.build import build_model, count_parameters
 from dragoman.models.options import TransformerOptions
 from dragoman.models.transformer import Transformer
+from dragoman.quantised import Quantised
 from dragoman.tensor_files import write_tensors
+from dragoman.weights import load_model, vocabulary_of, weights_of
 
 LARGE = 1 << 14
 FILLING = ("kaiming_uniform_", "xavier_uniform_", "uniform_", "normal_", "zero_", "fill_")
-
-
-class WeightFile:
-    """The weights of a model folder, read one by one when they are asked for.
-
-    Parameters
-    ----------
-    path : Path
-        A safetensors file; matrices in float32, or in eight bits with their scales beside them.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            with safe_open(path, framework="pt") as file:
-                names = file.keys()
-                self._shapes = {name: file.get_slice(name).get_shape() for name in names}
-        except (SafetensorError, OSError) as error:
-            raise FolderError(
-                f"{path}: missing, cut short or not a safetensors file ({error}); get it again"
-            ) from None
-
-    @property
-    def names(self) -> Collection[str]:
-        """What its tensors are called."""
-        return self._shapes.keys()
-
-    @property
-    def is_quantised(self) -> bool:
-        """Whether matrices are in eight bits."""
-        return any(name.endswith(SCALES) for name in self.names)
-
-    def shape(self, name: str) -> list[int]:
-        """Tell the shape of a tensor without reading it.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-
-        Returns
-        -------
-        list[int]
-            Its shape.
-        """
-        if name not in self._shapes:
-            raise FolderError(f"{self._path}: holds another model ({name} is missing)")
-        return self._shapes[name]
-
-    def tensor(self, name: str) -> Tensor:
-        """Read one tensor as it is.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-
-        Returns
-        -------
-        Tensor
-            A tensor of its own; that there is one, `shape` has said.
-
-        Notes
-        -----
-        The file is opened for it alone: what was read of an open file stays in memory.
-        """
-        with safe_open(self._path, framework="pt") as file:
-            return file.get_tensor(name).clone()
-
-    def fractions(self, name: str) -> Tensor:
-        """Read one tensor that must be in float.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-
-        Returns
-        -------
-        Tensor
-            Its numbers, all finite.
-        """
-        found = self.tensor(name)
-        check_numbers(self._path, name, found)
-        return found
-
-    def matrix(self, name: str) -> Quantised:
-        """Read a matrix in eight bits, rounding it if it is not yet.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-
-        Returns
-        -------
-        Quantised
-            The matrix.
-        """
-        if name + SCALES not in self.names:
-            return quantise_matrix(self.fractions(name))
-        return pair(self._path, name, self.tensor(name), self.fractions(name + SCALES))
 
 
 class Int8Words:
@@ -220,12 +111,13 @@ def load_int8(folder: ModelFolder) -> Engine:
     file = WeightFile(folder.path / WEIGHTS_FILE)
     model, names = _make_frame(folder, file)
     words = {
-        name: file.matrix(name) for name in {names[id(each)] for each in _word_matrices(model)}
+        name: _tensors(file.matrix(name))
+        for name in {names[id(each)] for each in _word_matrices(model)}
     }
     source, target, output = (words[names[id(each)]] for each in _word_matrices(model))
 
     def make_product(layers: Sequence[nn.Linear]) -> Product:
-        matrices = [file.matrix(names[id(each.weight)]) for each in layers]
+        matrices = [_tensors(file.matrix(names[id(each.weight)])) for each in layers]
         biases = [each.bias.detach() for each in layers if each.bias is not None]
         joined = Quantised(*(torch.cat(each) for each in zip(*matrices, strict=True)))
         return Int8Product(joined, torch.cat(biases) if biases else None)
@@ -266,9 +158,9 @@ def write_int8(folder: ModelFolder, path: Path) -> None:
     tensors: dict[str, Tensor] = {}
     for name in sorted(file.names):
         if name in rounded:
-            tensors[name], tensors[name + SCALES] = file.matrix(name)
+            tensors[name], tensors[name + SCALES] = _tensors(file.matrix(name))
         else:
-            tensors[name] = file.tensor(name)
+            tensors[name] = torch.from_numpy(file.array(name))
     facts = replace(folder.facts, weights=f"{folder.facts.weights}, in eight bits".lstrip(", "))
     with written_beside(path) as beside:
         new = replace(folder, path=beside, facts=facts)
@@ -325,7 +217,11 @@ def _make_frame(folder: ModelFolder, file: WeightFile) -> tuple[Transformer, dic
         check_shape(folder.path / WEIGHTS_FILE, name, file.shape(name), each.shape)
     names = {id(each): name for name, each in model.named_parameters()}
     matrices = {names[id(each)] for each in _matrices(model)}
-    small = {name: file.fractions(name) for name in weights_of(model) if name not in matrices}
+    small = {
+        name: torch.from_numpy(file.fractions(name))
+        for name in weights_of(model)
+        if name not in matrices
+    }
     model.load_state_dict(small, strict=False)
     return model, names
 
@@ -350,6 +246,11 @@ class _Untouched(TorchFunctionMode):
             if tensor.numel() > LARGE:
                 return tensor
         return function(*arguments, **named)
+
+
+def _tensors(matrix: Rounded) -> Quantised:
+    """See a matrix as PyTorch does; nothing is copied."""
+    return Quantised(*map(torch.from_numpy, matrix))
 
 
 def _matrices(model: Transformer) -> list[Tensor]:

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.decoding.forbidden import ForbiddenWords
-from dragoman.decoding.short_list import Selection
+from dragoman.decoding.selection import Selection
 
 IMPOSSIBLE = -torch.inf
 

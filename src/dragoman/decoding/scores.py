@@ -11,8 +11,9 @@ from dragoman.data.batches import flatten, group_by_length, make_batch
 from dragoman.data.corpus import read_raw_lines
 from dragoman.data.lines import LineReader
 from dragoman.errors import DataError
-from dragoman.folder import ModelFolder, load_model
+from dragoman.folder import ModelFolder
 from dragoman.models.likelihood import token_log_probabilities
+from dragoman.weights import load_model
 
 # Scores that exist at a time: target tokens × words of the vocabulary.
 BATCH_SCORES = 1 << 25

@@ -9,11 +9,13 @@ from torch import Tensor
 from dragoman.data.batches import Sequences
 from dragoman.decoding.candidates import BestWords, Candidates, Chooser, Moment
 from dragoman.decoding.forbidden import ForbiddenWords
-from dragoman.decoding.hypotheses import Finished, History, Hypothesis, trace_back
+from dragoman.decoding.hypotheses import Finished, History, trace_back
+from dragoman.decoding.interface import Hypothesis
+from dragoman.decoding.length_penalty import length_penalty
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.penalties import check_coverage, coverage_penalty, length_penalty
+from dragoman.decoding.penalties import check_coverage, coverage_penalty
 from dragoman.decoding.scorer import Scorer
-from dragoman.decoding.short_list import Selection
+from dragoman.decoding.selection import Selection
 from dragoman.kernels.beam_step import farthest_end
 from dragoman.models.interface import SearchedModel, Vocabulary
 

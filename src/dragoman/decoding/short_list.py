@@ -1,23 +1,16 @@
 """The few target words that a sentence's translation may need: a short-list of the vocabulary."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 from safetensors import SafetensorError
-from safetensors.torch import load_file
-from torch import Tensor
+from safetensors.numpy import load_file, save_file
 
-from dragoman.decoding.engine import Engine
-from dragoman.decoding.products import Product
 from dragoman.errors import DataError, FolderError, OptionError
 from dragoman.files import written_beside
 from dragoman.folder import ModelFolder
-from dragoman.models.interface import SearchedModel
-from dragoman.tensor_files import write_tensors
 from dragoman.text.lexicon import learn_lexicon
 from dragoman.text.vocabulary import Vocabularies
 
@@ -27,56 +20,23 @@ NUM_FREQUENT = 200
 MOST_PAIRS = 100_000
 
 
-class Selection(NamedTuple):
-    """The words that some translations may need, in rising order; whose, and what scores them."""
-
-    words: Int[Tensor, "selected"]
-    allowed: Bool[Tensor, "sentences selected"]
-    output: Product
-
-
 class ShortList:
     """What may be said, by what was said.
 
     Parameters
     ----------
-    likely : Int[Tensor, "source_vocabulary likely"]
+    likely : Int[np.ndarray, "source_vocabulary likely"]
         The likeliest translations of each source subword; −1 where there are no more.
-    always : Int[Tensor, "words"]
+    always : Int[np.ndarray, "words"]
         Target subwords that any translation may need.
     """
 
     def __init__(
-        self, likely: Int[Tensor, "source_vocabulary likely"], always: Int[Tensor, "words"]
+        self, likely: Int[np.ndarray, "source_vocabulary likely"], always: Int[np.ndarray, "words"]
     ) -> None:
         self._likely, self._always = likely, always
 
-    def select(
-        self, sentences: Sequence[Sequence[int]], output_for: Callable[[Tensor], Product]
-    ) -> Selection:
-        """Choose the words for some sentences.
-
-        Parameters
-        ----------
-        sentences : Sequence[Sequence[int]]
-            Their subwords.
-        output_for : Callable[[Tensor], Product]
-            Makes what scores some words.
-
-        Returns
-        -------
-        Selection
-            All words that one of them may need, and who may need which: a sentence may say the
-            same in whatever company it is translated.
-        """
-        rows = [self.words_of(each) for each in sentences]
-        words = torch.cat(rows).unique()
-        allowed = torch.zeros(len(rows), len(words), dtype=torch.bool)
-        for row, own in zip(allowed, rows, strict=True):
-            row[torch.searchsorted(words, own)] = True
-        return Selection(words, allowed, output_for(words))
-
-    def words_of(self, sentence: Sequence[int]) -> Int[Tensor, "words"]:
+    def words_of(self, sentence: Sequence[int]) -> Int[np.ndarray, "words"]:
         """List what the translation of a sentence may need.
 
         Parameters
@@ -86,11 +46,11 @@ class ShortList:
 
         Returns
         -------
-        Int[Tensor, "words"]
-            Target subwords, in no order.
+        Int[np.ndarray, "words"]
+            Target subwords in rising order, each once.
         """
-        found = self._likely[torch.tensor(sentence).unique()].flatten()
-        return torch.cat([found[found >= 0], self._always])
+        found = self._likely[np.unique(np.array(sentence, np.int64))].ravel()
+        return np.unique(np.concatenate([found[found >= 0], self._always]))
 
     def write(self, folder: Path) -> None:
         """Put the short-list into a model folder.
@@ -100,9 +60,9 @@ class ShortList:
         folder : Path
             The model folder.
         """
-        tensors = {"likely": self._likely.int(), "always": self._always.int()}
+        arrays = {"likely": self._likely, "always": self._always}
         with written_beside(folder / SHORT_LIST_FILE) as beside:
-            write_tensors(beside, tensors)
+            save_file({name: each.astype(np.int32) for name, each in arrays.items()}, beside)
 
     @staticmethod
     def read(folder: ModelFolder) -> "ShortList":
@@ -125,35 +85,35 @@ class ShortList:
         sizes = [len(each) for each in folder.vocabularies]
         try:
             found = load_file(path)
-            likely, always = found["likely"].long(), found["always"].long()
-            fits = likely.dim() == 2 and always.dim() == 1 and len(likely) == sizes[0]
-            everything = torch.cat([likely.flatten(), always])
+            likely, always = (found[name].astype(np.int64) for name in ("likely", "always"))
+            fits = likely.ndim == 2 and always.ndim == 1 and len(likely) == sizes[0]
+            everything = np.concatenate([likely.ravel(), always])
             fits = fits and int(everything.min()) >= -1 and int(everything.max()) < sizes[1]
             fits = fits and bool((always >= 0).all())
             fits = fits and folder.vocabularies.eos_id in always.tolist()
-        except (SafetensorError, OSError, KeyError, ValueError, RuntimeError):
+        except (SafetensorError, OSError, KeyError, ValueError, TypeError):
             fits = False
         if not fits:
             raise FolderError(f"{path}: damaged, or of another model; {remedy}")
         return ShortList(likely, always)
 
 
-def read_short_list(folder: ModelFolder, engine: SearchedModel) -> ShortList:
-    """Read a model's short-list, if its engine can do with one.
+def read_short_list(folder: ModelFolder, *, is_possible: bool) -> ShortList:
+    """Read a model's short-list, if what translates can do with one.
 
     Parameters
     ----------
     folder : ModelFolder
         The model.
-    engine : SearchedModel
-        What translates.
+    is_possible : bool
+        Whether it can.
 
     Returns
     -------
     ShortList
         The short-list.
     """
-    if not isinstance(engine, Engine):
+    if not is_possible:
         raise OptionError(
             "--short-list: only Transformers with full attention search among some words alone, "
             "one model at a time, on the CPU; leave it out"
@@ -216,7 +176,7 @@ def learn_short_list(
     never = (vocabularies.pad_id, target.unk_id)
     likely[np.isin(likely, never)] = -1
     always = always[~np.isin(always, never)]
-    return ShortList(torch.from_numpy(likely), torch.from_numpy(always))
+    return ShortList(likely, always)
 
 
 def _find_frequent(sentences: Sequence[np.ndarray], size: int, count: int) -> np.ndarray:
@@ -250,6 +210,6 @@ def measure_coverage(
     num_found = num_all = 0
     for source, target in zip(sources, targets, strict=True):
         words = short_list.words_of(source)
-        num_found += int(torch.isin(torch.tensor(target), words).sum())
+        num_found += int(np.isin(target, words).sum())
         num_all += len(target)
     return num_found / max(num_all, 1)

@@ -12,7 +12,7 @@ from torch import Tensor
 from dragoman.decoding.captured import Captured
 from dragoman.decoding.engine import Engine
 from dragoman.decoding.hypotheses import Finished, History
-from dragoman.decoding.penalties import length_penalty
+from dragoman.decoding.length_penalty import length_penalty
 from dragoman.decoding.slot_decoder import SlotDecoder
 from dragoman.kernels.beam_slots import NUM_FACTS, TAIL, Rules, Sentences, Slots, admit
 from dragoman.kernels.beam_step import advance

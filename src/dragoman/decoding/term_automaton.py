@@ -307,3 +307,19 @@ def _find_leads(
         far = (size * place // length, size - (length - place))
         found[term] = max(far, found.get(term, far))
     return [Lead(blocks[term], *far) for term, far in sorted(found.items())]
+
+
+def count_subwords(requirements: Sequence[Requirement]) -> int:
+    """Count the subwords that required terms take.
+
+    Parameters
+    ----------
+    requirements : Sequence[Requirement]
+        What must appear.
+
+    Returns
+    -------
+    int
+        At most so many are needed.
+    """
+    return sum(each.times * len(each.spellings[0].tokens) for each in requirements)

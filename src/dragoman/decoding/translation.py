@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from dragoman.decoding.hypotheses import Hypothesis
+from dragoman.decoding.interface import Hypothesis
+from dragoman.decoding.length_penalty import length_penalty
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.penalties import length_penalty
-from dragoman.decoding.piece_search import Piece
+from dragoman.decoding.piece import Piece
 
 
 class TranslatedPart(NamedTuple):

@@ -3,30 +3,30 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from dragoman.data.workers import count_cores
+from dragoman.decoding.accelerator import may_have_accelerator
 from dragoman.decoding.demands import Demands
-from dragoman.decoding.device import choose_device
-from dragoman.decoding.engine import Engine
-from dragoman.decoding.engines import load_engine
-from dragoman.decoding.ensemble import Ensemble, join_folders, read_member
 from dragoman.decoding.garbage import only_new_garbage
-from dragoman.decoding.graph_engine import GraphEngine
-from dragoman.decoding.hypotheses import Hypothesis
+from dragoman.decoding.int8_engine import Int8Engine, ListedEngine, is_compiled
+from dragoman.decoding.interface import FindingEngine, Hypothesis
 from dragoman.decoding.options import LARGEST_BEAM, Precision, SearchOptions
-from dragoman.decoding.piece_search import Found, Piece, PieceSearch
+from dragoman.decoding.piece import Found, Piece
+from dragoman.decoding.plain_search import PlainSearch, is_plain, or_nothing
 from dragoman.decoding.short_list import ShortList
 from dragoman.decoding.translation import Part, Translation, join_parts
-from dragoman.decoding.unknown_words import Draft, replace_unknown
 from dragoman.errors import OptionError
-from dragoman.folder import CONFIG_FILE, ModelFolder, load_model, read_folder
-from dragoman.models.interface import SearchedModel, TranslationModel
+from dragoman.folder import CONFIG_FILE, ModelFolder, read_folder
 from dragoman.options import from_plain, from_section, require, to_plain
 from dragoman.text.sentences import split_long
+
+if TYPE_CHECKING:  # PyTorch, which most translations on a CPU do not need
+    import torch
+
+    from dragoman.models.interface import SearchedModel, TranslationModel
 
 LONGEST_PREFIX = 500
 
@@ -41,43 +41,88 @@ class Translator:
     model : TranslationModel | None
         The model, on its device, not in training; None: loaded from the folder when somebody asks
         for it, which translating does not.
-    device : torch.device
-        That device.
+    device : torch.device | str
+        That device, or its name.
     engine : SearchedModel | None
-        What translates in the model's place; None: the model itself.
+        What translates in the model's place; None: the model itself, or what is loaded in its
+        place when something is demanded that `finder` cannot do.
     short_list : ShortList | None
-        The words among which an `Engine` searches; None: all.
+        The words among which to search; None: all.
+    finder : Int8Engine | None
+        What translates where nothing special is demanded; None: the engine.
+
+    Notes
+    -----
+    PyTorch is imported when it is needed: with a `finder`, only for special demands.
     """
 
     def __init__(
         self,
         folder: ModelFolder,
-        model: TranslationModel | None,
-        device: torch.device,
-        engine: SearchedModel | None = None,
+        model: "TranslationModel | None",
+        device: "torch.device | str",
+        engine: "SearchedModel | None" = None,
         short_list: ShortList | None = None,
+        finder: Int8Engine | None = None,
     ) -> None:
         self.folder = folder
-        self.device = device
+        self._device = device
         self._model = model
         self._engine = engine
         self.short_list = short_list
+        self._finder = finder
         self.options = from_section(
             SearchOptions, folder.config, "search", folder.path / CONFIG_FILE
         )
 
     @property
-    def model(self) -> TranslationModel:
+    def device(self) -> "torch.device":
+        """Where the model is."""
+        import torch
+
+        return torch.device(self._device)
+
+    @property
+    def device_type(self) -> str:
+        """What kind of device that is: ``cpu``, ``cuda`` or ``mps``."""
+        return self._device if isinstance(self._device, str) else self._device.type
+
+    @property
+    def model(self) -> "TranslationModel":
         """The model as it was trained, for those who look inside."""
         if self._model is None:
+            import torch
+
+            from dragoman.weights import load_model
+
             with torch.inference_mode(mode=False):  # somebody may want gradients of it
                 self._model = load_model(self.folder).to(self.device)
         return self._model
 
     @property
-    def engine(self) -> SearchedModel:
-        """What translates: the model, or what was rebuilt of it to be faster."""
+    def engine(self) -> "SearchedModel":
+        """What translates step by step: the model, or what was rebuilt of it to be faster."""
+        if self._engine is None and self._finder is not None:
+            from dragoman.decoding.engines import load_engine
+
+            self._engine = load_engine(self.folder, self.device, "int8")
         return self.model if self._engine is None else self._engine
+
+    @property
+    def takes_short_list(self) -> bool:
+        """Whether it can search among some words alone."""
+        if self._finder is not None:
+            return True
+        from dragoman.decoding.engine import Engine
+
+        return isinstance(self.engine, Engine)
+
+    @cached_property
+    def careful(self) -> "Translator":
+        """A translator that says no phrase three times in a row."""
+        from dragoman.decoding.repetition import WithoutRepetition
+
+        return Translator(self.folder, None, self.device, WithoutRepetition(self.engine))
 
     @staticmethod
     def load(
@@ -104,16 +149,26 @@ class Translator:
         Translator
             Ready to translate.
         """
-        where = choose_device(device)
         folder = read_folder(Path(path))
-        if not others:
-            engine = load_engine(folder, where, precision)
-            if isinstance(engine, Engine | GraphEngine):
-                return Translator(folder, None, where, engine)
-            return Translator(folder, engine, where)
-        folders = [folder, *(read_member(Path(other), folder) for other in others)]
-        together = Ensemble([load_model(each).to(where) for each in folders])
-        return Translator(join_folders(folders), together.eval(), where)
+        is_alone = not others and is_compiled(folder, precision)
+        if is_alone and (device == "cpu" or (device == "auto" and not may_have_accelerator())):
+            return Translator(folder, None, "cpu", finder=Int8Engine.load(folder))
+        from dragoman.decoding.device import choose_device
+        from dragoman.decoding.engine import Engine
+        from dragoman.decoding.engines import load_engine
+        from dragoman.decoding.ensemble import load_together
+        from dragoman.decoding.graph_engine import GraphEngine
+
+        where = choose_device(device)
+        if others:
+            joined, together = load_together(folder, [Path(other) for other in others], where)
+            return Translator(joined, together, where)
+        if is_alone and where.type == "cpu":
+            return Translator(folder, None, where, finder=Int8Engine.load(folder))
+        engine = load_engine(folder, where, precision)
+        if isinstance(engine, Engine | GraphEngine):
+            return Translator(folder, None, where, engine)
+        return Translator(folder, engine, where)
 
     def options_with(self, said: Mapping[str, Any]) -> SearchOptions:
         """Lay what a user says of the search over what the model folder says.
@@ -227,23 +282,53 @@ class Translator:
         """Translate texts with what is known to be possible."""
         pieces = self._pieces(texts)
         demands.check_prefix(prefix)
-        found = PieceSearch(
-            model=self.engine,
-            vocabularies=self.folder.vocabularies,
-            device=self.device,
-            max_length=self._max_length,
-            options=options,
-            num_best=num_best,
-            prefix_ids=self._prefix_ids(prefix),
-            demands=demands,
-            short_list=self.short_list,
-        ).find(pieces)
+        found = self._find(pieces, num_best, self._prefix_ids(prefix), options, demands)
         written = self._decode(pieces, found, options)
         of_text: list[list[Part]] = [[] for _ in texts]
         for piece, candidates, each in zip(pieces, written, found, strict=True):
             of_text[piece.text_index].append(Part(piece, candidates, each.notes))
         eos_id, is_distinct = self.folder.vocabularies.eos_id, demands.sampling is None
         return [join_parts(parts, options, eos_id, is_distinct) for parts in of_text]
+
+    def _find(
+        self,
+        pieces: Sequence[Piece],
+        num_best: int,
+        prefix_ids: Sequence[int],
+        options: SearchOptions,
+        demands: Demands,
+    ) -> list[Found]:
+        """Search for the translations of pieces."""
+        finder: FindingEngine | None = self._finder
+        if self._finder is not None and self.short_list is not None:
+            finder = ListedEngine(self._finder, self.short_list.words_of)
+        if finder is not None and demands.glossary is None and is_plain(options, demands):
+            plain = PlainSearch(
+                engine=finder,
+                vocabularies=self.folder.vocabularies,
+                max_length=self._max_length,
+                options=options,
+                num_best=num_best,
+                prefix_ids=prefix_ids,
+                is_scored=demands.is_scored,
+            )
+            return [or_nothing(Found(hypotheses=each)) for each in plain.find(pieces)]
+        from dragoman.decoding.piece_search import PieceSearch
+
+        if finder is None and isinstance(self.engine, FindingEngine):
+            finder = self.engine
+        return PieceSearch(
+            model=self.engine,
+            vocabularies=self.folder.vocabularies,
+            device=self.device,
+            max_length=self._max_length,
+            options=options,
+            num_best=num_best,
+            prefix_ids=prefix_ids,
+            demands=demands,
+            short_list=self.short_list,
+            finder=finder,
+        ).find(pieces)
 
     def _pieces(self, texts: Sequence[str]) -> list[Piece]:
         """Cut texts into parts that the model can read; a text without words has none."""
@@ -283,21 +368,24 @@ class Translator:
     ) -> list[list[tuple[str, Hypothesis]]]:
         """Turn hypotheses into text, all at once."""
         vocabularies = self.folder.vocabularies
-        drafts = [
-            Draft(piece.text, each.tokens)
+        every = [
+            (piece, each)
             for piece, all_found in zip(pieces, found, strict=True)
             for each in all_found.hypotheses
         ]
         if vocabularies.is_closed and options.replace_unknown:
+            from dragoman.decoding.unknown_words import Draft, replace_unknown
+
+            drafts = [Draft(piece.text, each.tokens) for piece, each in every]
             texts = iter(replace_unknown(self.model, vocabularies, drafts, self.device))
         else:
-            tokens = [draft.tokens for draft in drafts]
+            tokens = [each.tokens for _, each in every]
             texts = iter(vocabularies.target.decode(tokens, self._num_threads(len(tokens))))
         return [[(next(texts), each) for each in all_found.hypotheses] for all_found in found]
 
     def _num_threads(self, num_texts: int) -> int:
         """Say how many threads cut texts: an accelerator must not wait for one, a CPU has none."""
-        return min(count_cores(), 1 + num_texts // 64) if self.device.type == "cuda" else 1
+        return min(count_cores(), 1 + num_texts // 64) if self.device_type == "cuda" else 1
 
     def _prefix_ids(self, prefix: str) -> list[int]:
         """Turn the words with which translations must begin into subwords."""

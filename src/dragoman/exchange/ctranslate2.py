@@ -12,7 +12,7 @@ from dragoman.errors import OptionError
 from dragoman.exchange.limits import check_for_ctranslate2, check_new, subwords_of
 from dragoman.exchange.names import names_of
 from dragoman.files import written_beside
-from dragoman.folder import ModelFolder, load_model, read_folder
+from dragoman.folder import ModelFolder, read_folder
 from dragoman.models.attention.multihead_attention import MultiheadAttention
 from dragoman.models.embedding import Embedding
 from dragoman.models.feed_forward import FeedForward
@@ -22,6 +22,7 @@ from dragoman.models.positions import LearnedPositions
 from dragoman.models.transformer import Transformer
 from dragoman.models.transformer_layers import DecoderLayer, EncoderLayer
 from dragoman.text.piece_order import END, PADDING, UNKNOWN
+from dragoman.weights import load_model
 
 Quantisation = Literal[
     "float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16",

@@ -23,22 +23,20 @@ from dragoman.exchange.names import (
     plain_marks,
 )
 from dragoman.files import written_beside
-from dragoman.folder import (
-    Facts,
-    ModelFolder,
-    load_model,
-    put_weights,
-    read_folder,
-    read_weights,
-    vocabulary_of,
-    weights_of,
-    write_model,
-)
+from dragoman.folder import Facts, ModelFolder, read_folder
 from dragoman.models.build import build_model
 from dragoman.models.options import TransformerOptions
 from dragoman.options import from_plain, to_plain
 from dragoman.tensor_files import write_tensors
 from dragoman.text.subwords import Subwords
+from dragoman.weights import (
+    load_model,
+    put_weights,
+    read_weights,
+    vocabulary_of,
+    weights_of,
+    write_model,
+)
 
 CONFIG, GENERATION, WEIGHTS = "config.json", "generation_config.json", "model.safetensors"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"

@@ -20,11 +20,12 @@ from dragoman.exchange.limits import check_new
 from dragoman.exchange.marian_files import read_npz, read_yaml_vocabulary
 from dragoman.exchange.names import build_vocabularies, list_pieces, names_by_id, own_order
 from dragoman.files import written_beside
-from dragoman.folder import Facts, ModelFolder, put_weights, vocabulary_of, write_model
+from dragoman.folder import Facts, ModelFolder
 from dragoman.models.build import build_model
 from dragoman.models.options import TransformerOptions
 from dragoman.options import from_plain, to_plain
 from dragoman.text.piece_order import PADDING
+from dragoman.weights import put_weights, vocabulary_of, write_model
 
 ACTIVATIONS = {"relu": "relu", "swish": "swish", "gelu": "gelu-sigmoid"}
 BLOCKS = {"self_attention": "self", "cross_attention": "context"}

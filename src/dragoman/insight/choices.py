@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 import torch
 
 from dragoman.data.batches import flatten, make_batch, pad_sequences
-from dragoman.decoding.hypotheses import Hypothesis
+from dragoman.decoding.interface import Hypothesis
 from dragoman.decoding.search import search
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DataError, OptionError
-from dragoman.folder import vocabulary_of
 from dragoman.insight.word_groups import begins_word
+from dragoman.weights import vocabulary_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dragoman.eight_bits import LARGEST_ACTIVATION, SMALLEST
+from dragoman.eight_bits import SMALLEST
 from dragoman.kernels.activations import activate
+from dragoman.quantised import LARGEST_ACTIVATION
 
 PackedMatrix = torch.classes.quantized.LinearPackedParamsBase
 

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.errors import DataError
+from dragoman.models.sinusoids import sinusoids, wavelengths
 
 
 def sinusoidal_positions(
@@ -45,16 +46,11 @@ def sinusoidal_positions(
 
     Notes
     -----
-    :math:`PE_{pos,2i}=\sin(pos/10000^{2i/d})` and :math:`PE_{pos,2i+1}=\cos(pos/10000^{2i/d})`, the
-    exponents being :math:`2i/(d-2)` if inclusive.
-    Computed in double precision, so that far positions are exact, and on the host, since not
+    The equation is `dragoman.models.sinusoids.sinusoids`; it is computed on the host, since not
     every device has doubles.
     """
-    host = None if device is None else torch.device("cpu")
-    positions = torch.arange(first, first + count, dtype=torch.float64, device=host)
-    angles = positions[:, None] / _wavelengths(model_dim, host, is_inclusive=is_inclusive)
-    table = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
-    return table.to(device=device, dtype=dtype)
+    table = torch.from_numpy(sinusoids(first, count, model_dim, is_inclusive=is_inclusive))
+    return table.to(device=device or torch.get_default_device(), dtype=dtype)
 
 
 def offset_map(offset: int, model_dim: int) -> Float[Tensor, "model_dim model_dim"]:
@@ -79,7 +75,7 @@ def offset_map(offset: int, model_dim: int) -> Float[Tensor, "model_dim model_di
     with :math:`\omega_i=10000^{-2i/d}`, each for one pair of sine and cosine. So attention can
     learn to look a fixed number of places away by a linear map (section 3.5 of the paper).
     """
-    angles = offset / _wavelengths(model_dim)
+    angles = torch.from_numpy(offset / wavelengths(model_dim))
     sine, cosine = angles.sin(), angles.cos()
     even = torch.arange(0, model_dim, 2)
     moved = torch.zeros(model_dim, model_dim, dtype=torch.float64)
@@ -88,15 +84,6 @@ def offset_map(offset: int, model_dim: int) -> Float[Tensor, "model_dim model_di
     moved[even + 1, even] = -sine
     moved[even + 1, even + 1] = cosine
     return moved
-
-
-def _wavelengths(
-    model_dim: int, device: torch.device | None = None, *, is_inclusive: bool = False
-) -> Tensor:
-    """Compute in how many places each pair of sine and cosine turns by an angle of 1."""
-    whole = max(1, model_dim - 2) if is_inclusive else model_dim
-    exponents = torch.arange(0, model_dim, 2, dtype=torch.float64, device=device) / whole
-    return 10_000**exponents
 
 
 class SinusoidalPositions(nn.Module):

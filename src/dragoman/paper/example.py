@@ -151,13 +151,14 @@ def _make_fresh(say: Say) -> Source:
 
     from dragoman.data.builtin import generate_pairs
     from dragoman.decoding.translator import Translator
-    from dragoman.folder import Facts, ModelFolder, vocabulary_of
+    from dragoman.folder import Facts, ModelFolder
     from dragoman.models.build import build_model
     from dragoman.models.options import TransformerOptions
     from dragoman.options import from_plain
     from dragoman.presets import read_preset
     from dragoman.text.subwords import Subwords, train_subwords
     from dragoman.text.vocabulary import Vocabularies
+    from dragoman.weights import vocabulary_of
 
     say("the weights are fresh: the numbers are right, but mean nothing")
     pairs = list(generate_pairs("fr-en", split="train", count=2000, seed=1))

@@ -10,7 +10,6 @@ from dragoman.decoding.alignments import Aligner
 from dragoman.decoding.demands import Demands, Prepared, prepare_demands
 from dragoman.decoding.glossary import Glossary, Term
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.repetition import WithoutRepetition
 from dragoman.decoding.spelling import fold_case
 from dragoman.decoding.suspicion import search_again
 from dragoman.decoding.translation import Translation
@@ -87,9 +86,6 @@ class SentenceTranslator:
 
     def __init__(self, translator: Translator) -> None:
         self._translator = translator
-        self._careful = Translator(
-            translator.folder, None, translator.device, WithoutRepetition(translator.engine)
-        )
         self._aligner: Aligner | OptionError | None = None
         self._prepared: OrderedDict[tuple[tuple[str, str], ...], Prepared] = OrderedDict()
 
@@ -121,7 +117,7 @@ class SentenceTranslator:
         def translate(
             texts: Sequence[str], how: SearchOptions, *, is_unrepeated: bool
         ) -> list[Translation]:
-            return (self._careful if is_unrepeated else self._translator).translate_all(
+            return (self._translator.careful if is_unrepeated else self._translator).translate_all(
                 texts,
                 num_best=manner.num_best,
                 prefix=manner.prefix,

@@ -8,15 +8,9 @@ from torch import Tensor
 
 from dragoman.errors import FolderError
 from dragoman.files import written_beside
-from dragoman.folder import (
-    WEIGHTS_FILE,
-    put_weights,
-    read_folder,
-    read_weights,
-    vocabulary_of,
-    write_model,
-)
+from dragoman.folder import WEIGHTS_FILE, read_folder
 from dragoman.models.build import build_model
+from dragoman.weights import put_weights, read_weights, vocabulary_of, write_model
 
 Weights = dict[str, Tensor]
 

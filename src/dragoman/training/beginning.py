@@ -11,14 +11,7 @@ from dragoman.data.clean_text import store_text
 from dragoman.data.store import Store, store_ids
 from dragoman.decoding.device import choose_device
 from dragoman.errors import FolderError
-from dragoman.folder import (
-    WEIGHTS_FILE,
-    ModelFolder,
-    put_weights,
-    read_folder,
-    read_weights,
-    vocabulary_of,
-)
+from dragoman.folder import WEIGHTS_FILE, ModelFolder, read_folder
 from dragoman.models.build import Model, build_model
 from dragoman.text.bpe_dropout import check_merges
 from dragoman.text.vocabulary import Vocabularies
@@ -29,6 +22,7 @@ from dragoman.training.log import check_tensorboard
 from dragoman.training.optimiser import build_average, build_optimiser
 from dragoman.training.options import TrainingOptions
 from dragoman.training.preparation import RunRequest, check_search, learn_subwords, resolve_request
+from dragoman.weights import put_weights, read_weights, vocabulary_of
 
 RUN_FILE = "run.json"
 STORE = "store"

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from dragoman.errors import FolderError
 from dragoman.files import write_file, written_beside
-from dragoman.folder import put_weights, read_weights, weights_of, write_weights
 from dragoman.training.distributed import Workers
 from dragoman.training.optimiser import MovingAverage, optimiser_tensors, restore_optimiser
 from dragoman.training.sharding import divide_like, gather_whole
+from dragoman.weights import put_weights, read_weights, weights_of, write_weights
 
 LONE = Workers()
 

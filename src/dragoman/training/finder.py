@@ -17,7 +17,7 @@ import torch
 from dragoman.decoding.device import choose_device
 from dragoman.errors import OptionError, TrainingError
 from dragoman.files import write_file
-from dragoman.folder import read_folder, vocabulary_of
+from dragoman.folder import read_folder
 from dragoman.training.beginning import (
     RATE_FILE,
     RATE_PICTURE,
@@ -37,6 +37,7 @@ from dragoman.training.reward import make_step
 from dragoman.training.schedule import paper_peak
 from dragoman.training.shares import count_shares
 from dragoman.training.updates import UpdatePlanner, segment_pairs
+from dragoman.weights import vocabulary_of
 
 LOWEST_RATE = 1e-7
 HIGHEST_RATE = 1.0

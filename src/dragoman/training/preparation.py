@@ -17,12 +17,7 @@ from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.penalties import check_coverage
 from dragoman.errors import OptionError
 from dragoman.files import written_beside
-from dragoman.folder import (
-    Facts,
-    ModelFolder,
-    read_folder,
-    vocabulary_of,
-)
+from dragoman.folder import Facts, ModelFolder, read_folder
 from dragoman.models.build import build_model, count_parameters
 from dragoman.models.interface import TranslationModel, Vocabulary
 from dragoman.options import Plain, merge, to_plain, write_toml
@@ -42,6 +37,7 @@ from dragoman.training.configuration import (
 from dragoman.training.gradients import precision_context
 from dragoman.training.loss import TrainingStep
 from dragoman.training.memory import estimate_memory
+from dragoman.weights import vocabulary_of
 
 SUBWORD_PAIRS = 1_000_000
 """Subwords are learnt from a sample of this many pairs if there are more."""

@@ -18,17 +18,7 @@ from dragoman.decoding.engines import fits_int8
 from dragoman.decoding.translator import Translator
 from dragoman.errors import FolderError
 from dragoman.files import write_file
-from dragoman.folder import (
-    CONFIG_FILE,
-    WEIGHTS_FILE,
-    ModelFolder,
-    put_weights,
-    read_folder,
-    vocabulary_of,
-    weights_of,
-    write_description,
-    write_weights,
-)
+from dragoman.folder import CONFIG_FILE, WEIGHTS_FILE, ModelFolder, read_folder, write_description
 from dragoman.models.build import build_model, count_parameters
 from dragoman.options import Plain, read_toml, to_plain, write_toml
 from dragoman.training.average import average_weights
@@ -67,6 +57,7 @@ from dragoman.training.sharding import shard_step
 from dragoman.training.shares import count_shares
 from dragoman.training.updates import UpdatePlanner, segment_pairs
 from dragoman.training.validation import Validation, Validator
+from dragoman.weights import put_weights, vocabulary_of, weights_of, write_weights
 
 CHECKPOINTS = "checkpoints"
 NUM_INT8_PAIRS = 100

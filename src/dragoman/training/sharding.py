@@ -12,11 +12,11 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from dragoman.folder import put_weights, weights_of
 from dragoman.models.experts import Experts
 from dragoman.models.transformer import Transformer
 from dragoman.training.distributed import Workers
 from dragoman.training.loss import TrainingStep
+from dragoman.weights import put_weights, weights_of
 
 
 def shard_step(step: nn.Module, workers: Workers, device: torch.device) -> None:

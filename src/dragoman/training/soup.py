@@ -7,7 +7,7 @@ from dragoman.data.corpus import read_aligned
 from dragoman.decoding.translator import Translator
 from dragoman.errors import FolderError, OptionError
 from dragoman.evaluation.bleu import corpus_bleu, tokenizer_for
-from dragoman.folder import put_weights, read_folder
+from dragoman.folder import read_folder
 from dragoman.training.average import (
     Soup,
     Weights,
@@ -17,6 +17,7 @@ from dragoman.training.average import (
     greedy_soup,
     write_average,
 )
+from dragoman.weights import put_weights
 
 
 def average_models(

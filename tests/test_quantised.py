@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from dragoman.eight_bits import Quantised, quantise_matrix, restore
 from dragoman.errors import FolderError
+from dragoman.quantised import Quantised, quantise_matrix, restore
 
 
 def test_each_entry_is_off_by_half_a_step_at_most():

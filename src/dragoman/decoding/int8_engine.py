@@ -1,0 +1,341 @@
+"""A Transformer in eight bits with a search of its own: compiled for a CPU, without PyTorch."""
+
+import functools
+import logging
+import math
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int
+
+from dragoman.data.workers import count_cores
+from dragoman.decoding.int8_weights import can_be_compiled, make_positions, read_int8
+from dragoman.decoding.interface import MOST_BEAMS, Asking, Hypothesis
+from dragoman.decoding.memory import (
+    forget_code,
+    give_freed_memory_back,
+    keep_freed_memory,
+    keep_little_memory,
+)
+from dragoman.decoding.options import Precision
+from dragoman.decoding.weight_file import WeightFile
+from dragoman.folder import WEIGHTS_FILE, ModelFolder
+from dragoman.kernels.int8.model import Model
+from dragoman.kernels.int8.task import IS_STOPPED, Results, Rules, Sentences, make_empty_task
+from dragoman.models.options import TransformerOptions
+
+Choose = Callable[[Sequence[int]], Int[np.ndarray, "words"]]
+
+_log = logging.getLogger("dragoman.decoding")
+PATIENCE = 2.0
+COMPILING = "compiling for this processor; it takes less than a minute, and happens once"
+COMPILER = "libllvmlite"
+# Hypotheses under way on a core: more hardly make products faster, and their keys take room.
+MOST_ROWS = 96
+# Words of all hypotheses of a core for which there must be room, at most: with one slot, more.
+MOST_PLACES = 1 << 16
+# Bytes of all vocabularies that a core's sentences may have of their own.
+MOST_NUMBERS = 1 << 25
+
+
+def is_compiled(folder: ModelFolder, precision: Precision) -> bool:
+    """Say whether a model is translated by compiled functions in eight bits, on a CPU.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        The model.
+    precision : Precision
+        What the user says.
+
+    Returns
+    -------
+    bool
+        True if they can, and the user wants eight bits, or leaves it open and the folder is in
+        eight bits or says that nothing measurable is lost by them.
+    """
+    if precision not in ("auto", "int8") or not can_be_compiled(folder.options):
+        return False
+    is_wanted = precision == "int8" or folder.facts.fits_int8
+    return is_wanted or WeightFile(folder.path / WEIGHTS_FILE).is_quantised
+
+
+def count_threads() -> int:
+    """Count the cores on which to translate.
+
+    Returns
+    -------
+    int
+        As many as PyTorch uses, where it is loaded; else all that this process may use, but no more
+        than the environment variable says by which other libraries are told.
+    """
+    if "torch" in sys.modules:
+        return int(sys.modules["torch"].get_num_threads())
+    said = os.environ.get("OMP_NUM_THREADS", "")
+    return min(count_cores(), int(said)) if said.isdecimal() and int(said) else count_cores()
+
+
+class Int8Engine:
+    """A Transformer that translates on a CPU in eight bits.
+
+    Parameters
+    ----------
+    model : Model
+        Its weights.
+    options : TransformerOptions
+        Its shape.
+    start_id : int
+        What hypotheses begin with.
+    eos_id : int
+        The end symbol.
+    """
+
+    def __init__(
+        self, model: Model, options: TransformerOptions, start_id: int, eos_id: int
+    ) -> None:
+        self._model, self._options = model, options
+        self._start_id, self._eos_id = start_id, eos_id
+
+    @staticmethod
+    def load(folder: ModelFolder) -> "Int8Engine":
+        """Load a folder's model.
+
+        Parameters
+        ----------
+        folder : ModelFolder
+            One that `can_be_compiled` accepts.
+
+        Returns
+        -------
+        Int8Engine
+            Ready to translate.
+        """
+        assert isinstance(folder.options, TransformerOptions)
+        _load_functions()
+        keep_little_memory()
+        ids = folder.vocabularies.pad_id, folder.vocabularies.eos_id
+        engine = Int8Engine(read_int8(folder), folder.options, *ids)
+        keep_freed_memory()
+        return engine
+
+    def find(
+        self,
+        sources: Sequence[Sequence[int]],
+        limits: Sequence[int],
+        asking: Asking,
+        prefixes: Sequence[Sequence[int]] = (),
+        choose: Choose | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Find the best translations of some sentences, as `search` does.
+
+        Parameters
+        ----------
+        sources : Sequence[Sequence[int]]
+            Their tokens, ended by the end symbol, in any order.
+        limits : Sequence[int]
+            How long each translation may become, the end symbol included.
+        asking : Asking
+            What is asked for; at most `MOST_BEAMS` hypotheses.
+        prefixes : Sequence[Sequence[int]]
+            How each translation must begin; nothing: all are free.
+        choose : Choose | None
+            From a sentence to the words among which to search, in rising order, the end symbol
+            among them; None: all words.
+
+        Returns
+        -------
+        list[list[Hypothesis]]
+            For each sentence its translations, best first.
+
+        Notes
+        -----
+        A sentence's translation is the same, bit by bit, whatever others are under way with it.
+        Long sentences come first, so that cores finish at about the same time. They run compiled
+        functions that do not need the interpreter; what ends this call from outside ends them.
+        """
+        assert asking.num_best <= asking.num_beams <= MOST_BEAMS
+        if not sources:
+            return []
+        order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
+        choices = [] if choose is None else [choose(sources[index]) for index in order]
+        sentences = Sentences(
+            np.concatenate([np.array(sources[index], np.int32) for index in order]),
+            _starts([len(sources[index]) for index in order]),
+            np.array([limits[index] for index in order], np.int64),
+            _pad([prefixes[index] for index in order] if prefixes else []),
+            np.concatenate([np.zeros(0, np.int64), *choices]),
+            _starts([len(each) for each in choices] or [0] * len(order)),
+        )
+        is_banned = np.zeros(self._model.output.outputs[:, 0].size, np.bool_)
+        is_banned[list(asking.banned_ids)] = True
+        rules = Rules(
+            asking.num_beams,
+            asking.num_best,
+            float(asking.alpha),
+            self._eos_id,
+            self._start_id,
+            asking.is_scored or asking.num_beams > 1,
+            is_banned,
+        )
+        shape = (len(sources), asking.num_best)
+        places = _starts([asking.num_best * limits[index] for index in order])
+        results = Results(
+            np.full(shape, -np.inf, np.float32),
+            np.zeros(shape, np.int64),
+            places[:-1],
+            np.zeros(places[-1], np.int32),
+            np.zeros(places[-1], np.float32),
+        )
+        longest = max(len(sources[order[0]]), max(limits))
+        self._search(self._model_for(longest), sentences, rules, results)
+        found: list[list[Hypothesis]] = [[] for _ in sources]
+        for place, index in enumerate(order):
+            found[index] = _collect(results, place, limits[index], asking.is_scored)
+        return found
+
+    def _search(self, model: Model, sentences: Sentences, rules: Rules, results: Results) -> None:
+        """Let as many cores as are useful translate."""
+        from dragoman.kernels.int8.search import search
+
+        num_sentences = len(sentences.limits)
+        num_cores = min(count_threads(), num_sentences)
+        places = rules.num_beams * int(sentences.limits.max()) + int(
+            np.diff(sentences.starts).max()
+        )
+        most_words = int(np.diff(sentences.choice_starts).max())
+        room = min(MOST_PLACES // places, MOST_NUMBERS // max(1, most_words * model.output.width))
+        num_slots = max(1, min(MOST_ROWS // rules.num_beams, room))
+        num_slots = min(num_slots, -(-num_sentences // num_cores))
+        queue = np.zeros(2, np.int64)
+
+        def work() -> None:
+            search(model, sentences, rules, queue, num_slots, num_cores, results)
+
+        if num_sentences == 1:
+            work()
+            return
+        with ThreadPoolExecutor(num_cores, "core") as threads:
+            try:
+                asked = [threads.submit(work) for _ in range(num_cores)]
+                wait(asked)
+            finally:
+                queue[IS_STOPPED] = 1
+        for each in asked:
+            each.result()
+
+    def _model_for(self, longest: int) -> Model:
+        """Make sure that there are as many positions as words."""
+        if longest > len(self._model.positions) and self._options.positions != "learned":
+            positions = make_positions(self._options, 2 * longest)
+            self._model = self._model._replace(positions=positions)
+        return self._model
+
+
+@dataclass(frozen=True)
+class ListedEngine:
+    """An engine that searches among some words.
+
+    Parameters
+    ----------
+    engine : Int8Engine
+        The engine.
+    choose : Choose
+        From a sentence to its words.
+    """
+
+    engine: Int8Engine
+    choose: Choose
+
+    def find(
+        self,
+        sources: Sequence[Sequence[int]],
+        limits: Sequence[int],
+        asking: Asking,
+        prefixes: Sequence[Sequence[int]] = (),
+    ) -> list[list[Hypothesis]]:
+        """Find the best translations of some sentences.
+
+        Parameters
+        ----------
+        sources : Sequence[Sequence[int]]
+            As `Int8Engine` is told.
+        limits : Sequence[int]
+            Likewise.
+        asking : Asking
+            Likewise.
+        prefixes : Sequence[Sequence[int]]
+            Likewise; if there are any, all words count, as theirs may be on no list.
+
+        Returns
+        -------
+        list[list[Hypothesis]]
+            For each sentence its translations, best first.
+        """
+        choose = None if any(prefixes) else self.choose
+        return self.engine.find(sources, limits, asking, prefixes, choose)
+
+
+@functools.cache
+def _load_functions() -> None:
+    """Compile what translates, or load it if that was done before.
+
+    Notes
+    -----
+    It is made for types, not for sizes, so a model without layers will do. The compiler's own code,
+    some 70 MB, is not needed any more then.
+    """
+    from dragoman.kernels.int8.search import search
+
+    task = make_empty_task()
+    notice = threading.Timer(PATIENCE, _log.warning, [COMPILING])
+    notice.start()
+    try:
+        search(*task)
+    finally:
+        notice.cancel()
+    forget_code(COMPILER)
+    give_freed_memory_back()
+
+
+def _starts(lengths: Sequence[int]) -> Int[np.ndarray, "more"]:
+    """Say where each of several stretches starts, and where the last one ends."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.array(lengths, np.int64))])
+
+
+def _pad(prefixes: Sequence[Sequence[int]]) -> Int[np.ndarray, "sentences longest"]:
+    """Put prefixes into one array, −1 behind each."""
+    longest = max(map(len, prefixes), default=0)
+    padded = np.full((len(prefixes), longest), -1, np.int64)
+    for row, each in zip(padded, prefixes, strict=True):
+        row[: len(each)] = each
+    return padded
+
+
+def _collect(results: Results, place: int, limit: int, is_scored: bool) -> list[Hypothesis]:
+    """Read the translations of one sentence."""
+    found = []
+    for rank, score in enumerate(results.scores[place].tolist()):
+        if score == -math.inf:
+            break
+        start = int(results.starts[place]) + rank * limit
+        length = int(results.lengths[place, rank])
+        tokens = tuple(results.tokens[start : start + length].tolist())
+        if not is_scored:
+            found.append(Hypothesis(tokens=tokens, log_probability=math.nan, score=math.nan))
+            continue
+        sums = results.logs[start : start + length + 1].tolist()
+        logs = tuple(later - sooner for later, sooner in zip(sums, [0.0, *sums], strict=False))
+        found.append(
+            Hypothesis(
+                tokens=tokens,
+                log_probability=sums[-1],
+                score=score,
+                token_log_probabilities=logs,
+            )
+        )
+    return found

@@ -1,0 +1,77 @@
+"""Memory that was freed or is no longer needed: kept for the next use, or given back."""
+
+import ctypes
+import sys
+from pathlib import Path
+
+# Numbers of the C library's options and of the system's advice, and blocks up to which freed memory
+# is kept for the next.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_MADV_DONTNEED = 4
+_KEPT_BYTES = 1 << 24
+_SMALL_BYTES = 1 << 17
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep what is freed for the next tensor.
+
+    Notes
+    -----
+    By default it gives large blocks back to the system, which hands them out again page by page,
+    each filled with zeros: scores of a vocabulary would pay that at every step.
+    """
+    _set_kept(_KEPT_BYTES)
+
+
+def keep_little_memory() -> None:
+    """Let the C library give large blocks back as soon as they are freed, while weights are read.
+
+    Notes
+    -----
+    By default it soon keeps them, and what is read meanwhile lies among them, so that they cannot
+    be given back later.
+    """
+    _set_kept(_SMALL_BYTES)
+
+
+def give_freed_memory_back() -> None:
+    """Let the C library give back what it kept: what loading needed, translating does not."""
+    library = _find_glibc()
+    if library is not None:
+        library.malloc_trim(0)
+
+
+def forget_code(name: str) -> None:
+    """Let the system forget the pages of a library's code that it has read.
+
+    Parameters
+    ----------
+    name : str
+        What the library's file begins with.
+
+    Notes
+    -----
+    They are read again if anybody calls the library. Only code is forgotten, which nothing ever
+    writes to; where that is, only Linux says.
+    """
+    library, maps = _find_glibc(), Path("/proc/self/maps")
+    if library is None or not maps.exists():
+        return
+    for line in maps.read_text().splitlines():
+        stretch, rights, *_, file = line.split(maxsplit=5)
+        if rights == "r-xp" and Path(file).name.startswith(name):
+            start, end = (int(each, 16) for each in stretch.split("-"))
+            library.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _MADV_DONTNEED)
+
+
+def _set_kept(size: int) -> None:
+    library = _find_glibc()
+    if library is not None:
+        library.mallopt(_M_MMAP_THRESHOLD, size)
+        library.mallopt(_M_TRIM_THRESHOLD, size)
+
+
+def _find_glibc() -> ctypes.CDLL | None:
+    """Find the C library, if it is one that can be told what to keep."""
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    return library if hasattr(library, "mallopt") and hasattr(library, "malloc_trim") else None

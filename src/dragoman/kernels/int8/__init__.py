@@ -1,0 +1,1 @@
+"""Transformers in eight bits on a CPU, compiled by Numba: reading, writing and searching."""

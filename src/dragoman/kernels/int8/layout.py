@@ -1,0 +1,131 @@
+"""How matrices of eight bits lie in memory, so that a processor multiplies them fastest.
+
+Nothing here is compiled, and nothing needs PyTorch.
+"""
+
+import functools
+from collections.abc import Iterable
+from importlib.util import find_spec
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from dragoman.eight_bits import Rounded
+
+ENTRIES, LANES, COLUMNS = 4, 16, 64
+"""Entries that one instruction multiplies and sums, outputs for which it does, and of a panel."""
+LARGEST = 127
+"""What the largest entry of a vector becomes; that of a matrix has as many steps."""
+ZERO = LARGEST + 1
+"""What stands for 0 in a vector: bytes of vectors have no sign."""
+
+
+@functools.cache
+def can_compile() -> bool:
+    """Say whether models in eight bits can be compiled here.
+
+    Returns
+    -------
+    bool
+        True on x86 with AVX-512 VNNI, where Numba is installed.
+    """
+    if find_spec("numba") is None:
+        return False
+    from llvmlite.binding import get_host_cpu_features
+
+    features = get_host_cpu_features()
+    return all(features.get(name, False) for name in ("avx512vnni", "avx512bw", "avx512vl"))
+
+
+class Matrix(NamedTuple):
+    """A matrix in eight bits, laid out for tiles.
+
+    `panels` has 64 outputs each, the last filled up: [panels, inputs / 4, 256], four inputs at a
+    time, output by output. `outputs` has of each output [panels, 3, 64] the bits of a whole number
+    that is subtracted from sums, because what stands for 0 is not 0; what they are then multiplied
+    by; and what is added, −∞ where a panel is filled up. `width` is how many inputs there are.
+    """
+
+    panels: np.ndarray
+    outputs: np.ndarray
+    width: int
+
+
+def lay_out(weight: Rounded, bias: Float[np.ndarray, "outputs"] | None) -> Matrix:
+    """Bring a matrix into the order in which tiles read it.
+
+    Parameters
+    ----------
+    weight : Rounded
+        The matrix, one row an output.
+    bias : Float[np.ndarray, "outputs"] | None
+        What is added; None: nothing.
+
+    Returns
+    -------
+    Matrix
+        A copy.
+    """
+    numbers, scales = weight
+    size, width = numbers.shape
+    more = (0, -size % COLUMNS)
+    numbers = np.pad(numbers, (more, (0, -width % ENTRIES)))
+    panels = numbers.reshape(-1, COLUMNS, numbers.shape[1] // ENTRIES, ENTRIES).swapaxes(1, 2)
+    shifts = numbers.sum(1, dtype=np.int32) * ZERO
+    added = np.zeros(size, np.float32) if bias is None else bias.astype(np.float32)
+    rows = (
+        shifts.view(np.float32),
+        np.pad(scales.astype(np.float32) / LARGEST, more),
+        np.pad(added, more, constant_values=-np.inf),
+    )
+    outputs = np.stack([each.reshape(-1, COLUMNS) for each in rows], 1)
+    # Copied once: a matrix of a vocabulary is the largest thing in memory.
+    return Matrix(panels.reshape(*panels.shape[:2], COLUMNS * ENTRIES), outputs, width)
+
+
+def pick_outputs(matrix: Matrix, chosen: np.ndarray) -> Matrix:
+    """Take some outputs of a matrix.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The matrix.
+    chosen : np.ndarray
+        Which outputs.
+
+    Returns
+    -------
+    Matrix
+        The smaller matrix.
+    """
+    panels = matrix.panels.reshape(*matrix.panels.shape[:2], COLUMNS, ENTRIES)
+    panel, column = np.divmod(chosen, COLUMNS)
+    numbers = panels[panel, :, column].reshape(len(chosen), -1)[:, : matrix.width]
+    _, scales, bias = (matrix.outputs[panel, part, column] for part in range(3))
+    return lay_out(Rounded(numbers, scales * LARGEST), bias)
+
+
+def stack(matrices: Iterable[Matrix], count: int) -> Matrix:
+    """Put the same matrix of all layers behind one another.
+
+    Parameters
+    ----------
+    matrices : Iterable[Matrix]
+        Equally large.
+    count : int
+        How many they are.
+
+    Returns
+    -------
+    Matrix
+        With one more dimension in front.
+    """
+    every: Matrix | None = None
+    for index, each in enumerate(matrices):
+        if every is None:
+            panels, outputs = (np.empty((count, *part.shape), part.dtype) for part in each[:2])
+            every = Matrix(panels, outputs, each.width)
+        every.panels[index], every.outputs[index] = each[:2]
+    assert every is not None
+    return every

@@ -1,0 +1,330 @@
+"""Beam search with a Transformer in eight bits: slots that refill themselves, on one core each.
+
+What `dragoman.decoding.search` does with any model, here as one compiled function. A slot holds one
+sentence and its hypotheses; as soon as it is done, the next sentence of a queue, which all cores
+share, takes its place.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dragoman.kernels.int8.choices import choose_among, find_chosen, make_choices
+from dragoman.kernels.int8.places import Places, follow, leave, take_place
+from dragoman.kernels.int8.slots import (
+    begin,
+    extend,
+    force,
+    is_done,
+    make_slots,
+    write_down,
+)
+from dragoman.kernels.int8.task import IS_STOPPED, NEXT
+from dragoman.kernels.int8.tiles import compiled, fill_tiles, take_numbers
+from dragoman.kernels.int8.transformer import (
+    Pool,
+    Rows,
+    encode,
+    read_word,
+    remember_sources,
+    step,
+)
+from dragoman.kernels.int8.words import find_words
+
+# Source words that are read together: more do not make products faster, and take room.
+_READ_TOGETHER = 256
+# Sentences begin when so large a part of the slots is empty: reading several at once is faster.
+_REFILLED_PART = 6
+
+
+class Step(NamedTuple):
+    """What one step of all hypotheses needs: where each row looks, and what is found for it."""
+
+    rows: Rows
+    states: np.ndarray
+    forced: np.ndarray
+    best: np.ndarray
+    words: np.ndarray
+
+
+@compiled
+def make_pool(num_places, decoder, shape) -> tuple[Pool, Places]:
+    """Make room for keys and values.
+
+    Parameters
+    ----------
+    num_places : int
+        For how many words; what nobody writes to takes no memory.
+    decoder : Decoder
+        The layers.
+    shape : Shape
+        What they have in common.
+
+    Returns
+    -------
+    tuple[Pool, Places]
+        The room, and all its places, free.
+    """
+    num_layers = len(decoder.norms)
+    pool = Pool(
+        np.empty((num_layers, num_places, shape.num_heads * shape.key_dim), np.uint16),
+        np.empty((num_layers, num_places, shape.num_heads * shape.value_dim), np.uint16),
+    )
+    places = Places(
+        np.arange(num_places)[::-1].astype(np.uint32),  # the first are taken first
+        np.zeros(num_places, np.int64),
+        np.array([num_places, 0]),
+    )
+    return pool, places
+
+
+@compiled
+def make_step(slots, rules, width) -> Step:
+    """Make room for one step of all hypotheses.
+
+    Parameters
+    ----------
+    slots : Slots
+        All slots.
+    rules : Rules
+        How many hypotheses there are.
+    width : int
+        Of vectors.
+
+    Returns
+    -------
+    Step
+        With nothing in it yet.
+    """
+    count = len(slots.own)
+    num_words = 2 * rules.num_beams if rules.num_beams > 1 else 1
+    rows = Rows(
+        slots.own, np.empty(count, np.int64), np.empty(count, np.int64),
+        slots.source, np.empty(count, np.int64), np.empty(count, np.int64),
+    )  # fmt: skip
+    return Step(
+        rows,
+        np.zeros((fill_tiles(count), width), np.float32),
+        np.empty(count, np.int64),
+        np.empty((count, num_words), np.float32),
+        np.empty((count, num_words), np.int64),
+    )
+
+
+@compiled
+def refill(free_slots, first, past, model, sentences, rules, slots, places, pool, choices) -> None:
+    """Let sentences take free slots, and read them.
+
+    Parameters
+    ----------
+    free_slots : ndarray
+        As many slots as there are sentences.
+    first : int
+        The first sentence.
+    past : int
+        The one behind the last.
+    model : Model
+        The model.
+    sentences : Sentences
+        All sentences.
+    rules : Rules
+        How translations begin.
+    slots : Slots
+        All slots.
+    places : Places
+        The free ones.
+    pool : Pool
+        Where keys and values of the sources are written.
+    choices : Choices
+        The words among which slots search.
+    """
+    starts, shape = sentences.starts, model.shape
+    sentence = first
+    while sentence < past:
+        behind = sentence + 1
+        while behind < past and starts[behind + 1] - starts[sentence] <= _READ_TOGETHER:
+            behind += 1
+        count = starts[behind] - starts[sentence]
+        states = np.empty((count, model.positions.shape[1]), np.float32)
+        own = np.empty(count, np.uint32)
+        row = 0
+        for each in range(sentence, behind):
+            slot, start = free_slots[each - first], starts[each]
+            begin(slot, each, slots, rules)
+            for place in range(starts[each + 1] - start):
+                word = sentences.ids[start + place]
+                read_word(
+                    model.source_words, word, shape.word_scale, model.positions[place], states[row]
+                )
+                own[row] = slots.source[slot, place] = take_place(places)
+                row += 1
+            chosen = sentences.choices[
+                sentences.choice_starts[each] : sentences.choice_starts[each + 1]
+            ]
+            choose_among(slot, chosen, model.output, choices)
+        lengths = np.diff(starts[sentence : behind + 1])
+        encode(states, lengths, model.encoder, shape)
+        remember_sources(states, own, model.decoder, shape, pool)
+        sentence = behind
+
+
+@compiled
+def line_up(model, slots, sentences, rules, places, step_room) -> int:
+    """Make a row of each living hypothesis: its newest word, and a place for that.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    slots : Slots
+        All slots.
+    sentences : Sentences
+        All sentences.
+    rules : Rules
+        How to search.
+    places : Places
+        The free ones.
+    step_room : Step
+        Where rows are written.
+
+    Returns
+    -------
+    int
+        How many rows there are.
+    """
+    rows, row = step_room.rows, 0
+    for slot in range(len(slots.sentences)):
+        sentence, length = slots.sentences[slot], slots.lengths[slot]
+        if sentence < 0:
+            continue
+        forced = force(slot, slots, sentences, rules)
+        for beam in range(slots.counts[slot]):
+            owner = slot * rules.num_beams + beam
+            slots.own[owner, length] = take_place(places)
+            rows.owners[row], rows.own_counts[row] = owner, length + 1
+            rows.sentences[row] = slot
+            rows.source_counts[row] = sentences.starts[sentence + 1] - sentences.starts[sentence]
+            read_word(
+                model.target_words, slots.newest[slot, beam], model.shape.word_scale,
+                model.positions[length], step_room.states[row],
+            )  # fmt: skip
+            step_room.forced[row] = forced
+            row += 1
+    return row
+
+
+@compiled
+def find_next(count, model, slots, rules, choices, step_room) -> None:
+    """Find the best next words of all hypotheses.
+
+    Parameters
+    ----------
+    count : int
+        How many rows there are.
+    model : Model
+        The model.
+    slots : Slots
+        All slots.
+    rules : Rules
+        How to search.
+    choices : Choices
+        The words among which slots search, if not among all.
+    step_room : Step
+        What the decoder says of each row, and where words are written.
+    """
+    states, forced, best, words = step_room[1:]
+    if choices.words.shape[1] == 0:
+        find_words(
+            states, count, model.output.panels, model.output.outputs, rules.is_banned, forced,
+            rules.is_normalised, best, words,
+        )  # fmt: skip
+        return
+    row = 0
+    for slot in range(len(slots.sentences)):
+        if slots.sentences[slot] >= 0:
+            past = row + slots.counts[slot]
+            find_chosen(
+                slot, states[row:past], past - row, choices, forced[row:past],
+                rules.is_normalised, best[row:past], words[row:past],
+            )  # fmt: skip
+            row = past
+
+
+@compiled
+def advance(slots, sentences, rules, places, step_room, results) -> None:
+    """Extend the hypotheses of all slots by the words that were found; empty slots that are done.
+
+    Parameters
+    ----------
+    slots : Slots
+        All slots.
+    sentences : Sentences
+        All sentences.
+    rules : Rules
+        How to search.
+    places : Places
+        The free ones.
+    step_room : Step
+        The best words of each row.
+    results : Results
+        Where translations are written.
+    """
+    row = 0
+    for slot in range(len(slots.sentences)):
+        if slots.sentences[slot] < 0:
+            continue
+        old_count = slots.counts[slot]
+        extend(slot, row, step_room.best, step_room.words, slots, rules)
+        row += old_count
+        if is_done(slot, slots, sentences, rules):
+            write_down(slot, slots, sentences, results)
+            leave(slot, old_count, slots, sentences, rules.num_beams, places)
+        else:
+            follow(slot, old_count, slots, rules.num_beams, places)
+
+
+@compiled
+def search(model, sentences, rules, queue, num_slots, num_cores, results) -> None:
+    """Translate sentences of the queue until there are no more.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    sentences : Sentences
+        What is to be translated, the longest first.
+    rules : Rules
+        How.
+    queue : ndarray
+        What all cores share: which sentence is next, and whether to stop.
+    num_slots : int
+        Sentences under way at most.
+    num_cores : int
+        Cores that do the same.
+    results : Results
+        Where translations are written.
+    """
+    num_sentences, longest = len(sentences.limits), np.diff(sentences.starts).max()
+    capacity, most_words = sentences.limits.max(), np.diff(sentences.choice_starts).max()
+    slots = make_slots(num_slots, capacity, longest, rules)
+    num_places = num_slots * (longest + rules.num_beams * capacity)
+    pool, places = make_pool(num_places, model.decoder, model.shape)
+    choices = make_choices(num_slots, most_words, model.output)
+    step_room = make_step(slots, rules, model.positions.shape[1])
+    is_over = False
+    while not queue[IS_STOPPED]:
+        empty = np.flatnonzero(slots.sentences < 0)
+        if not is_over and len(empty) >= max(1, num_slots // _REFILLED_PART):
+            left = max(0, num_sentences - queue[NEXT])
+            wanted = max(1, min(len(empty), -(-left // num_cores)))
+            first = take_numbers(queue.ctypes.data, wanted)
+            past = min(first + wanted, num_sentences)
+            is_over = past == num_sentences or first >= num_sentences
+            if first < past:
+                refill(empty, first, past, model, sentences, rules, slots, places, pool, choices)
+        count = line_up(model, slots, sentences, rules, places, step_room)
+        if count == 0 and is_over:
+            break
+        step(step_room.states, count, step_room.rows, model.decoder, model.shape, pool)
+        find_next(count, model, slots, rules, choices, step_room)
+        advance(slots, sentences, rules, places, step_room, results)

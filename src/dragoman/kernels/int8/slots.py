@@ -1,0 +1,283 @@
+"""Sentences under way and their hypotheses: how these begin, go on and end.
+
+Nothing of a hypothesis moves when another continues it: it has a list of places in a pool of keys
+and values, and places that no list names any more are free.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dragoman.kernels.int8.tiles import compiled
+from dragoman.kernels.int8.words import insert
+
+_END_SHARE, _END_MORE = 8, 5
+
+
+class Slots(NamedTuple):
+    """What is under way, one row a slot."""
+
+    sentences: np.ndarray  # which sentence; −1: none
+    lengths: np.ndarray  # words so far
+    counts: np.ndarray  # living hypotheses
+    alive: np.ndarray  # their log-probabilities
+    newest: np.ndarray  # their newest words
+    own: np.ndarray  # places of their words, one line for each hypothesis of all slots
+    source: np.ndarray  # places of the source's words
+    words: np.ndarray  # what each step added, [slots, steps, hypotheses]
+    parents: np.ndarray  # and to which hypothesis
+    logs: np.ndarray  # log-probabilities up to there
+    finished: np.ndarray  # scores of the best that have ended, in falling order
+    finished_logs: np.ndarray
+    finished_lengths: np.ndarray
+    finished_parents: np.ndarray
+
+
+@compiled
+def make_slots(num_slots, capacity, longest, rules) -> Slots:
+    """Make slots with nothing in them.
+
+    Parameters
+    ----------
+    num_slots : int
+        How many.
+    capacity : int
+        Words of a translation at most.
+    longest : int
+        Words of a source at most.
+    rules : Rules
+        How many hypotheses.
+
+    Returns
+    -------
+    Slots
+        All free.
+    """
+    beams, best = (num_slots, rules.num_beams), (num_slots, rules.num_best)
+    history = (num_slots, capacity, rules.num_beams)
+    return Slots(
+        np.full(num_slots, -1, np.int64),
+        np.zeros(num_slots, np.int64),
+        np.zeros(num_slots, np.int64),
+        np.zeros(beams, np.float32),
+        np.zeros(beams, np.int64),
+        np.empty((num_slots * rules.num_beams, capacity), np.uint32),
+        np.empty((num_slots, longest), np.uint32),
+        np.empty(history, np.int32),
+        np.empty(history, np.int32),
+        np.empty(history, np.float32),
+        np.empty(best, np.float32),
+        np.empty(best, np.float32),
+        np.empty(best, np.int64),
+        np.empty(best, np.int64),
+    )
+
+
+@compiled
+def begin(slot, sentence, slots, rules) -> None:
+    """Let a sentence take a slot: one empty hypothesis.
+
+    Parameters
+    ----------
+    slot : int
+        The slot.
+    sentence : int
+        The sentence.
+    slots : Slots
+        All slots.
+    rules : Rules
+        How a translation begins.
+    """
+    slots.sentences[slot], slots.lengths[slot], slots.counts[slot] = sentence, 0, 1
+    slots.alive[slot, 0], slots.newest[slot, 0] = 0, rules.start_id
+    slots.finished[slot] = -np.inf
+
+
+@compiled
+def force(slot, slots, sentences, rules) -> int:
+    """Say which word must come next: a prefix's, or the end at the largest length.
+
+    Parameters
+    ----------
+    slot : int
+        The slot.
+    slots : Slots
+        All slots.
+    sentences : Sentences
+        All sentences.
+    rules : Rules
+        The end symbol.
+
+    Returns
+    -------
+    int
+        The word; −1: any may come.
+    """
+    sentence, length = slots.sentences[slot], slots.lengths[slot]
+    if length + 1 >= sentences.limits[sentence]:
+        return rules.eos_id
+    if length < sentences.prefixes.shape[1]:
+        return sentences.prefixes[sentence, length]
+    return -1
+
+
+@compiled
+def length_penalty(length, alpha) -> float:
+    """Compute what a log-probability is divided by: ((5 + length) / 6)^α.
+
+    Parameters
+    ----------
+    length : int
+        Words, the end symbol included.
+    alpha : float
+        0 for no penalty.
+
+    Returns
+    -------
+    float
+        At least 1.
+    """
+    return ((5.0 + length) / 6.0) ** alpha
+
+
+@compiled
+def finish(slot, total, parent, slots, rules) -> None:
+    """Let a hypothesis that ends compete with those that have.
+
+    Parameters
+    ----------
+    slot : int
+        Its slot.
+    total : float
+        Its log-probability, the end symbol's included.
+    parent : int
+        Which hypothesis ends.
+    slots : Slots
+        All slots.
+    rules : Rules
+        The penalty.
+    """
+    length, scores = slots.lengths[slot], slots.finished[slot]
+    score = np.float32(total / length_penalty(length + 1, rules.alpha))
+    place = len(scores)
+    while place > 0 and score > scores[place - 1]:
+        place -= 1
+    if place == len(scores):
+        return
+    for each in range(len(scores) - 1, place, -1):
+        scores[each] = scores[each - 1]
+        slots.finished_logs[slot, each] = slots.finished_logs[slot, each - 1]
+        slots.finished_lengths[slot, each] = slots.finished_lengths[slot, each - 1]
+        slots.finished_parents[slot, each] = slots.finished_parents[slot, each - 1]
+    scores[place], slots.finished_logs[slot, place] = score, total
+    slots.finished_lengths[slot, place], slots.finished_parents[slot, place] = length, parent
+
+
+@compiled
+def extend(slot, first_row, best, words, slots, rules) -> None:
+    """Extend the hypotheses of a slot by a word, or end them.
+
+    Parameters
+    ----------
+    slot : int
+        The slot.
+    first_row : int
+        The row of its first hypothesis.
+    best : ndarray
+        Log-probabilities of the best words of each row.
+    words : ndarray
+        The words.
+    slots : Slots
+        All slots; its hypotheses are replaced.
+    rules : Rules
+        How many live on.
+
+    Notes
+    -----
+    Of the best extensions, twice as many as hypotheses may live, those that end compete with the
+    finished, and the best of the others live on. With one hypothesis only the best word counts.
+    """
+    count, length = best.shape[1], slots.lengths[slot]
+    totals, chosen = np.full(count, -np.inf, np.float32), np.zeros(count, np.int64)
+    for beam in range(slots.counts[slot]):
+        for rank in range(count):
+            total = best[first_row + beam, rank] + slots.alive[slot, beam]
+            insert(total, beam * count + rank, totals, chosen)
+    living = 0
+    for index in range(count):
+        if totals[index] == -np.inf:
+            break
+        parent = chosen[index] // count
+        word = words[first_row + parent, chosen[index] % count]
+        if word == rules.eos_id:
+            finish(slot, totals[index], parent, slots, rules)
+        elif living < rules.num_beams:
+            slots.words[slot, length, living] = word
+            slots.parents[slot, length, living] = parent
+            slots.logs[slot, length, living] = totals[index]
+            living += 1
+    for beam in range(living):
+        slots.alive[slot, beam] = slots.logs[slot, length, beam]
+        slots.newest[slot, beam] = slots.words[slot, length, beam]
+    slots.counts[slot] = living
+    slots.lengths[slot] = length + 1
+
+
+@compiled
+def is_done(slot, slots, sentences, rules) -> bool:
+    """Say whether none of a slot's hypotheses can overtake the finished ones.
+
+    Parameters
+    ----------
+    slot : int
+        The slot.
+    slots : Slots
+        All slots.
+    sentences : Sentences
+        How long translations may become.
+    rules : Rules
+        The penalty.
+
+    Returns
+    -------
+    bool
+        True if not.
+    """
+    length, limit = slots.lengths[slot], sentences.limits[slots.sentences[slot]]
+    if slots.counts[slot] == 0 or length >= limit:
+        return True
+    farthest = min(limit, length + length // _END_SHARE + _END_MORE)
+    bound = slots.alive[slot, 0] / length_penalty(farthest, rules.alpha)
+    return slots.finished[slot, -1] >= bound
+
+
+@compiled
+def write_down(slot, slots, sentences, results) -> None:
+    """Read the finished translations of a slot from their ends to their beginnings.
+
+    Parameters
+    ----------
+    slot : int
+        The slot.
+    slots : Slots
+        All slots.
+    sentences : Sentences
+        How long translations may become.
+    results : Results
+        Where they are written.
+    """
+    sentence = slots.sentences[slot]
+    limit = sentences.limits[sentence]
+    for rank in range(results.scores.shape[1]):
+        results.scores[sentence, rank] = slots.finished[slot, rank]
+        if slots.finished[slot, rank] == -np.inf:
+            continue
+        length = slots.finished_lengths[slot, rank]
+        beam = slots.finished_parents[slot, rank]
+        results.lengths[sentence, rank] = length
+        start = results.starts[sentence] + rank * limit
+        results.logs[start + length] = slots.finished_logs[slot, rank]
+        for place in range(length - 1, -1, -1):
+            results.tokens[start + place] = slots.words[slot, place, beam]
+            results.logs[start + place] = slots.logs[slot, place, beam]
+            beam = slots.parents[slot, place, beam]

@@ -1,0 +1,83 @@
+"""What compiled functions are asked to translate, and what they find; nothing here is compiled."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dragoman.eight_bits import Rounded
+from dragoman.kernels.int8.layout import lay_out, stack
+from dragoman.kernels.int8.model import Decoder, Encoder, Model, Shape
+
+NEXT, IS_STOPPED = range(2)
+"""Places in the queue: the next sentence that nobody has taken, and whether all shall stop."""
+
+
+class Sentences(NamedTuple):
+    """What is to be translated: ids behind one another, where each sentence starts, and rules.
+
+    `starts` has one entry more than there are sentences; `limits` says how long translations may
+    become, the end symbol included; `prefixes` how they must begin, −1 where they are free.
+    `choices` and their `choice_starts` are the words among which each is searched for, in rising
+    order; none: all words.
+    """
+
+    ids: np.ndarray
+    starts: np.ndarray
+    limits: np.ndarray
+    prefixes: np.ndarray
+    choices: np.ndarray
+    choice_starts: np.ndarray
+
+
+class Rules(NamedTuple):
+    """How to search."""
+
+    num_beams: int
+    num_best: int
+    alpha: float
+    eos_id: int
+    start_id: int
+    is_normalised: bool
+    is_banned: np.ndarray
+
+
+class Results(NamedTuple):
+    """What is found, [sentences, best] each; −∞ is the score of what is not there.
+
+    `tokens` and `logs` are flat: those of a sentence begin at `starts`, `limits` for each of its
+    translations. A log-probability is that of the translation up to there, the end included.
+    """
+
+    scores: np.ndarray
+    lengths: np.ndarray
+    starts: np.ndarray
+    tokens: np.ndarray
+    logs: np.ndarray
+
+
+def make_empty_task() -> tuple[Model, Sentences, Rules, np.ndarray, int, int, Results]:
+    """Make what a search is called with, so small that there is nothing to do.
+
+    Returns
+    -------
+    tuple[Model, Sentences, Rules, np.ndarray, int, int, Results]
+        Of the same types as any other.
+    """
+    fractions = np.zeros(1, np.float32)
+    words = lay_out(Rounded(np.zeros((1, 4), np.int8), fractions), None)
+    layers = stack([words], 1)
+    norms = np.zeros((1, 3, 2, 4), np.float32)
+    encoder = Encoder(layers, layers, layers, layers, norms, norms[0, 0])
+    decoder = Decoder(
+        layers, layers, layers, layers, layers, layers, layers, norms, norms[0, 0]
+    )  # fmt: skip
+    shape = Shape(1, 4, 4, 1.0, True, True, 1.0, 0, 1.0)
+    model = Model(words, words, words, norms[0, 0], encoder, decoder, shape)
+    one, numbers = np.ones((1, 1), np.int64), np.zeros(2, np.int64)
+    ids = np.zeros(1, np.int32)
+    sentences = Sentences(ids, numbers, one[0], one, one[0], numbers)
+    rules = Rules(1, 1, 1.0, 0, 0, True, np.zeros(1, np.bool_))
+    results = Results(norms[0, 0], one, numbers, ids, fractions)
+    queue = np.zeros(2, np.int64)
+    queue[IS_STOPPED] = 1
+    return model, sentences, rules, queue, 1, 1, results

@@ -1,0 +1,156 @@
+"""The best words of a vocabulary in eight bits, found while they are scored."""
+
+import numpy as np
+
+from dragoman.kernels.int8.layout import COLUMNS
+from dragoman.kernels.int8.tiles import (
+    ROWS,
+    as_float,
+    as_int,
+    compiled,
+    compiled_freely,
+    multiply_tile,
+    round_rows,
+)
+from dragoman.kernels.int8.vectors import power_of_two
+
+_f32, _i32 = np.float32, np.int32
+_SIGNLESS = _i32(0x7FFFFFFF)
+_LOWEST = _f32(-1e30)
+_BITS = _f32(1 / np.log(2))
+
+
+@compiled
+def insert(score, word, best, words) -> None:
+    """Put a word among the best, if it is one of them.
+
+    Parameters
+    ----------
+    score : float
+        Its score.
+    word : int
+        The word.
+    best : ndarray
+        Scores in falling order; the earlier of equal ones comes first.
+    words : ndarray
+        Whose they are.
+    """
+    place = len(best)
+    while place > 0 and score > best[place - 1]:
+        place -= 1
+    for other in range(len(best) - 1, place, -1):
+        best[other], words[other] = best[other - 1], words[other - 1]
+    if place < len(best):
+        best[place], words[place] = score, word
+
+
+@compiled_freely
+def find_highest(scores) -> float:
+    """Find the highest of a panel's scores.
+
+    Parameters
+    ----------
+    scores : ndarray
+        64 of them.
+
+    Returns
+    -------
+    float
+        The highest.
+    """
+    # Whole numbers in the order of fractions: the compiler compares many at once.
+    order = -_SIGNLESS
+    for column in range(COLUMNS):
+        number = as_int(scores[column])
+        order = max(order, number ^ ((number >> _i32(31)) & _SIGNLESS))
+    return as_float(order ^ ((order >> _i32(31)) & _SIGNLESS))
+
+
+@compiled_freely
+def add_exponentials(scores, ceiling) -> float:
+    """Add up the exponentials of a panel's scores.
+
+    Parameters
+    ----------
+    scores : ndarray
+        64 of them.
+    ceiling : float
+        What is subtracted from each.
+
+    Returns
+    -------
+    float
+        The sum.
+    """
+    total = _f32(0)
+    for column in range(COLUMNS):
+        total += power_of_two((scores[column] - ceiling) * _BITS)
+    return total
+
+
+@compiled
+def find_words(
+    states, count, panels, outputs, is_banned, forced, is_normalised, best, words
+) -> None:
+    """Find the words with the highest scores, keeping no others.
+
+    Parameters
+    ----------
+    states : ndarray
+        What the decoder says, one vector a row.
+    count : int
+        How many of them.
+    panels : ndarray
+        The matrix of the vocabulary, as `dragoman.kernels.int8.layout.Matrix` has it.
+    outputs : ndarray
+        Likewise; what is added is −∞ for what is no word.
+    is_banned : ndarray
+        Whether each word must not be found; as long as all panels are wide.
+    forced : ndarray
+        For each vector the only word that may be found, or −1.
+    is_normalised : bool
+        Whether scores become log-probabilities.
+    best : ndarray
+        Where the scores of the best words are written, in falling order.
+    words : ndarray
+        Where the words are written; those that are impossible have a score of −∞.
+    """
+    groups = panels.shape[1]
+    rounded, sizes = round_rows(states, count, states.shape[1], groups)
+    tile = np.empty((ROWS, COLUMNS), np.float32)
+    highest = np.full(count, _LOWEST)
+    totals = np.zeros(count, np.float32)
+    best[:count] = -np.inf
+    words[:count] = 0
+    for panel in range(len(panels)):
+        first = panel * COLUMNS
+        for start in range(0, count, ROWS):
+            multiply_tile(
+                rounded[start].ctypes.data,
+                sizes[start:].ctypes.data,
+                panels[panel].ctypes.data,
+                groups,
+                outputs[panel].ctypes.data,
+                tile.ctypes.data,
+                4 * COLUMNS,
+            )
+            for row in range(start, min(start + ROWS, count)):
+                scores = tile[row - start]
+                top = find_highest(scores)
+                if is_normalised:
+                    if top > highest[row]:
+                        totals[row] *= power_of_two((highest[row] - top) * _BITS)
+                        highest[row] = top
+                    totals[row] += add_exponentials(scores, highest[row])
+                if forced[row] >= 0:
+                    if first <= forced[row] < first + COLUMNS:
+                        words[row] = forced[row]
+                        if not is_banned[forced[row]]:
+                            best[row, 0] = scores[forced[row] - first]
+                elif top > best[row, -1]:
+                    for column in range(COLUMNS):
+                        if scores[column] > best[row, -1] and not is_banned[first + column]:
+                            insert(scores[column], first + column, best[row], words[row])
+    if is_normalised:
+        for row in range(count):
+            best[row] -= highest[row] + _f32(np.log(totals[row]))

@@ -1,0 +1,113 @@
+"""Matrices in eight bits as tensors, and how a file of weights holds them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int, Int8
+from torch import Tensor
+
+from dragoman.eight_bits import SCALES, round_matrix
+from dragoman.errors import FolderError
+
+LARGEST_ACTIVATION = 63
+"""Into how many steps FBGEMM's vectors are divided: sums of more would not fit 16 bits."""
+
+
+class Quantised(NamedTuple):
+    """A matrix in eight bits: whole numbers, and what each row is multiplied by."""
+
+    numbers: Int8[Tensor, "rows columns"]
+    scales: Float[Tensor, "rows"]
+
+    def restored(self) -> Float[Tensor, "rows columns"]:
+        """Multiply out.
+
+        Returns
+        -------
+        Float[Tensor, "rows columns"]
+            The matrix, but for what rounding took.
+        """
+        return self.numbers * self.scales[:, None]
+
+    def rows(self, places: Int[Tensor, "chosen"]) -> "Quantised":
+        """Take some rows.
+
+        Parameters
+        ----------
+        places : Int[Tensor, "chosen"]
+            Which.
+
+        Returns
+        -------
+        Quantised
+            The smaller matrix.
+        """
+        return Quantised(self.numbers[places], self.scales[places])
+
+
+def quantise_matrix(matrix: Float[Tensor, "rows columns"]) -> Quantised:
+    """Round a matrix to eight bits, each row by a scale of its own.
+
+    Parameters
+    ----------
+    matrix : Float[Tensor, "rows columns"]
+        The weights, one row an output.
+
+    Returns
+    -------
+    Quantised
+        The row's largest entry becomes ±127.
+    """
+    rounded = round_matrix(matrix.detach().float().numpy())
+    return Quantised(*map(torch.from_numpy, rounded))
+
+
+def pair(place: Path, name: str, numbers: Tensor, scales: Tensor) -> Quantised:
+    """Put a matrix and its scales together, checking that they belong together.
+
+    Parameters
+    ----------
+    place : Path
+        Where they come from.
+    name : str
+        What the matrix is called.
+    numbers : Tensor
+        Its whole numbers.
+    scales : Tensor
+        What its rows are multiplied by.
+
+    Returns
+    -------
+    Quantised
+        Both.
+    """
+    is_right = numbers.dtype == torch.int8 and scales.is_floating_point()
+    if not is_right or numbers.dim() != 2 or scales.shape != numbers.shape[:1]:
+        raise FolderError(f"{place}: damaged ({name} and its scales do not fit); get it again")
+    return Quantised(numbers, scales)
+
+
+def restore(weights: Mapping[str, Tensor], place: Path) -> dict[str, Tensor]:
+    """Multiply out what is in eight bits.
+
+    Parameters
+    ----------
+    weights : Mapping[str, Tensor]
+        By name; the scales of matrix “x” are “x.scales”.
+    place : Path
+        Where they come from.
+
+    Returns
+    -------
+    dict[str, Tensor]
+        All in float, without scales.
+    """
+    return {
+        name: pair(place, name, each, weights[name + SCALES]).restored()
+        if name + SCALES in weights
+        else each
+        for name, each in weights.items()
+        if not name.endswith(SCALES)
+    }

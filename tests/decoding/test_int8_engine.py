@@ -1,0 +1,235 @@
+"""Transformers compiled in eight bits find what the search of all models finds."""
+
+import sys
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from tests.decoding.test_engine import KINDS, SMALL
+
+from dragoman.data.batches import flatten, pad_sequences
+from dragoman.decoding import int8_engine
+from dragoman.decoding.int8_engine import Int8Engine, ListedEngine, count_threads, is_compiled
+from dragoman.decoding.int8_weights import can_be_compiled, read_int8
+from dragoman.decoding.interface import Asking
+from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.search import search
+from dragoman.decoding.translator import Translator
+from dragoman.folder import Facts, ModelFolder, read_folder
+from dragoman.kernels.int8.layout import can_compile
+from dragoman.models.build import build_model
+from dragoman.options import to_plain
+from dragoman.weights import vocabulary_of, write_model
+
+needs_compiler = pytest.mark.skipif(not can_compile(), reason="needs AVX-512 VNNI and Numba")
+LEFT_TO_LAYERS = ("batch", "normalised", "rotary", "alibi", "relative")
+COMPILED = [kind for kind in KINDS if kind not in LEFT_TO_LAYERS]
+
+
+@pytest.fixture
+def make_folder(tmp_path, vocabularies):
+    def make(**changes):
+        torch.manual_seed(4)
+        options = replace(SMALL, **changes)
+        folder = ModelFolder(
+            path=tmp_path / "model",
+            config={"model": to_plain(options)},
+            options=options,
+            vocabularies=vocabularies,
+            facts=Facts(weights="best"),
+        )
+        model = build_model(options, vocabulary_of(vocabularies)).eval()
+        with torch.no_grad():
+            for each in model.parameters():
+                if each.dim() == 1:
+                    torch.nn.init.normal_(each, mean=float(each.mean()), std=0.3)
+            model.output.words.mul_(2.0)  # clear choices
+        write_model(folder.path, folder, model)
+        return read_folder(folder.path)
+
+    return make
+
+
+def some_sources(folder, lengths=(5, 1, 9, 3, 7)):
+    chance = np.random.default_rng(7)
+    size, eos_id = len(folder.vocabularies.source), folder.vocabularies.eos_id
+    return [(*chance.integers(4, size, n).tolist(), eos_id) for n in lengths]
+
+
+def find(engine, sources, *, beams=3, best=1, alpha=0.6, extra=4, banned=(), scored=True, **more):
+    asking = Asking(beams, best, alpha, banned, scored)
+    limits = [len(each) + extra for each in sources]
+    prefixes = more.get("prefixes", ())
+    if prefixes:
+        limits = [n + len(each) for n, each in zip(limits, prefixes, strict=True)]
+    return engine.find(sources, limits, asking, **more)
+
+
+def search_with_all(folder, engine, sources, *, beams=3, best=1, alpha=0.6, extra=4, **more):
+    """Let the search of all models search with the same functions."""
+    from tests.decoding.int8_oracle import Oracle
+
+    vocabulary = vocabulary_of(folder.vocabularies)
+    return search(
+        Oracle(engine._model),
+        pad_sequences(flatten(sources), vocabulary.pad_id),
+        SearchOptions(beam_size=beams, length_penalty=alpha, max_extra_tokens=extra),
+        vocabulary,
+        num_best=best,
+        **more,
+    )
+
+
+def assert_same(found, expected):
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [each.tokens for each in ours] == [each.tokens for each in theirs]
+        for one, other in zip(ours, theirs, strict=True):
+            assert one.score == pytest.approx(other.score, abs=1e-4)
+            assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
+            logs = one.token_log_probabilities
+            assert logs == pytest.approx(other.token_log_probabilities, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_positions_change_is_not_compiled(kind):
+    assert can_be_compiled(replace(SMALL, **KINDS[kind])) == (
+        can_compile() and kind not in LEFT_TO_LAYERS
+    )
+
+
+@needs_compiler
+class TestFinding:
+    @pytest.mark.parametrize("kind", COMPILED)
+    def test_the_decoder_says_nearly_what_that_in_float_says(self, make_folder, kind):
+        from tests.decoding.int8_oracle import Oracle
+
+        folder = make_folder(**KINDS[kind])
+        plain, oracle = Translator.load(folder.path, "cpu").model, Oracle(read_int8(folder))
+        source, words = some_sources(folder)[0], [folder.vocabularies.pad_id, 9, 30, 7]
+        with torch.inference_mode():
+            state = plain.start(plain.encode(pad_sequences(flatten([source]), 2)), 4)
+            for word in words:
+                hidden, state = plain.step(torch.tensor([[word]]), state)
+        found = torch.from_numpy(oracle.read(source, words))
+        assert (found - hidden[0, 0]).norm() < 0.04 * hidden.norm()
+
+    @pytest.mark.parametrize("beams", [1, 2, 5])
+    @pytest.mark.parametrize("alpha", [0.0, 1.2])
+    @pytest.mark.parametrize("kind", ["paper", "pre-norm", "untied"])
+    def test_it_is_the_search_of_all_models(self, make_folder, beams, alpha, kind):
+        folder = make_folder(**KINDS[kind])
+        engine, sources = Int8Engine.load(folder), some_sources(folder)
+        how = {"beams": beams, "alpha": alpha, "best": beams}
+        expected = search_with_all(folder, engine, sources, **how)
+        assert_same(find(engine, sources, **how), expected)
+
+    def test_prefixes_limits_and_what_is_banned(self, make_folder):
+        folder = make_folder()
+        engine, sources = Int8Engine.load(folder), some_sources(folder)
+        first = {each[0].tokens[0] for each in find(engine, sources, extra=0)}
+        how = {"extra": 0, "best": 2}
+        expected = search_with_all(folder, engine, sources, banned_ids=tuple(first), **how)
+        assert_same(find(engine, sources, banned=tuple(first), **how), expected)
+        prefixes = [(9, 8), (), (7,), (), (6, 5)]
+        padded = torch.tensor([[*each, -1, -1][:2] for each in prefixes])
+        expected = search_with_all(folder, engine, sources, prefixes=padded, **how)
+        found = find(engine, sources, prefixes=prefixes, **how)
+        assert_same(found, expected)
+        assert [each[0].tokens[: len(p)] for each, p in zip(found, prefixes, strict=True)] == [
+            *prefixes
+        ]
+
+    @pytest.mark.parametrize("beams", [1, 4])
+    def test_company_changes_no_bit(self, make_folder, monkeypatch, beams):
+        folder = make_folder()
+        engine, sources = Int8Engine.load(folder), some_sources(folder, range(1, 30))
+        together = find(engine, sources, beams=beams)
+        alone = [find(engine, [each], beams=beams)[0] for each in sources]
+        assert together == alone
+        monkeypatch.setattr(int8_engine, "MOST_ROWS", 3 * beams)  # slots are refilled
+        assert find(engine, sources, beams=beams) == alone
+        monkeypatch.setattr(int8_engine, "count_threads", lambda: 3)
+        assert find(engine, sources[::-1], beams=beams) == alone[::-1]
+
+    def test_greedy_search_without_scores_finds_the_same(self, make_folder):
+        folder = make_folder()
+        engine, sources = Int8Engine.load(folder), some_sources(folder)
+        scored, plain = (find(engine, sources, beams=1, scored=each) for each in (True, False))
+        assert [each[0].tokens for each in plain] == [each[0].tokens for each in scored]
+        assert np.isnan(plain[0][0].score)
+
+    def test_positions_grow_with_sentences(self, make_folder, monkeypatch):
+        folder = make_folder()
+        expected = find(Int8Engine.load(folder), some_sources(folder, [20]))
+        monkeypatch.setattr("dragoman.decoding.int8_weights.FIRST_POSITIONS", 2)
+        assert find(Int8Engine.load(folder), some_sources(folder, [20])) == expected
+
+    def test_nothing_to_find(self, make_folder):
+        assert Int8Engine.load(make_folder()).find([], [], Asking(1, 1, 0.6, (), True)) == []
+
+    def test_what_ends_the_call_ends_the_search(self, make_folder, monkeypatch):
+        folder = make_folder()
+        engine, sources = Int8Engine.load(folder), some_sources(folder, [40] * 20_000)
+        num_threads = threading.active_count()
+
+        def interrupt(_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(int8_engine, "wait", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            find(engine, sources, beams=4)
+        assert threading.active_count() == num_threads  # which would take minutes by itself
+
+
+@needs_compiler
+class TestShortLists:
+    def test_all_words_are_no_list(self, make_folder):
+        folder = make_folder()
+        engine, sources = Int8Engine.load(folder), some_sources(folder)
+        every = np.arange(len(folder.vocabularies.target))
+        assert find(engine, sources, choose=lambda _: every) == find(engine, sources)
+
+    @pytest.mark.parametrize("beams", [1, 3])
+    def test_only_a_sentences_own_words_are_said(self, make_folder, beams):
+        folder = make_folder()
+        engine, sources = Int8Engine.load(folder), some_sources(folder)
+
+        def choose(sentence):
+            chance = np.random.default_rng(sum(sentence))
+            eos_id = folder.vocabularies.eos_id
+            return np.unique([eos_id, *chance.integers(3, 300, 70)])
+
+        found = find(engine, sources, beams=beams, choose=choose)
+        for source, (best,) in zip(sources, found, strict=True):
+            assert set(best.tokens) <= set(choose(source).tolist())
+        alone = [find(engine, [each], beams=beams, choose=choose)[0] for each in sources]
+        assert found == alone
+
+    def test_prefixes_may_have_any_words(self, make_folder):
+        folder = make_folder()
+        engine, sources = Int8Engine.load(folder), some_sources(folder)
+        listed = ListedEngine(engine, lambda _: np.array([folder.vocabularies.eos_id, 9]))
+        assert {token for each in find(listed, sources) for token in each[0].tokens} <= {9}
+        prefixes = [(30,)] * len(sources)
+        found = find(listed, sources, prefixes=prefixes)
+        assert found == find(engine, sources, prefixes=prefixes)
+
+
+@needs_compiler
+class TestChoosing:
+    def test_eight_bits_are_wanted_or_known_to_be_safe(self, make_folder):
+        folder = make_folder()
+        assert is_compiled(folder, "int8")
+        assert not is_compiled(folder, "auto")
+        assert is_compiled(replace(folder, facts=Facts(fits_int8=True)), "auto")
+        assert not is_compiled(replace(folder, facts=Facts(fits_int8=True)), "float32")
+
+    def test_threads_are_those_that_other_libraries_have(self, monkeypatch):
+        assert count_threads() == torch.get_num_threads()
+        monkeypatch.delitem(sys.modules, "torch")
+        monkeypatch.setattr(int8_engine, "count_cores", lambda: 4)
+        for said, expected in (("", 4), ("3", 3), ("9", 4), ("0", 4), ("x", 4)):
+            monkeypatch.setenv("OMP_NUM_THREADS", said)
+            assert count_threads() == expected

@@ -1,0 +1,97 @@
+"""Products in eight bits: exact for what was rounded, whatever the neighbours."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from dragoman.eight_bits import round_matrix
+from dragoman.kernels.int8.layout import LARGEST, ZERO, lay_out
+from dragoman.kernels.int8.tiles import (
+    as_float,
+    as_int,
+    compiled,
+    fill_tiles,
+    multiply_rows,
+    round_rows,
+    take_numbers,
+)
+
+SHAPES = [(64, 8), (100, 16), (3, 5), (130, 66)]
+
+
+def make_matrix(shape, seed=1):
+    chance = np.random.default_rng(seed)
+    weight = round_matrix(chance.normal(size=shape).astype(np.float32))
+    return weight, chance.normal(size=shape[0]).astype(np.float32)
+
+
+def make_vectors(count, width):
+    chance = np.random.default_rng(2)
+    sizes = np.logspace(-2, 2, count)[:, None]
+    return (chance.normal(size=(count, width)) * sizes).astype(np.float32)
+
+
+def multiply(states, matrix):
+    products = np.empty((fill_tiles(len(states)), matrix.outputs[:, 0].size), np.float32)
+    multiply_rows(states, len(states), *matrix, products)
+    return products[: len(states)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("count", [1, 6, 11])
+def test_products_are_exact_for_what_was_rounded(shape, count):
+    weight, bias = make_matrix(shape)
+    states = make_vectors(count, shape[1])
+    steps = np.abs(states).max(1, keepdims=True) / LARGEST
+    rounded = np.rint(states / steps) * steps.astype(np.float64)
+    expected = rounded @ (weight.numbers * weight.scales[:, None].astype(np.float64)).T + bias
+    found = multiply(states, lay_out(weight, bias))[:, : shape[0]]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_neighbours_change_no_bit():
+    states, matrix = make_vectors(13, 66), lay_out(*make_matrix((130, 66)))
+    together = multiply(states, matrix)
+    for row in range(13):
+        assert np.array_equal(multiply(states[row : row + 1], matrix)[0], together[row])
+
+
+def test_the_largest_entries_are_rounded_to_the_ends():
+    states = np.array([[1, -2, 0.5, 0], [0, 0, 0, 0]], np.float32)
+    rounded, sizes = round_rows(states, 2, 4, 2)
+    assert rounded.shape == (6, 8)
+    assert rounded[0, :4].tolist() == [ZERO + 64, ZERO - LARGEST, ZERO + 32, ZERO]
+    assert rounded[1, :4].tolist() == [ZERO] * 4
+    assert sizes[0] == 2
+    assert not rounded[:, 4:].any()
+
+
+@pytest.mark.parametrize(("count", "full"), [(0, 0), (1, 6), (6, 6), (7, 12)])
+def test_tiles_are_filled(count, full):
+    assert fill_tiles(count) == full
+
+
+def test_bits_are_read_both_ways():
+    @compiled
+    def both(fraction):
+        return as_int(fraction), as_float(as_int(fraction))
+
+    assert both(np.float32(1)) == (0x3F800000, 1.0)
+
+
+def test_threads_never_take_the_same_number():
+    @compiled
+    def take(shared, taken):
+        for index in range(len(taken)):
+            taken[index] = take_numbers(shared.ctypes.data, 1)
+
+    shared = np.zeros(1, np.int64)
+    parts = np.zeros((2, 20_000), np.int64)
+    take(shared, parts[0][:0])
+    threads = [threading.Thread(target=take, args=(shared, part)) for part in parts]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert np.array_equal(np.sort(parts.ravel()), np.arange(40_000))

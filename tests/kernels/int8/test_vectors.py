@@ -1,0 +1,84 @@
+"""What a Transformer does between its products, compared with PyTorch."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from dragoman.kernels.activations import activate as plain_activate
+from dragoman.kernels.int8 import vectors
+from dragoman.kernels.int8.model import ACTIVATIONS, Shape
+
+
+def shape(*, is_norm_first=False, is_centred=True):
+    return Shape(2, 3, 4, 0.5, is_norm_first, is_centred, 1e-5, 0, 1.0)
+
+
+def test_powers_of_two():
+    for exponent in np.linspace(-125, 0, 1001, dtype=np.float32):
+        assert vectors.power_of_two(exponent) == pytest.approx(2.0 ** float(exponent), rel=3e-7)
+    assert vectors.power_of_two(np.float32(-np.inf)) == 2.0**-126
+
+
+def test_numbers_are_rounded_to_16_bits_as_pytorch_does():
+    numbers = torch.cat([torch.randn(500), torch.tensor([0.0, -0.0, 1.00390625, 1.01171875])])
+    halves = np.empty(len(numbers), np.uint16)
+    vectors.shorten(numbers.numpy(), halves)
+    expected = numbers.to(torch.bfloat16)
+    assert torch.equal(torch.from_numpy(halves.view(np.int16)).view(torch.bfloat16), expected)
+    assert [vectors.widen(each) for each in halves] == expected.tolist()
+
+
+@pytest.mark.parametrize("is_centred", [True, False])
+def test_vectors_are_normalised(is_centred):
+    torch.manual_seed(1)
+    vector = torch.randn(32) + 1
+    weight, bias = torch.randn(32), torch.randn(32) if is_centred else torch.zeros(32)
+    expected = (
+        functional.layer_norm(vector, (32,), weight, bias, 1e-5)
+        if is_centred
+        else functional.rms_norm(vector, (32,), weight, 1e-5)
+    )
+    found = np.empty(32, np.float32)
+    norm = torch.stack([weight, bias]).numpy()
+    vectors.normalise(vector.numpy(), norm, shape(is_centred=is_centred), found)
+    torch.testing.assert_close(torch.from_numpy(found), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ACTIVATIONS)
+def test_activations(kind):
+    torch.manual_seed(1)
+    inner = 4 * torch.randn(3, 40)
+    both = inner[:, :16].clone(), inner[:, 16:32].clone()
+    gate = both[1] if kind in ("swiglu", "geglu") else None
+    expected = plain_activate(both[0].relu() if kind == "relu" else both[0], gate, kind)
+    vectors.activate(inner.numpy(), 3, 16, ACTIVATIONS.index(kind))
+    torch.testing.assert_close(inner[:, :16], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("places", [[0], [5, 2], [1, 2, 3, 6], [6, 5, 4, 3, 2, 1, 0]])
+def test_a_word_looks_where_it_may(places):
+    torch.manual_seed(1)
+    query = torch.randn(2 * 3 + 5)  # more entries than are read
+    keys, values = (torch.randn(7, 2 * dim).bfloat16() for dim in (3, 4))
+    found, shares = np.empty(8, np.float32), np.empty((2, 9), np.float32)
+    vectors.look(
+        query.numpy(), keys.view(torch.uint16).numpy(), values.view(torch.uint16).numpy(),
+        np.array(places, np.uint32), len(places), 2, 0.5, shares, found,
+    )  # fmt: skip
+    expected = functional.scaled_dot_product_attention(
+        query[:6].view(2, 1, 3),
+        keys[places].float().view(-1, 2, 3).transpose(0, 1),
+        values[places].float().view(-1, 2, 4).transpose(0, 1),
+        scale=0.5,
+    )
+    torch.testing.assert_close(torch.from_numpy(found), expected.flatten())
+
+
+def test_shares_of_far_apart_scores():
+    scores = np.array([-400.0, 3.0, 3.0, 99.0], np.float32)
+    vectors.make_shares(scores, 3)
+    assert scores[:3].tolist() == pytest.approx([0, 0.5, 0.5])
+    assert math.isclose(scores[3], 99)

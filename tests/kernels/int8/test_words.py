@@ -1,0 +1,77 @@
+"""The best words of a vocabulary, compared with those of all scores."""
+
+import numpy as np
+import pytest
+import torch
+from tests.kernels.int8.test_tiles import make_matrix, multiply
+
+from dragoman.kernels.int8.layout import lay_out
+from dragoman.kernels.int8.words import find_words
+
+SIZE, WIDTH = 500, 32
+
+
+def make_words(size=SIZE):
+    weight, bias = make_matrix((size, WIDTH))
+    bias[5] = -np.inf
+    return lay_out(weight, bias)
+
+
+def make_states(count=20):
+    return 3 * np.random.default_rng(3).normal(size=(count, WIDTH)).astype(np.float32)
+
+
+def find(states, matrix, count, *, banned=(), forced=None, is_normalised=True):
+    is_banned = np.zeros(matrix.outputs[:, 0].size, np.bool_)
+    is_banned[list(banned)] = True
+    best = np.empty((len(states), count), np.float32)
+    words = np.empty((len(states), count), np.int64)
+    forced = np.full(len(states), -1) if forced is None else np.array(forced)
+    find_words(
+        states, len(states), matrix.panels, matrix.outputs, is_banned, forced, is_normalised,
+        best, words,
+    )  # fmt: skip
+    return best, words
+
+
+@pytest.mark.parametrize("size", [64, SIZE])
+@pytest.mark.parametrize("is_normalised", [True, False])
+@pytest.mark.parametrize("count", [1, 8])
+def test_the_best_are_found(size, is_normalised, count):
+    matrix, states = make_words(size), make_states()
+    scores = torch.from_numpy(multiply(states, matrix)[:, :size])
+    banned = scores.argmax(1)[:3].tolist()
+    expected = scores.log_softmax(1) if is_normalised else scores.clone()
+    expected[:, banned] = -torch.inf
+    best, words = find(states, matrix, count, banned=banned, is_normalised=is_normalised)
+    logs, places = expected.topk(count)
+    assert words.tolist() == places.tolist()
+    np.testing.assert_allclose(best, logs, rtol=1e-6, atol=1e-5)
+
+
+def test_what_is_forced_is_found_alone():
+    matrix, states = make_words(), make_states(4)
+    logs = torch.from_numpy(multiply(states, matrix)[:, :SIZE]).log_softmax(1)
+    best, words = find(states, matrix, 3, banned=[7], forced=[-1, 499, 7, 5])
+    assert best[1].tolist() == pytest.approx([float(logs[1, 499]), -np.inf, -np.inf], abs=1e-5)
+    assert words[1, 0] == 499
+    assert (best[2:] == -np.inf).all()  # forbidden, and the padding
+    assert np.isfinite(best[0]).all()
+
+
+def test_neighbours_change_no_bit():
+    matrix, states = make_words(), make_states(13)
+    together = find(states, matrix, 4)
+    for row in range(13):
+        alone = find(states[row : row + 1], matrix, 4)
+        assert all(
+            np.array_equal(one[0], all_[row]) for one, all_ in zip(alone, together, strict=True)
+        )
+
+
+def test_fewer_words_than_are_asked_for():
+    weight, bias = make_matrix((3, WIDTH))
+    best, words = find(make_states(2), lay_out(weight, bias), 5)
+    assert sorted(words[0, :3]) == [0, 1, 2]
+    assert np.isfinite(best[:, :3]).all()
+    assert (best[:, 3:] == -np.inf).all()
