@@ -58,12 +58,9 @@ def load_dragoman(folder: Path, setting: Setting, precision: str) -> System:
     System
         Ready to translate.
     """
-    import torch
-
     from dragoman.decoding.demands import Demands
     from dragoman.decoding.translator import Translator
 
-    torch.set_num_threads(setting.threads)
     translator = Translator.load(folder, setting.device, precision=precision)
     said = {"beam_size": setting.beam_size, "max_extra_tokens": setting.extra}
     options = translator.options_with(said)
@@ -143,7 +140,6 @@ def load_huggingface(folder: Path, setting: Setting) -> System:
 
     use_steady_attention()
     transformers.logging.set_verbosity_error()
-    torch.set_num_threads(setting.threads)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     dtype = torch.float16 if setting.device == "cuda" else torch.float32
     model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=dtype)
@@ -200,6 +196,7 @@ def main() -> None:
     given = parser.parse_args()
     lines = given.lines.read_text(encoding="utf-8").splitlines()
     setting = Setting(given.beam, given.threads, given.batch, given.device, given.extra)
+    os.environ["OMP_NUM_THREADS"] = str(given.threads)  # before any library is imported
     started = time.perf_counter()
     system = LOADERS[given.system](given.folder, setting)
     loaded = time.perf_counter() - started

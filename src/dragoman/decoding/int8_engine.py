@@ -35,12 +35,15 @@ _log = logging.getLogger("dragoman.decoding")
 PATIENCE = 2.0
 COMPILING = "compiling for this processor; it takes less than a minute, and happens once"
 COMPILER = "libllvmlite"
-# Hypotheses under way on a core: more hardly make products faster, and their keys take room.
+# Hypotheses under way on a core: more do not make products faster.
 MOST_ROWS = 96
-# Words of all hypotheses of a core for which there must be room, at most: with one slot, more.
+# Bytes that a core's sentences have in keys and values, so that they stay in the caches: words of
+# sources, and about as many of translations.
+REMEMBERED_BYTES = 20 << 20
+# Words of all hypotheses of a core for which there must be room; with one sentence, more.
 MOST_PLACES = 1 << 16
-# Bytes of all vocabularies that a core's sentences may have of their own.
-MOST_NUMBERS = 1 << 25
+# Bytes of all short-lists that a core's sentences have.
+LISTED_BYTES = 32 << 20
 
 
 def is_compiled(folder: ModelFolder, precision: Precision) -> bool:
@@ -204,13 +207,7 @@ class Int8Engine:
 
         num_sentences = len(sentences.limits)
         num_cores = min(count_threads(), num_sentences)
-        places = rules.num_beams * int(sentences.limits.max()) + int(
-            np.diff(sentences.starts).max()
-        )
-        most_words = int(np.diff(sentences.choice_starts).max())
-        room = min(MOST_PLACES // places, MOST_NUMBERS // max(1, most_words * model.output.width))
-        num_slots = max(1, min(MOST_ROWS // rules.num_beams, room))
-        num_slots = min(num_slots, -(-num_sentences // num_cores))
+        num_slots = min(_count_slots(model, sentences, rules), -(-num_sentences // num_cores))
         queue = np.zeros(2, np.int64)
 
         def work() -> None:
@@ -234,6 +231,22 @@ class Int8Engine:
             positions = make_positions(self._options, 2 * longest)
             self._model = self._model._replace(positions=positions)
         return self._model
+
+
+def _count_slots(model: Model, sentences: Sentences, rules: Rules) -> int:
+    """Say how many sentences a core has under way."""
+    shape, lengths = model.shape, np.diff(sentences.starts)
+    entries = shape.num_heads * (shape.key_dim + shape.value_dim) * len(model.decoder.norms)
+    remembered = 2 * float(lengths.mean()) * entries * np.dtype(np.uint16).itemsize
+    places = int(lengths.max()) + rules.num_beams * int(sentences.limits.max())
+    listed = int(np.diff(sentences.choice_starts).max()) * model.output.width
+    most = min(
+        MOST_ROWS // rules.num_beams,
+        int(REMEMBERED_BYTES / remembered),
+        MOST_PLACES // places,
+        LISTED_BYTES // max(1, listed),
+    )
+    return max(1, most)
 
 
 @dataclass(frozen=True)

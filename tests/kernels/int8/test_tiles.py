@@ -1,21 +1,11 @@
 """Products in eight bits: exact for what was rounded, whatever the neighbours."""
 
-import threading
-
 import numpy as np
 import pytest
 
 from dragoman.eight_bits import round_matrix
 from dragoman.kernels.int8.layout import LARGEST, ZERO, lay_out
-from dragoman.kernels.int8.tiles import (
-    as_float,
-    as_int,
-    compiled,
-    fill_tiles,
-    multiply_rows,
-    round_rows,
-    take_numbers,
-)
+from dragoman.kernels.int8.tiles import fill_tiles, multiply_rows, round_rows
 
 SHAPES = [(64, 8), (100, 16), (3, 5), (130, 66)]
 
@@ -70,28 +60,3 @@ def test_the_largest_entries_are_rounded_to_the_ends():
 @pytest.mark.parametrize(("count", "full"), [(0, 0), (1, 6), (6, 6), (7, 12)])
 def test_tiles_are_filled(count, full):
     assert fill_tiles(count) == full
-
-
-def test_bits_are_read_both_ways():
-    @compiled
-    def both(fraction):
-        return as_int(fraction), as_float(as_int(fraction))
-
-    assert both(np.float32(1)) == (0x3F800000, 1.0)
-
-
-def test_threads_never_take_the_same_number():
-    @compiled
-    def take(shared, taken):
-        for index in range(len(taken)):
-            taken[index] = take_numbers(shared.ctypes.data, 1)
-
-    shared = np.zeros(1, np.int64)
-    parts = np.zeros((2, 20_000), np.int64)
-    take(shared, parts[0][:0])
-    threads = [threading.Thread(target=take, args=(shared, part)) for part in parts]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert np.array_equal(np.sort(parts.ravel()), np.arange(40_000))

@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from dragoman.kernels.activations import activate as plain_activate
 from dragoman.kernels.int8 import vectors
+from dragoman.kernels.int8.layout import LANES
 from dragoman.kernels.int8.model import ACTIVATIONS, Shape
 
 
@@ -58,23 +59,37 @@ def test_activations(kind):
     torch.testing.assert_close(inner[:, :16], expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("places", [[0], [5, 2], [1, 2, 3, 6], [6, 5, 4, 3, 2, 1, 0]])
-def test_a_word_looks_where_it_may(places):
-    torch.manual_seed(1)
-    query = torch.randn(2 * 3 + 5)  # more entries than are read
-    keys, values = (torch.randn(7, 2 * dim).bfloat16() for dim in (3, 4))
-    found, shares = np.empty(8, np.float32), np.empty((2, 9), np.float32)
+@pytest.mark.parametrize("count", [1, 2, 7, 16, 17, 40])
+@pytest.mark.parametrize("dims", [(3, 4), (64, 64), (64, 32)])
+def test_a_word_looks_where_it_may(dims, count):
+    torch.manual_seed(count)
+    query = torch.randn(2 * dims[0] + 5)  # more entries than are read
+    keys, values = (torch.randn(2, 50, dim).bfloat16() for dim in dims)
+    places = torch.randperm(50)[:count]
+    found, shares = np.empty(2 * dims[1], np.float32), np.empty(count + LANES, np.float32)
     vectors.look(
         query.numpy(), keys.view(torch.uint16).numpy(), values.view(torch.uint16).numpy(),
-        np.array(places, np.uint32), len(places), 2, 0.5, shares, found,
+        places.numpy().astype(np.uint32), count, 0.5, shares, found,
     )  # fmt: skip
     expected = functional.scaled_dot_product_attention(
-        query[:6].view(2, 1, 3),
-        keys[places].float().view(-1, 2, 3).transpose(0, 1),
-        values[places].float().view(-1, 2, 4).transpose(0, 1),
+        query[: 2 * dims[0]].view(2, 1, dims[0]),
+        keys[:, places].float(),
+        values[:, places].float(),
         scale=0.5,
     )
-    torch.testing.assert_close(torch.from_numpy(found), expected.flatten())
+    torch.testing.assert_close(torch.from_numpy(found), expected.flatten(), rtol=1e-4, atol=1e-5)
+
+
+def test_words_are_remembered_head_by_head():
+    vector, halves = torch.randn(3 + 2 * 4), torch.zeros(2, 5, 4, dtype=torch.bfloat16)
+    vectors.remember(vector.numpy(), 3, 2, halves.view(torch.uint16).numpy())
+    assert torch.equal(halves[:, 2], vector[3:].view(2, 4).bfloat16())
+    assert not halves[:, [0, 1, 3, 4]].any()
+
+
+def test_nothing_below_zero_is_left():
+    for number in (-2.5, -0.0, 0.0, 1e-30, 3.5):
+        assert vectors.rectify(np.float32(number)) == max(0, np.float32(number))
 
 
 def test_shares_of_far_apart_scores():

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dragoman.kernels.int8.instructions import compiled
 from dragoman.kernels.int8.layout import COLUMNS, ENTRIES
-from dragoman.kernels.int8.tiles import compiled
 from dragoman.kernels.int8.words import find_words
 
 

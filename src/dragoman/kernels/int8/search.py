@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.kernels.int8.choices import choose_among, find_chosen, make_choices
+from dragoman.kernels.int8.instructions import compiled, take_numbers
 from dragoman.kernels.int8.places import Places, follow, leave, take_place
 from dragoman.kernels.int8.slots import (
     begin,
@@ -20,7 +21,7 @@ from dragoman.kernels.int8.slots import (
     write_down,
 )
 from dragoman.kernels.int8.task import IS_STOPPED, NEXT
-from dragoman.kernels.int8.tiles import compiled, fill_tiles, take_numbers
+from dragoman.kernels.int8.tiles import fill_tiles
 from dragoman.kernels.int8.transformer import (
     Pool,
     Rows,
@@ -65,10 +66,10 @@ def make_pool(num_places, decoder, shape) -> tuple[Pool, Places]:
     tuple[Pool, Places]
         The room, and all its places, free.
     """
-    num_layers = len(decoder.norms)
+    num_layers, num_heads = len(decoder.norms), shape.num_heads
     pool = Pool(
-        np.empty((num_layers, num_places, shape.num_heads * shape.key_dim), np.uint16),
-        np.empty((num_layers, num_places, shape.num_heads * shape.value_dim), np.uint16),
+        np.empty((num_layers, num_heads, num_places, shape.key_dim), np.uint16),
+        np.empty((num_layers, num_heads, num_places, shape.value_dim), np.uint16),
     )
     places = Places(
         np.arange(num_places)[::-1].astype(np.uint32),  # the first are taken first

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.kernels.int8.tiles import compiled
+from dragoman.kernels.int8.instructions import compiled
 from dragoman.kernels.int8.words import insert
 
 _END_SHARE, _END_MORE = 8, 5

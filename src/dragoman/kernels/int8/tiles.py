@@ -1,91 +1,39 @@
 """Products in eight bits that round, multiply and restore in one pass, for a CPU.
 
-Written for Numba, which compiles Python for the processor at hand; whoever imports this module has
-asked `dragoman.kernels.int8.layout.can_compile` before. A tile is 6 vectors by 64 outputs: its sums
-stay in 24 of the processor's 32 registers while entries of vectors and of the matrix stream by.
-Vectors are rounded each by a scale of its own, so what else is in a batch changes nothing.
+A tile is 6 vectors by 64 outputs: its sums stay in 24 of the processor's 32 registers while entries
+of vectors and of the matrix stream by. Vectors are rounded each by a scale of its own, so what else
+is in a batch changes nothing.
 """
 
-from collections.abc import Callable
-from typing import Any
-
-import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import types
 from numba.extending import intrinsic
 
 from dragoman.eight_bits import SMALLEST
+from dragoman.kernels.int8.instructions import (
+    BYTES,
+    FRACTION,
+    FRACTIONS,
+    REGISTER,
+    WORD,
+    WORDS,
+    Intrinsic,
+    Writer,
+    as_float,
+    as_int,
+    compiled,
+)
 from dragoman.kernels.int8.layout import COLUMNS, ENTRIES, LANES, LARGEST, ZERO
 
 ROWS = 6
 """Vectors of a tile."""
 
-_BYTES = LANES * ENTRIES  # of a register
 _REGISTERS = COLUMNS // LANES
-_WORD, _LONG, _FRACTION = ir.IntType(32), ir.IntType(64), ir.FloatType()
-_SUMS, _FRACTIONS = (ir.VectorType(kind, LANES) for kind in (_WORD, _FRACTION))
-_ENTRIES = ir.VectorType(ir.IntType(8), _BYTES)
-
-Intrinsic = tuple[Any, Callable]
-"""The types of what a function of one's own instructions takes and gives, and what writes them."""
-
 _f32, _i32 = np.float32, np.int32
 _ZERO, _STEPS = _i32(ZERO), _f32(LARGEST)
 _SMALLEST = _f32(SMALLEST)
 _SIGNLESS = _i32(0x7FFFFFFF)
-
-# A product and a sum may become one operation; sums may be in any order only where that is said.
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
-compiled_freely = numba.njit(
-    nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"}
-)
-
-
-@intrinsic
-def as_int(context, fraction) -> Intrinsic:
-    """Read the bits of a fraction as those of a whole number.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    fraction : float
-        The fraction.
-
-    Returns
-    -------
-    Intrinsic
-        The whole number.
-    """
-
-    def write(_context, builder, _signature, arguments):
-        return builder.bitcast(arguments[0], _WORD)
-
-    return types.int32(types.float32), write
-
-
-@intrinsic
-def as_float(context, number) -> Intrinsic:
-    """Read the bits of a whole number as those of a fraction.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    number : int
-        The whole number.
-
-    Returns
-    -------
-    Intrinsic
-        The fraction.
-    """
-
-    def write(_context, builder, _signature, arguments):
-        return builder.bitcast(arguments[0], _FRACTION)
-
-    return types.float32(types.int32), write
 
 
 @intrinsic
@@ -119,108 +67,49 @@ def multiply_tile(context, vectors, sizes, panel, groups, outputs, products, str
 
     def write(_context, builder, _signature, arguments):
         vectors, sizes, panel, groups, outputs, products, stride = arguments
-        sums = _write_sums(builder, vectors, panel, groups)
-        _write_products(builder, sums, sizes, outputs, products, stride)
+        writer = Writer(builder)
+        sums = _write_sums(writer, vectors, panel, groups)
+        _write_products(writer, sums, sizes, outputs, products, stride)
 
     return types.void(*[types.int64] * 7), write
 
 
-def _write_sums(builder, vectors, panel, groups):
-    """Write the loop over the entries of vectors; return the sums of each vector."""
-    add_products = _function(builder, [_SUMS, _ENTRIES, _ENTRIES], "llvm.x86.avx512.vpdpbusd.512")
-    width = builder.mul(groups, _LONG(ENTRIES))
-    starts = [builder.add(vectors, builder.mul(width, _LONG(row))) for row in range(ROWS)]
-    before = builder.block
-    loop, behind = (builder.append_basic_block(name) for name in ("products", "summed"))
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    group = builder.phi(_LONG)
-    group.add_incoming(_LONG(0), before)
-    olds = [[builder.phi(_SUMS) for _ in range(_REGISTERS)] for _ in range(ROWS)]
-    start = builder.add(panel, builder.mul(group, _LONG(_BYTES * _REGISTERS)))
-    weights = [_read(builder, _ENTRIES, start, _BYTES * place) for place in range(_REGISTERS)]
-    tile = []
-    for row in range(ROWS):
-        place = builder.add(starts[row], builder.mul(group, _LONG(ENTRIES)))
-        vector = builder.bitcast(_repeat(builder, _SUMS, _read(builder, _WORD, place, 0)), _ENTRIES)
-        tile.append(
-            [
-                builder.call(add_products, [old, vector, weight])
-                for old, weight in zip(olds[row], weights, strict=True)
-            ]
-        )
-        for old, new in zip(olds[row], tile[row], strict=True):
-            old.add_incoming(ir.Constant(_SUMS, [0] * LANES), before)
-            old.add_incoming(new, loop)
-    following = builder.add(group, _LONG(1))
-    group.add_incoming(following, loop)
-    builder.cbranch(builder.icmp_unsigned("<", following, groups), loop, behind)
-    builder.position_at_end(behind)
-    return tile
+def _write_sums(writer, vectors, panel, groups):
+    """Write the loop over the entries of vectors; return the sums, vector by vector."""
+    builder = writer.builder
+    width = writer.move(ir.IntType(64)(0), groups, ENTRIES)
+    starts = [writer.move(vectors, row, width) for row in range(ROWS)]
+
+    def add_products(group, sums):
+        start = writer.move(panel, group, REGISTER * _REGISTERS)
+        weights = [writer.read(BYTES, start, REGISTER * place) for place in range(_REGISTERS)]
+        news = []
+        for row in range(ROWS):
+            entries = writer.read(WORD, writer.move(starts[row], group, ENTRIES))
+            entries = builder.bitcast(writer.repeat(entries), BYTES)
+            olds = sums[row * _REGISTERS : (row + 1) * _REGISTERS]
+            for old, weight in zip(olds, weights, strict=True):
+                news.append(writer.call("llvm.x86.avx512.vpdpbusd.512", old, entries, weight))
+        return news
+
+    nothing = [ir.Constant(WORDS, [0] * LANES)] * (ROWS * _REGISTERS)
+    return writer.loop(groups, nothing, add_products)
 
 
-def _write_products(builder, tile, sizes, outputs, products, stride):
+def _write_products(writer, sums, sizes, outputs, products, stride):
     """Write how sums become products, and where these go."""
-    multiply_and_add = _function(builder, [_FRACTIONS] * 3, "llvm.fma.v16f32")
-    divisors = [
-        _repeat(builder, _FRACTIONS, _read(builder, _FRACTION, sizes, 4 * row))
-        for row in range(ROWS)
-    ]
+    builder = writer.builder
+    divisors = [writer.repeat(writer.read(FRACTION, sizes, 4 * row)) for row in range(ROWS)]
     for place in range(_REGISTERS):
         shift, scale, bias = (
-            _read(builder, kind, outputs, 4 * COLUMNS * part + _BYTES * place)
-            for part, kind in enumerate((_SUMS, _FRACTIONS, _FRACTIONS))
+            writer.read(kind, outputs, 4 * COLUMNS * part + REGISTER * place)
+            for part, kind in enumerate((WORDS, FRACTIONS, FRACTIONS))
         )
         for row, divisor in enumerate(divisors):
-            found = builder.sitofp(builder.sub(tile[row][place], shift), _FRACTIONS)
-            found = builder.call(multiply_and_add, [builder.fmul(found, scale), divisor, bias])
-            address = builder.add(products, builder.mul(stride, _LONG(row)))
-            address = builder.add(address, _LONG(_BYTES * place))
-            builder.store(found, builder.inttoptr(address, _FRACTIONS.as_pointer()), align=1)
-
-
-def _function(builder, kinds, name):
-    """Name an instruction whose result is of the first of its arguments' kinds."""
-    return cgutils.get_or_insert_function(builder.module, ir.FunctionType(kinds[0], kinds), name)
-
-
-def _read(builder, kind, address, offset):
-    """Read what lies so many bytes behind an address."""
-    place = builder.add(address, _LONG(offset))
-    return builder.load(builder.inttoptr(place, kind.as_pointer()), align=1)
-
-
-def _repeat(builder, kind, number):
-    """Put a number into all lanes of a register."""
-    nothing = ir.Constant(kind, ir.Undefined)
-    first = builder.insert_element(nothing, number, _WORD(0))
-    return builder.shuffle_vector(first, nothing, ir.Constant(_SUMS, [0] * LANES))
-
-
-@intrinsic
-def take_numbers(context, address, count) -> Intrinsic:
-    """Add to a whole number that threads share.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    address : int
-        Where it is.
-    count : int
-        What is added.
-
-    Returns
-    -------
-    Intrinsic
-        What it was before.
-    """
-
-    def write(_context, builder, _signature, arguments):
-        place = builder.inttoptr(arguments[0], _LONG.as_pointer())
-        return builder.atomic_rmw("add", place, arguments[1], "seq_cst")
-
-    return types.int64(types.int64, types.int64), write
+            found = builder.sub(sums[row * _REGISTERS + place], shift)
+            found = builder.fmul(builder.sitofp(found, FRACTIONS), scale)
+            found = writer.call("llvm.fma.v16f32", found, divisor, bias)
+            writer.write(found, writer.move(products, row, stride), REGISTER * place)
 
 
 @compiled

@@ -4,15 +4,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.kernels.int8.layout import COLUMNS, ENTRIES, LARGEST
-from dragoman.kernels.int8.tiles import compiled, fill_tiles, multiply_rows
-from dragoman.kernels.int8.vectors import activate, look, normalise, shorten
+from dragoman.kernels.int8.instructions import compiled
+from dragoman.kernels.int8.layout import COLUMNS, ENTRIES, LANES, LARGEST
+from dragoman.kernels.int8.tiles import fill_tiles, multiply_rows
+from dragoman.kernels.int8.vectors import activate, look, normalise, remember
 
 _f32 = np.float32
 
 
 class Pool(NamedTuple):
-    """Keys and values of words, [layers, places, width] each, in 16 bits.
+    """Keys and values of words, [layers, heads, places, width] each, in 16 bits.
 
     A place is one word's, of a source or of a hypothesis; whose, others know.
     """
@@ -213,29 +214,26 @@ def encode(states, lengths, encoder, shape) -> None:
     count, longest = len(states), lengths.max()
     keys_start = shape.num_heads * shape.key_dim
     values_start = 2 * keys_start
-    keys = np.empty((count, keys_start), np.uint16)
-    values = np.empty((count, shape.num_heads * shape.value_dim), np.uint16)
+    keys = np.empty((shape.num_heads, count, shape.key_dim), np.uint16)
+    values = np.empty((shape.num_heads, count, shape.value_dim), np.uint16)
     places = np.arange(count).astype(np.uint32)
-    shares = np.empty((shape.num_heads, longest), np.float32)
+    shares = np.empty(longest + LANES, np.float32)
     joined, inner = make_room(count, encoder.joined), make_room(count, encoder.inner)
     update = make_room(count, encoder.outer)
-    found = np.empty((count, values.shape[1]), np.float32)
+    found = np.empty((count, shape.num_heads * shape.value_dim), np.float32)
     room = np.empty_like(states)
     for index in range(len(encoder.norms)):
         norms = encoder.norms[index]
         asked = ask(states, count, norms[0], shape, room)
         multiply(asked, count, encoder.joined, index, joined)
         for row in range(count):
-            shorten(joined[row, keys_start:], keys[row])
-            shorten(joined[row, values_start:], values[row])
+            remember(joined[row], keys_start, row, keys)
+            remember(joined[row], values_start, row, values)
         start = 0
         for length in lengths:
             own = places[start : start + length]
             for row in range(start, start + length):
-                look(
-                    joined[row], keys, values, own, length, shape.num_heads, shape.scale, shares,
-                    found[row],
-                )  # fmt: skip
+                look(joined[row], keys, values, own, length, shape.scale, shares, found[row])
             start += length
         multiply(found, count, encoder.output, index, update)
         add(states, count, update, norms[0], shape)
@@ -268,8 +266,8 @@ def remember_sources(states, places, decoder, shape, pool) -> None:
     for index in range(len(decoder.norms)):
         multiply(states, count, decoder.memory, index, memory)
         for row in range(count):
-            shorten(memory[row], pool.keys[index, places[row]])
-            shorten(memory[row, values_start:], pool.values[index, places[row]])
+            remember(memory[row], 0, places[row], pool.keys[index])
+            remember(memory[row], values_start, places[row], pool.values[index])
 
 
 class Rows(NamedTuple):
@@ -310,7 +308,7 @@ def step(states, count, rows, decoder, shape, pool) -> None:
     keys_start = shape.num_heads * shape.key_dim
     values_start = 2 * keys_start
     longest = max(rows.own.shape[1], rows.source.shape[1])
-    shares = np.empty((shape.num_heads, longest), np.float32)
+    shares = np.empty(longest + LANES, np.float32)
     joined, query = make_room(count, decoder.joined), make_room(count, decoder.query)
     inner, update = make_room(count, decoder.inner), make_room(count, decoder.outer)
     found = np.empty((count, shape.num_heads * shape.value_dim), np.float32)
@@ -322,21 +320,16 @@ def step(states, count, rows, decoder, shape, pool) -> None:
         for row in range(count):
             own, own_count = rows.own[rows.owners[row]], rows.own_counts[row]
             newest = own[own_count - 1]
-            shorten(joined[row, keys_start:], keys[newest])
-            shorten(joined[row, values_start:], values[newest])
-            look(
-                joined[row], keys, values, own, own_count, shape.num_heads, shape.scale, shares,
-                found[row],
-            )  # fmt: skip
+            remember(joined[row], keys_start, newest, keys)
+            remember(joined[row], values_start, newest, values)
+            look(joined[row], keys, values, own, own_count, shape.scale, shares, found[row])
         multiply(found, count, decoder.output, index, update)
         add(states, count, update, norms[0], shape)
         asked = ask(states, count, norms[1], shape, room)
         multiply(asked, count, decoder.query, index, query)
         for row in range(count):
-            look(
-                query[row], keys, values, rows.source[rows.sentences[row]],
-                rows.source_counts[row], shape.num_heads, shape.scale, shares, found[row],
-            )  # fmt: skip
+            source, source_count = rows.source[rows.sentences[row]], rows.source_counts[row]
+            look(query[row], keys, values, source, source_count, shape.scale, shares, found[row])
         multiply(found, count, decoder.source_output, index, update)
         add(states, count, update, norms[1], shape)
         asked = ask(states, count, norms[2], shape, room)

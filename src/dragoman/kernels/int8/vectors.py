@@ -7,8 +7,16 @@ import math
 
 import numpy as np
 
+from dragoman.kernels.int8.attention import WIDTH, look_fast
+from dragoman.kernels.int8.instructions import (
+    as_float,
+    as_int,
+    compiled,
+    compiled_freely,
+    stay_apart,
+)
 from dragoman.kernels.int8.model import ACTIVATIONS
-from dragoman.kernels.int8.tiles import as_float, as_int, compiled, compiled_freely
+from dragoman.kernels.int8.polynomial import COEFFICIENTS, LOWEST
 
 _RELU, _SWISH, _GELU, _GELU_SIGMOID, _SWIGLU, _GEGLU = range(len(ACTIVATIONS))
 
@@ -31,16 +39,12 @@ def power_of_two(exponent) -> float:
     float
         The result, to two units of the last place.
     """
-    exponent = max(exponent, _f32(-126))
+    exponent = max(exponent, _f32(LOWEST))
     whole = np.rint(exponent)
     rest = exponent - whole
-    found = _f32(1.5403530e-4)
-    found = found * rest + _f32(1.3333558e-3)
-    found = found * rest + _f32(9.6181291e-3)
-    found = found * rest + _f32(5.5504109e-2)
-    found = found * rest + _f32(2.4022651e-1)
-    found = found * rest + _f32(6.9314718e-1)
-    found = found * rest + _f32(1.0)
+    found = _f32(COEFFICIENTS[0])
+    for index in range(1, len(COEFFICIENTS)):
+        found = found * rest + _f32(COEFFICIENTS[index])
     return found * as_float((_i32(whole) + _i32(127)) << _i32(23))
 
 
@@ -129,6 +133,24 @@ def normalise(vector, norm, shape, normalised) -> None:
         normalised[place] = (vector[place] - mean) * scale * weight[place] + bias[place]
 
 
+@compiled
+def rectify(number) -> float:
+    """Compute max(0, x).
+
+    Parameters
+    ----------
+    number : float
+        x.
+
+    Returns
+    -------
+    float
+        At least 0. By its bits: the compiler does that for many numbers at once.
+    """
+    bits = as_int(number)
+    return as_float(bits & ~(bits >> _i32(31)))
+
+
 @compiled_freely
 def sigmoid(number) -> float:
     """Compute 1 / (1 + e⁻ˣ).
@@ -183,7 +205,7 @@ def activate(inner, count, width, kind) -> None:
         entries, gates = inner[row, :width], inner[row, width : 2 * width]
         if kind == _RELU:
             for place in range(width):
-                entries[place] = max(entries[place], _f32(0))
+                entries[place] = rectify(entries[place])
         elif kind == _SWISH:
             for place in range(width):
                 entries[place] *= sigmoid(entries[place])
@@ -202,15 +224,17 @@ def activate(inner, count, width, kind) -> None:
 
 
 @compiled_freely
-def score(query, key) -> float:
+def score(query, keys, place) -> float:
     """Multiply a query by a key.
 
     Parameters
     ----------
     query : ndarray
-        One head's.
-    key : ndarray
-        Likewise, in 16 bits.
+        Of one head.
+    keys : ndarray
+        Likewise, one row a place, in 16 bits.
+    place : int
+        The key's place, of a type without a sign.
 
     Returns
     -------
@@ -219,7 +243,7 @@ def score(query, key) -> float:
     """
     total = _f32(0)
     for entry in range(len(query)):
-        total += query[entry] * widen(key[entry])
+        total += query[entry] * widen(keys[place, entry])
     return total
 
 
@@ -246,7 +270,45 @@ def make_shares(scores, count) -> None:
 
 
 @compiled
-def look(query, keys, values, places, count, num_heads, scale, shares, found) -> None:
+def look_with_instructions(query, keys, values, places, count, scale, shares, found) -> None:
+    """Let one word look at others, where heads have 64 entries: see `look`.
+
+    Parameters
+    ----------
+    query : ndarray
+        Its vector.
+    keys : ndarray
+        [heads, places, 64], in 16 bits.
+    values : ndarray
+        Likewise.
+    places : ndarray
+        At which it looks.
+    count : int
+        At how many of these.
+    scale : float
+        What scores are multiplied by.
+    shares : ndarray
+        Room for what a head gives each place, and for 16 more.
+    found : ndarray
+        Where what it found is written.
+    """
+    steps = _f32(scale) * _BITS
+    all_keys = 2 * WIDTH * keys.shape[1]  # bytes from one head to the next
+    for head in range(len(keys)):
+        look_fast(
+            query.ctypes.data + 4 * WIDTH * head,
+            steps,
+            keys.ctypes.data + all_keys * head,
+            values.ctypes.data + all_keys * head,
+            places.ctypes.data,
+            count,
+            shares.ctypes.data,
+            found.ctypes.data + 4 * WIDTH * head,
+        )
+
+
+@compiled
+def look(query, keys, values, places, count, scale, shares, found) -> None:
     """Let one word look at others.
 
     Parameters
@@ -254,35 +316,61 @@ def look(query, keys, values, places, count, num_heads, scale, shares, found) ->
     query : ndarray
         Its vector, head by head; the first entries are read.
     keys : ndarray
-        One row a place, head by head, in 16 bits.
+        [heads, places, width], in 16 bits.
     values : ndarray
         Likewise.
     places : ndarray
         At which it looks; without signs, so that none counts from the end.
     count : int
         At how many of these.
-    num_heads : int
-        Heads.
     scale : float
         What scores are multiplied by.
     shares : ndarray
-        Room for what each head gives each place.
+        Room for what a head gives each place, and for `LANES` more.
     found : ndarray
         Where what it found is written, head by head.
+
+    Notes
+    -----
+    For heads of 64 entries, the paper's, there are instructions of our own; for others the compiler
+    finds some.
     """
-    key_dim, value_dim = keys.shape[1] // num_heads, values.shape[1] // num_heads
+    stay_apart()
+    key_dim, value_dim = keys.shape[2], values.shape[2]
+    if key_dim == value_dim == WIDTH:
+        look_with_instructions(query, keys, values, places, count, scale, shares, found)
+        return
     steps = _f32(scale) * _BITS
-    for index in range(count):
-        key = keys[places[index]]
-        for head in range(num_heads):
-            own = slice(head * key_dim, (head + 1) * key_dim)
-            shares[head, index] = score(query[own], key[own]) * steps
-    for head in range(num_heads):
-        make_shares(shares[head], count)
-    found[: values.shape[1]] = 0
-    for index in range(count):
-        value = values[places[index]]
-        for head in range(num_heads):
-            share = shares[head, index]
-            for entry in range(head * value_dim, (head + 1) * value_dim):
-                found[entry] += share * widen(value[entry])
+    for head in range(len(keys)):
+        asked = query[head * key_dim : (head + 1) * key_dim]
+        told = found[head * value_dim : (head + 1) * value_dim]
+        own_keys, own_values = keys[head], values[head]
+        for index in range(count):
+            shares[index] = score(asked, own_keys, places[index]) * steps
+        make_shares(shares, count)
+        told[:] = 0
+        for index in range(count):
+            share, place = shares[index], places[index]
+            for entry in range(value_dim):
+                told[entry] += share * widen(own_values[place, entry])
+
+
+@compiled
+def remember(vector, start, place, halves) -> None:
+    """Write down a word's keys or values.
+
+    Parameters
+    ----------
+    vector : ndarray
+        Where they are found, head by head.
+    start : int
+        From which entry on.
+    place : int
+        The word's place.
+    halves : ndarray
+        [heads, places, width], in 16 bits.
+    """
+    width = halves.shape[2]
+    for head in range(len(halves)):
+        first = start + head * width
+        shorten(vector[first : first + width], halves[head, place])

@@ -2,16 +2,9 @@
 
 import numpy as np
 
+from dragoman.kernels.int8.instructions import as_float, as_int, compiled, compiled_freely
 from dragoman.kernels.int8.layout import COLUMNS
-from dragoman.kernels.int8.tiles import (
-    ROWS,
-    as_float,
-    as_int,
-    compiled,
-    compiled_freely,
-    multiply_tile,
-    round_rows,
-)
+from dragoman.kernels.int8.tiles import ROWS, multiply_tile, round_rows
 from dragoman.kernels.int8.vectors import power_of_two
 
 _f32, _i32 = np.float32, np.int32

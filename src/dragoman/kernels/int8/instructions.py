@@ -1,0 +1,285 @@
+"""How functions are compiled, and instructions of our own: on registers of 16 numbers.
+
+Numba compiles Python for the processor at hand; whoever imports this module has asked
+`dragoman.kernels.int8.layout.can_compile` before.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from dragoman.kernels.int8.layout import LANES
+
+REGISTER = 4 * LANES
+"""Bytes of a register."""
+
+HALF, WORD, LONG, FRACTION = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
+HALVES, WORDS, FRACTIONS = (ir.VectorType(kind, LANES) for kind in (HALF, WORD, FRACTION))
+BYTES = ir.VectorType(ir.IntType(8), REGISTER)
+
+Intrinsic = tuple[Any, Callable]
+"""The types of what a function of our own instructions takes and gives, and what writes them."""
+
+# A product and a sum may become one operation; sums may be in any order only where that is said.
+compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+compiled_freely = numba.njit(
+    nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"}
+)
+
+
+@intrinsic
+def as_int(context, fraction) -> Intrinsic:
+    """Read the bits of a fraction as those of a whole number.
+
+    Parameters
+    ----------
+    context : object
+        Numba's.
+    fraction : float
+        The fraction.
+
+    Returns
+    -------
+    Intrinsic
+        The whole number.
+    """
+
+    def write(_context, builder, _signature, arguments):
+        return builder.bitcast(arguments[0], WORD)
+
+    return types.int32(types.float32), write
+
+
+@intrinsic
+def as_float(context, number) -> Intrinsic:
+    """Read the bits of a whole number as those of a fraction.
+
+    Parameters
+    ----------
+    context : object
+        Numba's.
+    number : int
+        The whole number.
+
+    Returns
+    -------
+    Intrinsic
+        The fraction.
+    """
+
+    def write(_context, builder, _signature, arguments):
+        return builder.bitcast(arguments[0], FRACTION)
+
+    return types.float32(types.int32), write
+
+
+@intrinsic
+def stay_apart(context) -> Intrinsic:
+    """Keep the function that calls this from becoming a part of those that call it.
+
+    Parameters
+    ----------
+    context : object
+        Numba's.
+
+    Returns
+    -------
+    Intrinsic
+        Nothing.
+
+    Notes
+    -----
+    Within a large function the compiler no longer sees how to compute many numbers at once.
+    """
+
+    def write(_context, builder, _signature, _arguments):
+        builder.function.attributes.add("noinline")
+
+    return types.void(), write
+
+
+@intrinsic
+def take_numbers(context, address, count) -> Intrinsic:
+    """Add to a whole number that threads share.
+
+    Parameters
+    ----------
+    context : object
+        Numba's.
+    address : int
+        Where it is.
+    count : int
+        What is added.
+
+    Returns
+    -------
+    Intrinsic
+        What it was before.
+    """
+
+    def write(_context, builder, _signature, arguments):
+        place = builder.inttoptr(arguments[0], LONG.as_pointer())
+        return builder.atomic_rmw("add", place, arguments[1], "seq_cst")
+
+    return types.int64(types.int64, types.int64), write
+
+
+class Writer:
+    """Writes instructions.
+
+    Parameters
+    ----------
+    builder : ir.IRBuilder
+        What puts them into a function.
+    """
+
+    def __init__(self, builder) -> None:
+        self.builder = builder
+
+    def call(self, name, *arguments) -> ir.Value:
+        """Call an instruction whose result is of the kind of its first argument.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        *arguments : ir.Value
+            What it is given.
+
+        Returns
+        -------
+        ir.Value
+            The result.
+        """
+        kinds = [each.type for each in arguments]
+        kind = ir.FunctionType(kinds[0], kinds)
+        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        return self.builder.call(function, arguments, fastmath=())
+
+    def read(self, kind, address, offset=0) -> ir.Value:
+        """Read what lies some bytes behind an address.
+
+        Parameters
+        ----------
+        kind : ir.Type
+            What to read.
+        address : ir.Value
+            The address.
+        offset : int
+            How many bytes.
+
+        Returns
+        -------
+        ir.Value
+            What is there.
+        """
+        return self.builder.load(self._place(kind, address, offset), align=1)
+
+    def write(self, value, address, offset=0) -> None:
+        """Write something some bytes behind an address.
+
+        Parameters
+        ----------
+        value : ir.Value
+            What to write.
+        address : ir.Value
+            The address.
+        offset : int
+            How many bytes.
+        """
+        self.builder.store(value, self._place(value.type, address, offset), align=1)
+
+    def move(self, address, steps, size) -> ir.Value:
+        """Go some steps from an address.
+
+        Parameters
+        ----------
+        address : ir.Value
+            The address.
+        steps : ir.Value or int
+            How many.
+        size : ir.Value or int
+            Bytes of a step.
+
+        Returns
+        -------
+        ir.Value
+            The new address.
+        """
+        steps, size = (LONG(each) if isinstance(each, int) else each for each in (steps, size))
+        return self.builder.add(address, self.builder.mul(steps, size))
+
+    def repeat(self, number) -> ir.Value:
+        """Put a number into all places of a register.
+
+        Parameters
+        ----------
+        number : ir.Value
+            A whole number of 32 bits, or a fraction.
+
+        Returns
+        -------
+        ir.Value
+            The register.
+        """
+        nothing = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
+        first = self.builder.insert_element(nothing, number, WORD(0))
+        return self.builder.shuffle_vector(first, nothing, ir.Constant(WORDS, [0] * LANES))
+
+    def add_up(self, register) -> ir.Value:
+        """Add up the fractions of a register, in whatever order is fast.
+
+        Parameters
+        ----------
+        register : ir.Value
+            The register.
+
+        Returns
+        -------
+        ir.Value
+            The sum.
+        """
+        kind = ir.FunctionType(FRACTION, [FRACTION, FRACTIONS])
+        name = "llvm.vector.reduce.fadd.v16f32"
+        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        return self.builder.call(function, [FRACTION(0), register], fastmath=("reassoc",))
+
+    def loop(self, count, values, body) -> list[ir.Value]:
+        """Write a loop.
+
+        Parameters
+        ----------
+        count : ir.Value
+            How often; at least once.
+        values : Sequence[ir.Value]
+            What goes into the first round.
+        body : Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]]
+            Given the number of the round and what goes into it, writes it, and returns what goes
+            into the next.
+
+        Returns
+        -------
+        list[ir.Value]
+            What comes out of the last round.
+        """
+        builder, before = self.builder, self.builder.block
+        inside, behind = (builder.append_basic_block() for _ in range(2))
+        builder.branch(inside)
+        builder.position_at_end(inside)
+        number, *olds = (builder.phi(each.type) for each in (count, *values))
+        news = [builder.add(number, LONG(1))]
+        news += body(number, olds)
+        for old, new, first in zip((number, *olds), news, (LONG(0), *values), strict=True):
+            old.add_incoming(first, before)
+            old.add_incoming(new, builder.block)
+        builder.cbranch(builder.icmp_unsigned("<", news[0], count), inside, behind)
+        builder.position_at_end(behind)
+        return news[1:]
+
+    def _place(self, kind, address, offset):
+        address = self.builder.add(address, LONG(offset))
+        return self.builder.inttoptr(address, kind.as_pointer())
