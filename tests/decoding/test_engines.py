@@ -38,9 +38,11 @@ def some_pairs(folder):
 
 @needs_int8
 class TestPrecision:
-    def test_float_is_taken_unless_the_folder_says_that_eight_bits_do(self, folder):
+    def test_float_is_taken_unless_the_folder_says_that_eight_bits_do(self, folder, monkeypatch):
         assert choose_precision(folder, CPU, "auto") == "float32"
         fitting = replace(folder, facts=replace(folder.facts, fits_int8=True))
+        assert choose_precision(fitting, CPU, "auto") == "float32"  # too narrow to be faster
+        monkeypatch.setattr(engines, "LEAST_WIDTH", 1)
         assert choose_precision(fitting, CPU, "auto") == "int8"
         assert choose_precision(fitting, CPU, "float32") == "float32"
 
@@ -160,11 +162,7 @@ class TestLoading:
 
 @needs_int8
 class TestFitting:
-    def test_a_narrow_model_stays_in_float(self, folder):
-        assert not fits_int8(folder, *some_pairs(folder))
-
     @pytest.mark.parametrize(("change", "expected"), [(0.0099, True), (0.0101, False)])
     def test_what_counts_is_how_the_loss_changes(self, folder, monkeypatch, change, expected):
-        monkeypatch.setattr(engines, "LEAST_WIDTH", 1)
         monkeypatch.setattr(engines, "int8_loss_change", lambda *_: change)
         assert fits_int8(folder, *some_pairs(folder)) is expected

@@ -17,6 +17,7 @@ from dragoman.errors import OptionError
 from dragoman.folder import WEIGHTS_FILE, ModelFolder
 from dragoman.kernels.language import has_triton
 from dragoman.models.interface import TranslationModel
+from dragoman.models.options import TransformerOptions
 from dragoman.models.transformer import Transformer
 from dragoman.weights import load_model, vocabulary_of
 
@@ -77,7 +78,8 @@ def choose_precision(folder: ModelFolder, device: torch.device, precision: Preci
     -------
     Precision
         For ``auto`` on an NVIDIA card half precision; on a processor that can, eight bits, if the
-        folder is in eight bits or says that nothing measurable is lost by them; else float32.
+        folder is in eight bits, or says that nothing measurable is lost by them and products are
+        large enough for PyTorch's to be faster so; else float32.
     """
     obstacles = {"int8": _obstacle(folder, device), "float16": _half_obstacle(folder, device)}
     obstacle = obstacles.get(precision)
@@ -87,8 +89,11 @@ def choose_precision(folder: ModelFolder, device: torch.device, precision: Preci
         return precision
     if device.type == "cuda":
         return "float32" if obstacles["float16"] else "float16"
-    is_safe = folder.facts.fits_int8 or WeightFile(_weights(folder)).is_quantised
-    return "int8" if is_safe and not obstacles["int8"] else "float32"
+    is_wide = isinstance(folder.options, TransformerOptions) and (
+        folder.options.model_dim >= LEAST_WIDTH
+    )
+    is_wanted = (folder.facts.fits_int8 and is_wide) or WeightFile(_weights(folder)).is_quantised
+    return "int8" if is_wanted and not obstacles["int8"] else "float32"
 
 
 def fits_int8(folder: ModelFolder, source: Flat, target: Flat) -> bool:
@@ -106,10 +111,10 @@ def fits_int8(folder: ModelFolder, source: Flat, target: Flat) -> bool:
     Returns
     -------
     bool
-        True if its products are large enough for eight bits to be faster, and its loss grows by
-        less than a hundredth of a nat, which no score of translations shows.
+        True if its loss grows by less than a hundredth of a nat, which no score of translations
+        shows.
     """
-    if _obstacle(folder, torch.device("cpu")) or folder.options.model_dim < LEAST_WIDTH:
+    if _obstacle(folder, torch.device("cpu")):
         return False
     pad_id = folder.vocabularies.pad_id
     sides = (pad_sequences(side, pad_id) for side in (source, target))

@@ -188,8 +188,13 @@ def int8_loss_change(folder: ModelFolder, source: Sequences, target: Sequences) 
     """
     model = load_model(folder)
     assert isinstance(model, Transformer)
-    exact, rounded = (_loss(each, source, target) for each in (rebuild(model), load_int8(folder)))
-    return rounded - exact
+    exact = _loss(rebuild(model), source, target)
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)  # that of products in eight bits, whatever others have
+    try:
+        return _loss(load_int8(folder), source, target) - exact
+    finally:
+        torch.set_default_dtype(usual)
 
 
 def _loss(engine: Engine, source: Sequences, target: Sequences) -> float:

@@ -4,7 +4,9 @@ Numba compiles Python for the processor at hand; whoever imports this module has
 `dragoman.kernels.int8.layout.can_compile` before.
 """
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -24,11 +26,40 @@ BYTES = ir.VectorType(ir.IntType(8), REGISTER)
 Intrinsic = tuple[Any, Callable]
 """The types of what a function of our own instructions takes and gives, and what writes them."""
 
+
+def _hash_sources() -> str:
+    """Hash all that compiled functions are made of: a change anywhere may change any of them."""
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+_SOURCES = _hash_sources()
+
+
+def _compiler(*freedoms: str) -> Callable[[Callable], Callable]:
+    """Make what compiles a function when it is first called, and keeps the result in a file.
+
+    Numba asks only whether the function's own file has changed, not those of functions that it
+    calls; so it is told of all. Where no folder can be written to, nothing is kept.
+    """
+    options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", *freedoms}}
+
+    def compile_later(function: Callable) -> Callable:
+        try:
+            found = numba.njit(cache=True, **options)(function)
+        except RuntimeError:
+            return numba.njit(**options)(function)
+        found._cache._cache_file._source_stamp = _SOURCES
+        return found
+
+    return compile_later
+
+
 # A product and a sum may become one operation; sums may be in any order only where that is said.
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
-compiled_freely = numba.njit(
-    nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"}
-)
+compiled = _compiler()
+compiled_freely = _compiler("reassoc", "nsz")
 
 
 @intrinsic
