@@ -1,5 +1,6 @@
 """Transformers compiled in eight bits find what the search of all models finds."""
 
+import subprocess
 import sys
 import threading
 from dataclasses import replace
@@ -7,17 +8,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tests.decoding.test_engine import KINDS, SMALL
 
 from dragoman.data.batches import flatten, pad_sequences
 from dragoman.decoding import int8_engine
+from dragoman.decoding.demands import Demands
 from dragoman.decoding.int8_engine import Int8Engine, ListedEngine, count_threads, is_compiled
 from dragoman.decoding.int8_weights import can_be_compiled, read_int8
 from dragoman.decoding.interface import Asking
-from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.options import SamplingOptions, SearchOptions
+from dragoman.decoding.quantise import write_int8
 from dragoman.decoding.search import search
 from dragoman.decoding.translator import Translator
-from dragoman.folder import Facts, ModelFolder, read_folder
+from dragoman.errors import FolderError
+from dragoman.folder import WEIGHTS_FILE, Facts, ModelFolder, read_folder
 from dragoman.kernels.int8.layout import can_compile
 from dragoman.models.build import build_model
 from dragoman.options import to_plain
@@ -234,3 +239,83 @@ class TestChoosing:
         for said, expected in (("", 4), ("3", 3), ("9", 4), ("0", 4), ("x", 4)):
             monkeypatch.setenv("OMP_NUM_THREADS", said)
             assert count_threads() == expected
+
+
+@needs_compiler
+class TestLoading:
+    def test_folders_in_float_and_in_eight_bits_are_one_model(self, make_folder, tmp_path):
+        folder = make_folder(attention_bias=True, output_bias=True)
+        write_int8(folder, tmp_path / "int8")
+        sources = some_sources(folder)
+        found, expected = (
+            find(Int8Engine.load(each), sources)
+            for each in (read_folder(tmp_path / "int8"), folder)
+        )
+        assert found == expected
+
+    @pytest.mark.parametrize(
+        ("damage", "message"),
+        [
+            (lambda each: each.pop("decoder.1.feed_forward.outer.weight"), "is missing"),
+            (lambda each: each.pop("encoder_norm.weight"), r"\(encoder_norm.weight is missing\)"),
+            (
+                lambda each: each.update(
+                    {"decoder.0.cross_attention.key.weight": torch.ones(3, 3)}
+                ),
+                r"holds another model \(decoder.0.cross_attention.key.weight has shape \(3, 3\)",
+            ),
+            (
+                lambda each: each["source_embedding.words"].fill_(torch.nan),
+                "has numbers that are not finite",
+            ),
+        ],
+    )
+    def test_damaged_weights_are_named(self, make_folder, damage, message):
+        folder = make_folder(norm_position="pre")
+        path = folder.path / WEIGHTS_FILE
+        weights = load_file(path)
+        damage(weights)
+        save_file(weights, path)
+        with pytest.raises(FolderError, match=message):
+            Int8Engine.load(folder)
+
+    def test_nothing_more_is_compiled_after_loading(self, make_folder):
+        from dragoman.kernels.int8.search import search as compiled_search
+
+        for kind in ("learned", "untied", "swiglu"):
+            folder = make_folder(**KINDS[kind])
+            engine, sources = Int8Engine.load(folder), some_sources(folder)
+            find(engine, sources, beams=1, alpha=1, scored=False)
+            find(engine, sources, best=2, banned=(3,), prefixes=[(5,)] * len(sources))
+            find(engine, sources, choose=lambda _: np.array([0, 9]))
+        assert len(compiled_search.signatures) == 1
+
+    def test_a_whole_run_needs_no_pytorch(self, make_folder, tmp_path):
+        folder = make_folder()
+        text = tmp_path / "text.en"
+        text.write_text("The dog sees a house.\n\nThe old tree.\n")
+        script = (  # whose translations nobody finds odd: to search again is another matter
+            "import sys; from dragoman.cli import main; from dragoman.decoding import suspicion; "
+            "suspicion.find_suspicion = lambda *_: None; code = main(sys.argv[1:]); "
+            "assert 'torch' not in sys.modules; sys.exit(code)"
+        )
+        command = [
+            sys.executable, "-c", script, "translate", str(folder.path), str(text),
+            "--device", "cpu", "--precision", "int8", "--n-best", "2",
+        ]  # fmt: skip
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert [line.split(" ||| ")[0] for line in run.stdout.splitlines()][:2] == ["0", "0"]
+
+
+@needs_compiler
+def test_what_is_demanded_goes_through_the_search_of_all_models(make_folder, monkeypatch):
+    folder = make_folder()
+    translator = Translator.load(folder.path, "cpu", precision="int8")
+    text = "The dog sees a house."
+    plain = translator.translate(text)
+    monkeypatch.setattr(Int8Engine, "find", None)  # must not be called
+    sampled = translator.translate(text, demands=Demands(sampling=SamplingOptions(seed=3)))
+    assert sampled.text
+    assert translator.careful.translate(text).text
+    monkeypatch.undo()
+    assert translator.translate(text) == plain

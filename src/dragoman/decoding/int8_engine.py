@@ -62,10 +62,11 @@ def is_compiled(folder: ModelFolder, precision: Precision) -> bool:
         True if they can, and the user wants eight bits, or leaves it open and the folder is in
         eight bits or says that nothing measurable is lost by them.
     """
-    if precision not in ("auto", "int8") or not can_be_compiled(folder.options):
+    if precision not in ("auto", "int8"):
         return False
     is_wanted = precision == "int8" or folder.facts.fits_int8
-    return is_wanted or WeightFile(folder.path / WEIGHTS_FILE).is_quantised
+    is_wanted = is_wanted or WeightFile(folder.path / WEIGHTS_FILE).is_quantised
+    return is_wanted and can_be_compiled(folder.options)
 
 
 def count_threads() -> int:

@@ -1,5 +1,7 @@
 """Matrices laid out for tiles: every number where it belongs."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,12 @@ def test_layers_lie_behind_one_another():
     assert both.width == 4
 
 
-def test_without_numba_nothing_is_compiled(monkeypatch):
-    monkeypatch.setattr(layout, "find_spec", lambda _: None)
+@pytest.mark.parametrize("name", ["numba", "llvmlite.binding"])
+def test_without_numba_nothing_is_compiled(monkeypatch, name):
+    monkeypatch.setitem(sys.modules, name, None)
+    assert not can_compile.__wrapped__()
+
+
+def test_other_processors_are_left_to_pytorch(monkeypatch):
+    monkeypatch.setattr(layout, "FEATURES", ("no such thing",))
     assert not can_compile.__wrapped__()

@@ -5,7 +5,6 @@ Nothing here is compiled, and nothing needs PyTorch.
 
 import functools
 from collections.abc import Iterable
-from importlib.util import find_spec
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +19,9 @@ LARGEST = 127
 ZERO = LARGEST + 1
 """What stands for 0 in a vector: bytes of vectors have no sign."""
 
+FEATURES = ("avx512vnni", "avx512bw", "avx512vl")
+"""What a processor must have."""
+
 
 @functools.cache
 def can_compile() -> bool:
@@ -30,12 +32,16 @@ def can_compile() -> bool:
     bool
         True on x86 with AVX-512 VNNI, where Numba is installed.
     """
-    if find_spec("numba") is None:
-        return False
-    from llvmlite.binding import get_host_cpu_features
+    try:
+        from llvmlite.binding import get_host_cpu_features
 
-    features = get_host_cpu_features()
-    return all(features.get(name, False) for name in ("avx512vnni", "avx512bw", "avx512vl"))
+        features = get_host_cpu_features()
+        if not all(features.get(name, False) for name in FEATURES):
+            return False
+        import numba  # noqa: F401
+    except ImportError:  # not there, or not for this version of NumPy
+        return False
+    return True
 
 
 class Matrix(NamedTuple):

@@ -1,0 +1,81 @@
+"""Weights read one by one: as they are, in float, or rounded to eight bits."""
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+from safetensors.torch import save_file as save_tensors
+
+from dragoman.decoding.weight_file import WeightFile
+from dragoman.eight_bits import round_matrix
+from dragoman.errors import FolderError
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(**arrays):
+        path = tmp_path / "model.safetensors"
+        save_file({name.replace("_", "."): each for name, each in arrays.items()}, path)
+        return WeightFile(path)
+
+    return write
+
+
+def make_matrix():
+    return np.random.default_rng(1).normal(size=(3, 5)).astype(np.float32)
+
+
+def test_a_matrix_in_float_is_rounded(write):
+    matrix = make_matrix()
+    file = write(a=matrix)
+    assert not file.is_quantised
+    assert file.shape("a") == [3, 5]
+    assert np.array_equal(file.fractions("a"), matrix)
+    numbers, scales = file.matrix("a")
+    assert np.abs(numbers * scales[:, None] - matrix).max() <= scales.max() / 2
+
+
+def test_a_matrix_in_eight_bits_is_read_as_it_is(write):
+    numbers, scales = round_matrix(make_matrix())
+    file = write(a=numbers, a_scales=scales)
+    assert file.is_quantised
+    assert np.array_equal(file.matrix("a").numbers, numbers)
+    assert np.array_equal(file.matrix("a").scales, scales)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"a": np.zeros((2, 2), np.int8)}, "has whole numbers without scales"),
+        ({"a": np.full((2, 2), np.nan, np.float32)}, "has numbers that are not finite"),
+        ({"a": np.array([[np.inf]], np.float32)}, "has numbers that are not finite"),
+        (
+            {"a": np.zeros((2, 2), np.int8), "a_scales": np.ones(3, np.float32)},
+            "a and its scales do not fit",
+        ),
+        (
+            {"a": np.zeros((2, 2), np.int16), "a_scales": np.ones(2, np.float32)},
+            "a and its scales do not fit",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(write, arrays, message):
+    with pytest.raises(FolderError, match=message):
+        write(**arrays).matrix("a")
+
+
+def test_what_is_missing_is_named(write):
+    with pytest.raises(FolderError, match=r"holds another model \(b is missing\)"):
+        write(a=make_matrix()).shape("b")
+
+
+def test_what_is_no_file_of_tensors_is_refused(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"nothing")
+    with pytest.raises(FolderError, match="missing, cut short or not a safetensors file"):
+        WeightFile(tmp_path / "model.safetensors")
+
+
+def test_a_precision_that_numpy_does_not_have_is_named(tmp_path):
+    save_tensors({"a": torch.ones(2, 2, dtype=torch.bfloat16)}, tmp_path / "m.safetensors")
+    with pytest.raises(FolderError, match=r"a is in a precision .* give --precision float32"):
+        WeightFile(tmp_path / "m.safetensors").matrix("a")
