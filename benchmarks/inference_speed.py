@@ -39,7 +39,7 @@ from dragoman.kernels.int8.layout import can_compile, lay_out
 from dragoman.models.build import build_model
 from dragoman.models.options import TransformerOptions
 from dragoman.options import to_plain
-from dragoman.quantised import quantise_matrix
+from dragoman.quantised import Quantised
 from dragoman.text.subwords import Subwords
 from dragoman.text.vocabulary import Vocabularies
 from dragoman.weights import load_model, vocabulary_of, write_model
@@ -294,7 +294,7 @@ def _measure_products(num_threads: int) -> float:
     """Find how many operations in eight bits all cores do in a second, each in products alone."""
     if not can_compile():
         torch.set_num_threads(num_threads)
-        product = Int8Product(quantise_matrix(torch.randn(2048, 2048)), None)
+        product = Int8Product(Quantised.of(round_matrix(torch.randn(2048, 2048).numpy())), None)
         states = torch.randn(512, 2048)
         seconds = [_time(lambda: product(states)) for _ in range(20)]
         return 2 * 512 * 2048 * 2048 / statistics.median(seconds)

@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from dragoman.eight_bits import round_matrix
 from dragoman.errors import FolderError
-from dragoman.quantised import Quantised, quantise_matrix, restore
+from dragoman.quantised import Quantised, restore
 
 
 def test_each_entry_is_off_by_half_a_step_at_most():
     matrix = torch.randn(20, 30) * torch.logspace(-3, 3, 20)[:, None]
-    found = quantise_matrix(matrix)
+    found = Quantised.of(round_matrix(matrix.numpy()))
     assert found.numbers.dtype == torch.int8
     assert found.numbers.abs().amax(1).eq(127).all()
     steps = found.scales[:, None]
@@ -21,7 +22,7 @@ def test_each_entry_is_off_by_half_a_step_at_most():
 def test_a_row_of_zeros_stays_one():
     matrix = torch.randn(3, 4)
     matrix[1] = 0
-    restored = quantise_matrix(matrix).restored()
+    restored = Quantised.of(round_matrix(matrix.numpy())).restored()
     assert restored[1].eq(0).all()
     assert restored[0].ne(0).any()
 

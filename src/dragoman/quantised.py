@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int, Int8
 from torch import Tensor
 
-from dragoman.eight_bits import SCALES, round_matrix
+from dragoman.eight_bits import SCALES, Rounded
 from dragoman.errors import FolderError
 
 LARGEST_ACTIVATION = 63
@@ -20,6 +20,22 @@ class Quantised(NamedTuple):
 
     numbers: Int8[Tensor, "rows columns"]
     scales: Float[Tensor, "rows"]
+
+    @staticmethod
+    def of(matrix: Rounded) -> "Quantised":
+        """See a matrix as PyTorch does.
+
+        Parameters
+        ----------
+        matrix : Rounded
+            The matrix.
+
+        Returns
+        -------
+        Quantised
+            The same memory.
+        """
+        return Quantised(*map(torch.from_numpy, matrix))
 
     def restored(self) -> Float[Tensor, "rows columns"]:
         """Multiply out.
@@ -45,23 +61,6 @@ class Quantised(NamedTuple):
             The smaller matrix.
         """
         return Quantised(self.numbers[places], self.scales[places])
-
-
-def quantise_matrix(matrix: Float[Tensor, "rows columns"]) -> Quantised:
-    """Round a matrix to eight bits, each row by a scale of its own.
-
-    Parameters
-    ----------
-    matrix : Float[Tensor, "rows columns"]
-        The weights, one row an output.
-
-    Returns
-    -------
-    Quantised
-        The row's largest entry becomes ±127.
-    """
-    rounded = round_matrix(matrix.detach().float().numpy())
-    return Quantised(*map(torch.from_numpy, rounded))
 
 
 def pair(place: Path, name: str, numbers: Tensor, scales: Tensor) -> Quantised:

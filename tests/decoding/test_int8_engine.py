@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -16,12 +17,13 @@ from dragoman.decoding import int8_engine
 from dragoman.decoding.demands import Demands
 from dragoman.decoding.int8_engine import Int8Engine, ListedEngine, count_threads, is_compiled
 from dragoman.decoding.int8_weights import can_be_compiled, read_int8
-from dragoman.decoding.interface import Asking
+from dragoman.decoding.interface import MOST_BEAMS, Asking
 from dragoman.decoding.options import SamplingOptions, SearchOptions
+from dragoman.decoding.products import FloatProduct
 from dragoman.decoding.quantise import write_int8
 from dragoman.decoding.search import search
 from dragoman.decoding.translator import Translator
-from dragoman.errors import FolderError
+from dragoman.errors import DataError, FolderError
 from dragoman.folder import WEIGHTS_FILE, Facts, ModelFolder, read_folder
 from dragoman.kernels.int8.layout import can_compile
 from dragoman.models.build import build_model
@@ -156,8 +158,32 @@ class TestFinding:
         assert together == alone
         monkeypatch.setattr(int8_engine, "MOST_ROWS", 3 * beams)  # slots are refilled
         assert find(engine, sources, beams=beams) == alone
-        monkeypatch.setattr(int8_engine, "count_threads", lambda: 3)
+        monkeypatch.setattr(engine, "_num_cores", 3)
         assert find(engine, sources[::-1], beams=beams) == alone[::-1]
+        monkeypatch.setattr(int8_engine, "MOST_PLACES", 200)  # one long sentence, and few others
+        assert find(engine, sources, beams=beams) == alone
+
+    def test_threads_may_ask_at_once(self, make_folder):
+        folder = make_folder()
+        engine, lengths = Int8Engine.load(folder), (700, 1300, 40)
+        expected = [find(Int8Engine.load(folder), some_sources(folder, [n])) for n in lengths]
+        with ThreadPoolExecutor(3) as threads:
+            asked = [threads.submit(find, engine, some_sources(folder, [n])) for n in lengths]
+            assert [each.result() for each in asked] == expected
+
+    def test_as_many_of_the_best_as_hypotheses(self, make_folder):
+        folder = make_folder()
+        engine, sources = Int8Engine.load(folder), some_sources(folder, [3, 5])
+        how = {"beams": MOST_BEAMS, "best": MOST_BEAMS}
+        expected = search_with_all(folder, engine, sources, **how)
+        assert_same(find(engine, sources, **how), expected)
+
+    def test_learned_positions_end(self, make_folder):
+        folder = make_folder(positions="learned", max_positions=12)
+        engine = Int8Engine.load(folder)
+        assert find(engine, some_sources(folder, [7]))
+        with pytest.raises(DataError, match="13 subwords is longer than the 12 learned positions"):
+            find(engine, some_sources(folder, [8]))
 
     def test_greedy_search_without_scores_finds_the_same(self, make_folder):
         folder = make_folder()
@@ -305,6 +331,36 @@ class TestLoading:
         ]  # fmt: skip
         run = subprocess.run(command, capture_output=True, text=True, check=True)
         assert [line.split(" ||| ")[0] for line in run.stdout.splitlines()][:2] == ["0", "0"]
+
+
+@needs_compiler
+class TestDevices:
+    @pytest.mark.parametrize("may_have", [True, False])
+    def test_pytorch_is_asked_only_where_there_may_be_a_card(
+        self, make_folder, monkeypatch, may_have
+    ):
+        folder, asked = make_folder(), []
+
+        def choose(name):
+            asked.append(name)
+            return torch.device("cpu")
+
+        monkeypatch.setattr("dragoman.decoding.translator.may_have_accelerator", lambda: may_have)
+        monkeypatch.setattr("dragoman.decoding.device.choose_device", choose)
+        translator = Translator.load(folder.path, "auto", precision="int8")
+        assert asked == ["auto"] * may_have
+        assert translator.device_type == "cpu"
+        assert isinstance(translator._finder, Int8Engine)
+
+    def test_several_models_are_pytorchs(self, make_folder):
+        folder = make_folder()
+        together = Translator.load(folder.path, "cpu", [folder.path], precision="int8")
+        assert together._finder is None
+
+    def test_without_eight_bits_in_pytorch_demands_are_met_in_float(self, make_folder, monkeypatch):
+        translator = Translator.load(make_folder().path, "cpu", precision="int8")
+        monkeypatch.setattr("dragoman.decoding.products.has_int8", lambda: False)
+        assert isinstance(translator.engine.decoder[0].own.output, FloatProduct)
 
 
 @needs_compiler

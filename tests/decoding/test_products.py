@@ -16,7 +16,13 @@ from dragoman.decoding.products import (
     join_layers,
     rectified_product,
 )
-from dragoman.quantised import quantise_matrix
+from dragoman.eight_bits import round_matrix
+from dragoman.quantised import Quantised
+
+
+def in_eight_bits(matrix):
+    return Quantised.of(round_matrix(matrix.numpy()))
+
 
 needs_int8 = pytest.mark.skipif(not has_int8(), reason="this processor has no FBGEMM")
 
@@ -27,7 +33,10 @@ def test_many_vectors_give_the_same_bits_as_few(with_bias):
     if not has_vnni():
         pytest.skip("this processor has no VNNI, or PyTorch no oneDNN")
     torch.manual_seed(3)
-    weight, bias = quantise_matrix(torch.randn(300, 64)), torch.randn(300) if with_bias else None
+    weight, bias = (
+        in_eight_bits(torch.randn(300, 64)),
+        torch.randn(300) if with_bias else None,
+    )
     states = torch.randn(100, 64) * torch.logspace(-2, 2, 100)[:, None]
     states[7] = 0
     wide, narrow = WideInt8Product(weight, bias), Int8Product(weight, bias)
@@ -42,7 +51,7 @@ class TestInt8Product:
         torch.manual_seed(1)
         weight, bias = torch.randn(50, 64), torch.randn(50) if with_bias else None
         states = torch.randn(7, 64) * torch.logspace(-2, 2, 7)[:, None]
-        quantised = quantise_matrix(weight)
+        quantised = in_eight_bits(weight)
         found = Int8Product(quantised, bias)(states)
         steps = states.abs().amax(1, keepdim=True) / 63
         rounded = (states / steps).round() * steps
@@ -53,12 +62,12 @@ class TestInt8Product:
     def test_large_weights_and_states_do_not_overflow(self):
         weight = torch.full((8, 512), 1.0)
         states = torch.full((3, 512), 1.0)
-        found = Int8Product(quantise_matrix(weight), None)(states)
+        found = Int8Product(in_eight_bits(weight), None)(states)
         torch.testing.assert_close(found, torch.full((3, 8), 512.0), rtol=1e-5, atol=0.0)
 
     def test_neighbours_change_nothing(self):
         torch.manual_seed(2)
-        product = Int8Product(quantise_matrix(torch.randn(96, 64)), torch.randn(96))
+        product = Int8Product(in_eight_bits(torch.randn(96, 64)), torch.randn(96))
         states = torch.randn(33, 64)
         states[5] *= 1000
         together = product(states)
@@ -68,12 +77,12 @@ class TestInt8Product:
 
     def test_nothing_gives_the_bias(self):
         bias = torch.randn(6)
-        product = Int8Product(quantise_matrix(torch.randn(6, 16)), bias)
+        product = Int8Product(in_eight_bits(torch.randn(6, 16)), bias)
         assert torch.equal(product(torch.zeros(2, 16)), bias.expand(2, -1))
 
     def test_the_engine_of_others_is_left_as_it_was(self):
         before = torch.backends.quantized.engine
-        Int8Product(quantise_matrix(torch.randn(6, 16)), None)
+        Int8Product(in_eight_bits(torch.randn(6, 16)), None)
         assert torch.backends.quantized.engine == before
 
 
@@ -98,9 +107,7 @@ def test_rectified_products_are_not_negative(kind, with_bias):
     weight, states = torch.randn(20, 12), torch.randn(5, 12)
     bias = torch.randn(20) if with_bias else None
     product = (
-        FloatProduct(weight, bias)
-        if kind == "float"
-        else Int8Product(quantise_matrix(weight), bias)
+        FloatProduct(weight, bias) if kind == "float" else Int8Product(in_eight_bits(weight), bias)
     )
     found = rectified_product(product, states)
     assert torch.equal(found, product(states).clamp(min=0))

@@ -75,7 +75,9 @@ def test_what_is_no_file_of_tensors_is_refused(tmp_path):
         WeightFile(tmp_path / "model.safetensors")
 
 
-def test_a_precision_that_numpy_does_not_have_is_named(tmp_path):
-    save_tensors({"a": torch.ones(2, 2, dtype=torch.bfloat16)}, tmp_path / "m.safetensors")
-    with pytest.raises(FolderError, match=r"a is in a precision .* give --precision float32"):
-        WeightFile(tmp_path / "m.safetensors").matrix("a")
+def test_bfloat16_is_widened(tmp_path):
+    torch.manual_seed(1)
+    matrix = torch.randn(3, 5).bfloat16()
+    save_tensors({"b": torch.ones(7), "a": matrix}, tmp_path / "m.safetensors")
+    file = WeightFile(tmp_path / "m.safetensors")
+    assert np.array_equal(file.fractions("a"), matrix.float().numpy())

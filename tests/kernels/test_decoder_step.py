@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from dragoman.decoding.products import Int8Product, has_int8
+from dragoman.eight_bits import round_matrix
 from dragoman.kernels.decoder_step import (
     Matrix,
     Norm,
@@ -15,7 +16,7 @@ from dragoman.kernels.decoder_step import (
     read_word,
 )
 from dragoman.kernels.scripts import scripted
-from dragoman.quantised import quantise_matrix
+from dragoman.quantised import Quantised
 
 
 @pytest.fixture(params=["script", "python"])
@@ -48,7 +49,7 @@ def test_products_in_eight_bits_depend_on_their_own_vector_alone(run, has_bias):
     if not has_int8():
         pytest.skip("needs FBGEMM")
     weight, bias = torch.randn(6, 8), torch.randn(6) if has_bias else None
-    matrix = Int8Product(quantise_matrix(weight), bias).matrix
+    matrix = Int8Product(Quantised.of(round_matrix(weight.numpy())), bias).matrix
     states = torch.cat([torch.randn(3, 8), 1000 * torch.randn(1, 8), torch.zeros(1, 8)])
     found = run(multiply)(states, matrix)
     exact = states @ weight.t() + (bias if has_bias else 0)

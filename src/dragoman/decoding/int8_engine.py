@@ -24,23 +24,34 @@ from dragoman.decoding.memory import (
 )
 from dragoman.decoding.options import Precision
 from dragoman.decoding.weight_file import WeightFile
+from dragoman.errors import DataError
 from dragoman.folder import WEIGHTS_FILE, ModelFolder
 from dragoman.kernels.int8.model import Model
-from dragoman.kernels.int8.task import IS_STOPPED, Results, Rules, Sentences, make_empty_task
+from dragoman.kernels.int8.task import (
+    IS_STOPPED,
+    Results,
+    Rules,
+    Sentences,
+    Size,
+    make_empty_task,
+)
 from dragoman.models.options import TransformerOptions
 
 Choose = Callable[[Sequence[int]], Int[np.ndarray, "words"]]
 
 _log = logging.getLogger("dragoman.decoding")
 PATIENCE = 2.0
-COMPILING = "compiling for this processor; it takes less than a minute, and happens once"
+COMPILING = (
+    "compiling for this processor, which takes less than a minute; the result is kept where Numba "
+    "may write (NUMBA_CACHE_DIR)"
+)
 COMPILER = "libllvmlite"
 # Hypotheses under way on a core: more do not make products faster.
 MOST_ROWS = 96
 # Bytes that a core's sentences have in keys and values, so that they stay in the caches: words of
 # sources, and about as many of translations.
 REMEMBERED_BYTES = 20 << 20
-# Words of all hypotheses of a core for which there must be room; with one sentence, more.
+# Words of a core's sentences and hypotheses for which there must be room; with one sentence, more.
 MOST_PLACES = 1 << 16
 # Bytes of all short-lists that a core's sentences have.
 LISTED_BYTES = 32 << 20
@@ -104,6 +115,7 @@ class Int8Engine:
     ) -> None:
         self._model, self._options = model, options
         self._start_id, self._eos_id = start_id, eos_id
+        self._num_cores = count_threads()
 
     @staticmethod
     def load(folder: ModelFolder) -> "Int8Engine":
@@ -206,17 +218,13 @@ class Int8Engine:
         """Let as many cores as are useful translate."""
         from dragoman.kernels.int8.search import search
 
-        num_sentences = len(sentences.limits)
-        num_cores = min(count_threads(), num_sentences)
-        num_slots = min(_count_slots(model, sentences, rules), -(-num_sentences // num_cores))
+        num_cores = min(self._num_cores, len(sentences.limits))
+        size = _choose_size(model, sentences, rules, num_cores)
         queue = np.zeros(2, np.int64)
 
         def work() -> None:
-            search(model, sentences, rules, queue, num_slots, num_cores, results)
+            search(model, sentences, rules, queue, size, results)
 
-        if num_sentences == 1:
-            work()
-            return
         with ThreadPoolExecutor(num_cores, "core") as threads:
             try:
                 asked = [threads.submit(work) for _ in range(num_cores)]
@@ -228,26 +236,35 @@ class Int8Engine:
 
     def _model_for(self, longest: int) -> Model:
         """Make sure that there are as many positions as words."""
-        if longest > len(self._model.positions) and self._options.positions != "learned":
-            positions = make_positions(self._options, 2 * longest)
-            self._model = self._model._replace(positions=positions)
-        return self._model
+        model, count = self._model, len(self._model.positions)
+        if longest <= count:
+            return model
+        if self._options.positions == "learned":
+            raise DataError(
+                f"a sequence of {longest} subwords is longer than the {count} learned positions of "
+                "the model; give shorter sentences"
+            )
+        # Another thread may do the same meanwhile: each goes on with its own.
+        self._model = model = model._replace(positions=make_positions(self._options, 2 * longest))
+        return model
 
 
-def _count_slots(model: Model, sentences: Sentences, rules: Rules) -> int:
-    """Say how many sentences a core has under way."""
+def _choose_size(model: Model, sentences: Sentences, rules: Rules, num_cores: int) -> Size:
+    """Say how many sentences a core has under way, and for how many words there must be room."""
     shape, lengths = model.shape, np.diff(sentences.starts)
     entries = shape.num_heads * (shape.key_dim + shape.value_dim) * len(model.decoder.norms)
     remembered = 2 * float(lengths.mean()) * entries * np.dtype(np.uint16).itemsize
-    places = int(lengths.max()) + rules.num_beams * int(sentences.limits.max())
     listed = int(np.diff(sentences.choice_starts).max()) * model.output.width
-    most = min(
+    places = np.cumsum(np.sort(lengths + rules.num_beams * sentences.limits)[::-1])
+    num_slots = min(
+        -(-len(lengths) // num_cores),
         MOST_ROWS // rules.num_beams,
         int(REMEMBERED_BYTES / remembered),
-        MOST_PLACES // places,
         LISTED_BYTES // max(1, listed),
+        int(np.searchsorted(places, MOST_PLACES, "right")),
     )
-    return max(1, most)
+    num_slots = max(1, num_slots)
+    return Size(num_slots, int(places[num_slots - 1]), num_cores)
 
 
 @dataclass(frozen=True)
@@ -300,7 +317,7 @@ def _load_functions() -> None:
 
     Notes
     -----
-    It is made for types, not for sizes, so a model without layers will do. The compiler's own code,
+    It is made for types, not for sizes, so the smallest model will do. The compiler's own code,
     some 70 MB, is not needed any more then.
     """
     from dragoman.kernels.int8.search import search

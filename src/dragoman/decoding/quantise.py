@@ -23,7 +23,7 @@ from dragoman.decoding.products import (
     join_layers,
 )
 from dragoman.decoding.weight_file import WeightFile
-from dragoman.eight_bits import SCALES, Rounded
+from dragoman.eight_bits import SCALES
 from dragoman.errors import FolderError, OptionError
 from dragoman.files import written_beside
 from dragoman.folder import WEIGHTS_FILE, ModelFolder, check_shape, write_description
@@ -111,13 +111,13 @@ def load_int8(folder: ModelFolder) -> Engine:
     file = WeightFile(folder.path / WEIGHTS_FILE)
     model, names = _make_frame(folder, file)
     words = {
-        name: _tensors(file.matrix(name))
+        name: Quantised.of(file.matrix(name))
         for name in {names[id(each)] for each in _word_matrices(model)}
     }
     source, target, output = (words[names[id(each)]] for each in _word_matrices(model))
 
     def make_product(layers: Sequence[nn.Linear]) -> Product:
-        matrices = [_tensors(file.matrix(names[id(each.weight)])) for each in layers]
+        matrices = [Quantised.of(file.matrix(names[id(each.weight)])) for each in layers]
         biases = [each.bias.detach() for each in layers if each.bias is not None]
         joined = Quantised(*(torch.cat(each) for each in zip(*matrices, strict=True)))
         return Int8Product(joined, torch.cat(biases) if biases else None)
@@ -158,7 +158,7 @@ def write_int8(folder: ModelFolder, path: Path) -> None:
     tensors: dict[str, Tensor] = {}
     for name in sorted(file.names):
         if name in rounded:
-            tensors[name], tensors[name + SCALES] = _tensors(file.matrix(name))
+            tensors[name], tensors[name + SCALES] = Quantised.of(file.matrix(name))
         else:
             tensors[name] = torch.from_numpy(file.array(name))
     facts = replace(folder.facts, weights=f"{folder.facts.weights}, in eight bits".lstrip(", "))
@@ -251,11 +251,6 @@ class _Untouched(TorchFunctionMode):
             if tensor.numel() > LARGE:
                 return tensor
         return function(*arguments, **named)
-
-
-def _tensors(matrix: Rounded) -> Quantised:
-    """See a matrix as PyTorch does; nothing is copied."""
-    return Quantised(*map(torch.from_numpy, matrix))
 
 
 def _matrices(model: Transformer) -> list[Tensor]:

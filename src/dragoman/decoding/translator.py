@@ -104,8 +104,10 @@ class Translator:
         """What translates step by step: the model, or what was rebuilt of it to be faster."""
         if self._engine is None and self._finder is not None:
             from dragoman.decoding.engines import load_engine
+            from dragoman.decoding.products import has_int8
 
-            self._engine = load_engine(self.folder, self.device, "int8")
+            precision: Precision = "int8" if has_int8() else "float32"
+            self._engine = load_engine(self.folder, self.device, precision)
         return self.model if self._engine is None else self._engine
 
     @property
@@ -142,7 +144,7 @@ class Translator:
         others : Sequence[str | Path]
             Folders of models with the same subwords that translate together with it.
         precision : Precision
-            In which to compute; ``auto``: as `choose_precision` says.
+            In which to compute; ``auto``: as `is_compiled` says, else as `choose_precision` does.
 
         Returns
         -------
@@ -150,8 +152,8 @@ class Translator:
             Ready to translate.
         """
         folder = read_folder(Path(path))
-        is_alone = not others and is_compiled(folder, precision)
-        if is_alone and (device == "cpu" or (device == "auto" and not may_have_accelerator())):
+        is_cpu = device == "cpu" or (device == "auto" and not may_have_accelerator())
+        if is_cpu and not others and is_compiled(folder, precision):
             return Translator(folder, None, "cpu", finder=Int8Engine.load(folder))
         from dragoman.decoding.device import choose_device
         from dragoman.decoding.engine import Engine
@@ -163,7 +165,7 @@ class Translator:
         if others:
             joined, together = load_together(folder, [Path(other) for other in others], where)
             return Translator(joined, together, where)
-        if is_alone and where.type == "cpu":
+        if where.type == "cpu" and is_compiled(folder, precision):
             return Translator(folder, None, where, finder=Int8Engine.load(folder))
         engine = load_engine(folder, where, precision)
         if isinstance(engine, Engine | GraphEngine):

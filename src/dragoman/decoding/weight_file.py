@@ -1,5 +1,6 @@
 """The weights of a model folder, read one by one, without PyTorch."""
 
+import json
 from collections.abc import Collection
 from pathlib import Path
 
@@ -75,14 +76,18 @@ class WeightFile:
         -----
         The file is opened for it alone: what was read of an open file stays in memory.
         """
-        try:
-            with safe_open(self.path, framework="np") as file:
-                return np.array(file.get_tensor(name))
-        except TypeError:  # NumPy has no bfloat16
-            raise FolderError(
-                f"{self.path}: {name} is in a precision that eight bits cannot be made of; give "
-                "--precision float32"
-            ) from None
+        with safe_open(self.path, framework="np") as file:
+            is_half = file.get_slice(name).get_dtype() == "BF16"
+            return self._widen(name) if is_half else np.array(file.get_tensor(name))
+
+    def _widen(self, name: str) -> Float[np.ndarray, "..."]:
+        """Read a tensor in bfloat16, which NumPy does not have: the upper halves of float32."""
+        with self.path.open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            start, past = json.loads(file.read(size))[name]["data_offsets"]
+            file.seek(8 + size + start)
+            halves = np.frombuffer(file.read(past - start), np.uint16)
+        return (halves.astype(np.uint32) << 16).view(np.float32).reshape(self.shape(name))
 
     def fractions(self, name: str) -> Float[np.ndarray, "..."]:
         """Read one tensor that must be in float.

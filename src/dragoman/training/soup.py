@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dragoman.data.corpus import read_aligned
+from dragoman.decoding.device import choose_device
 from dragoman.decoding.translator import Translator
 from dragoman.errors import FolderError, OptionError
 from dragoman.evaluation.bleu import corpus_bleu, tokenizer_for
@@ -17,7 +18,7 @@ from dragoman.training.average import (
     greedy_soup,
     write_average,
 )
-from dragoman.weights import put_weights
+from dragoman.weights import load_model, put_weights
 
 
 def average_models(
@@ -67,11 +68,13 @@ def average_models(
     if valid_source is None or valid_target is None:
         raise OptionError("--greedy needs --valid-source and --valid-target to choose by")
     sources, references = read_aligned([valid_source, valid_target], ["source", "target"])
-    translator = Translator.load(folder_of(paths[0]), device)
+    folder, where = read_folder(folder_of(paths[0])), choose_device(device)
+    model = load_model(folder).to(where)
+    translator = Translator(folder, model, where)  # no engine, which would keep its own weights
     tokenizer = tokenizer_for(translator.folder.facts.target_language)
 
     def score(weights: Weights) -> float:
-        put_weights(translator.model, weights, paths[0])  # type: ignore[arg-type]
+        put_weights(model, weights, paths[0])
         translations = [each.text for each in translator.translate_all(sources)]
         return corpus_bleu(translations, [references], tokenize=tokenizer)
 

@@ -3,6 +3,7 @@
 import threading
 
 import numpy as np
+import tests.kernels.int8.compiler  # noqa: F401
 
 from dragoman.kernels.int8 import instructions
 from dragoman.kernels.int8.instructions import as_float, as_int, compiled, take_numbers

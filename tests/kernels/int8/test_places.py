@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tests.kernels.int8.compiler  # noqa: F401
 
 from dragoman.kernels.int8.places import Places, follow, leave, take_place
 from dragoman.kernels.int8.slots import begin, make_slots

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tests.kernels.int8.compiler  # noqa: F401
 
 from dragoman.kernels.beam_step import farthest_end
 from dragoman.kernels.int8.slots import begin, extend, finish, force, is_done, make_slots

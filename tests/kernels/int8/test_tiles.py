@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tests.kernels.int8.compiler  # noqa: F401
 
 from dragoman.eight_bits import round_matrix
 from dragoman.kernels.int8.layout import LARGEST, ZERO, lay_out

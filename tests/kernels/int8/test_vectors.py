@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import tests.kernels.int8.compiler  # noqa: F401
 import torch
 from torch.nn import functional
 

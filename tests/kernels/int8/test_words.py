@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tests.kernels.int8.compiler  # noqa: F401
 import torch
 from tests.kernels.int8.test_tiles import make_matrix, multiply
 

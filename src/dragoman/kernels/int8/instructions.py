@@ -6,6 +6,7 @@ Numba compiles Python for the processor at hand; whoever imports this module has
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from dragoman import eight_bits
 from dragoman.kernels.int8.layout import LANES
 
 REGISTER = 4 * LANES
@@ -21,7 +23,6 @@ REGISTER = 4 * LANES
 
 HALF, WORD, LONG, FRACTION = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
 HALVES, WORDS, FRACTIONS = (ir.VectorType(kind, LANES) for kind in (HALF, WORD, FRACTION))
-BYTES = ir.VectorType(ir.IntType(8), REGISTER)
 
 Intrinsic = tuple[Any, Callable]
 """The types of what a function of our own instructions takes and gives, and what writes them."""
@@ -30,7 +31,7 @@ Intrinsic = tuple[Any, Callable]
 def _hash_sources() -> str:
     """Hash all that compiled functions are made of: a change anywhere may change any of them."""
     digest = hashlib.blake2b(digest_size=8)
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in (Path(eight_bits.__file__), *sorted(Path(__file__).parent.glob("*.py"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -51,7 +52,8 @@ def _compiler(*freedoms: str) -> Callable[[Callable], Callable]:
             found = numba.njit(cache=True, **options)(function)
         except RuntimeError:
             return numba.njit(**options)(function)
-        found._cache._cache_file._source_stamp = _SOURCES
+        with suppress(AttributeError):  # of another version of Numba
+            found._cache._cache_file._source_stamp = _SOURCES
         return found
 
     return compile_later

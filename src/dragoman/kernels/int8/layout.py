@@ -33,15 +33,15 @@ def can_compile() -> bool:
         True on x86 with AVX-512 VNNI, where Numba is installed.
     """
     try:
-        from llvmlite.binding import get_host_cpu_features
+        from numba import config
+        from numba.core.codegen import get_host_cpu_features
 
-        features = get_host_cpu_features()
-        if not all(features.get(name, False) for name in FEATURES):
-            return False
-        import numba  # noqa: F401
-    except ImportError:  # not there, or not for this version of NumPy
+        said = config.CPU_FEATURES  # type: ignore[attr-defined]
+        features = (get_host_cpu_features() if said is None else said).split(",")
+    except (ImportError, OSError):  # not there, or not for this system or version of NumPy
         return False
-    return True
+    has_all = all(f"+{name}" in features for name in FEATURES)
+    return has_all and not config.DISABLE_JIT  # type: ignore[attr-defined]
 
 
 class Matrix(NamedTuple):
@@ -88,28 +88,6 @@ def lay_out(weight: Rounded, bias: Float[np.ndarray, "outputs"] | None) -> Matri
     outputs = np.stack([each.reshape(-1, COLUMNS) for each in rows], 1)
     # Copied once: a matrix of a vocabulary is the largest thing in memory.
     return Matrix(panels.reshape(*panels.shape[:2], COLUMNS * ENTRIES), outputs, width)
-
-
-def pick_outputs(matrix: Matrix, chosen: np.ndarray) -> Matrix:
-    """Take some outputs of a matrix.
-
-    Parameters
-    ----------
-    matrix : Matrix
-        The matrix.
-    chosen : np.ndarray
-        Which outputs.
-
-    Returns
-    -------
-    Matrix
-        The smaller matrix.
-    """
-    panels = matrix.panels.reshape(*matrix.panels.shape[:2], COLUMNS, ENTRIES)
-    panel, column = np.divmod(chosen, COLUMNS)
-    numbers = panels[panel, :, column].reshape(len(chosen), -1)[:, : matrix.width]
-    _, scales, bias = (matrix.outputs[panel, part, column] for part in range(3))
-    return lay_out(Rounded(numbers, scales * LARGEST), bias)
 
 
 def stack(matrices: Iterable[Matrix], count: int) -> Matrix:

@@ -21,7 +21,6 @@ from dragoman.kernels.int8.slots import (
     write_down,
 )
 from dragoman.kernels.int8.task import IS_STOPPED, NEXT
-from dragoman.kernels.int8.tiles import fill_tiles
 from dragoman.kernels.int8.transformer import (
     Pool,
     Rows,
@@ -105,7 +104,7 @@ def make_step(slots, rules, width) -> Step:
     )  # fmt: skip
     return Step(
         rows,
-        np.zeros((fill_tiles(count), width), np.float32),
+        np.zeros((count, width), np.float32),
         np.empty(count, np.int64),
         np.empty((count, num_words), np.float32),
         np.empty((count, num_words), np.int64),
@@ -285,7 +284,7 @@ def advance(slots, sentences, rules, places, step_room, results) -> None:
 
 
 @compiled
-def search(model, sentences, rules, queue, num_slots, num_cores, results) -> None:
+def search(model, sentences, rules, queue, size, results) -> None:
     """Translate sentences of the queue until there are no more.
 
     Parameters
@@ -298,17 +297,15 @@ def search(model, sentences, rules, queue, num_slots, num_cores, results) -> Non
         How.
     queue : ndarray
         What all cores share: which sentence is next, and whether to stop.
-    num_slots : int
-        Sentences under way at most.
-    num_cores : int
-        Cores that do the same.
+    size : Size
+        How many sentences are under way, with how many places, and on how many cores.
     results : Results
         Where translations are written.
     """
+    num_slots, num_places, num_cores = size
     num_sentences, longest = len(sentences.limits), np.diff(sentences.starts).max()
     capacity, most_words = sentences.limits.max(), np.diff(sentences.choice_starts).max()
     slots = make_slots(num_slots, capacity, longest, rules)
-    num_places = num_slots * (longest + rules.num_beams * capacity)
     pool, places = make_pool(num_places, model.decoder, model.shape)
     choices = make_choices(num_slots, most_words, model.output)
     step_room = make_step(slots, rules, model.positions.shape[1])

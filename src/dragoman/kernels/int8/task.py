@@ -29,6 +29,18 @@ class Sentences(NamedTuple):
     choice_starts: np.ndarray
 
 
+class Size(NamedTuple):
+    """How many sentences a core has under way, with how many places, and how many cores there are.
+
+    There must be places for the words of as many sources and of all their hypotheses, as long as
+    these may become.
+    """
+
+    num_slots: int
+    num_places: int
+    num_cores: int
+
+
 class Rules(NamedTuple):
     """How to search."""
 
@@ -55,12 +67,12 @@ class Results(NamedTuple):
     logs: np.ndarray
 
 
-def make_empty_task() -> tuple[Model, Sentences, Rules, np.ndarray, int, int, Results]:
+def make_empty_task() -> tuple[Model, Sentences, Rules, np.ndarray, Size, Results]:
     """Make what a search is called with, so small that there is nothing to do.
 
     Returns
     -------
-    tuple[Model, Sentences, Rules, np.ndarray, int, int, Results]
+    tuple[Model, Sentences, Rules, np.ndarray, Size, Results]
         Of the same types as any other.
     """
     fractions = np.zeros(1, np.float32)
@@ -80,4 +92,4 @@ def make_empty_task() -> tuple[Model, Sentences, Rules, np.ndarray, int, int, Re
     results = Results(norms[0, 0], one, numbers, ids, fractions)
     queue = np.zeros(2, np.int64)
     queue[IS_STOPPED] = 1
-    return model, sentences, rules, queue, 1, 1, results
+    return model, sentences, rules, queue, Size(1, 2, 1), results

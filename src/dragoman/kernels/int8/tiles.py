@@ -12,7 +12,6 @@ from numba.extending import intrinsic
 
 from dragoman.eight_bits import SMALLEST
 from dragoman.kernels.int8.instructions import (
-    BYTES,
     FRACTION,
     FRACTIONS,
     REGISTER,
@@ -76,17 +75,15 @@ def multiply_tile(context, vectors, sizes, panel, groups, outputs, products, str
 
 def _write_sums(writer, vectors, panel, groups):
     """Write the loop over the entries of vectors; return the sums, vector by vector."""
-    builder = writer.builder
     width = writer.move(ir.IntType(64)(0), groups, ENTRIES)
     starts = [writer.move(vectors, row, width) for row in range(ROWS)]
 
     def add_products(group, sums):
         start = writer.move(panel, group, REGISTER * _REGISTERS)
-        weights = [writer.read(BYTES, start, REGISTER * place) for place in range(_REGISTERS)]
+        weights = [writer.read(WORDS, start, REGISTER * place) for place in range(_REGISTERS)]
         news = []
         for row in range(ROWS):
-            entries = writer.read(WORD, writer.move(starts[row], group, ENTRIES))
-            entries = builder.bitcast(writer.repeat(entries), BYTES)
+            entries = writer.repeat(writer.read(WORD, writer.move(starts[row], group, ENTRIES)))
             olds = sums[row * _REGISTERS : (row + 1) * _REGISTERS]
             for old, weight in zip(olds, weights, strict=True):
                 news.append(writer.call("llvm.x86.avx512.vpdpbusd.512", old, entries, weight))
