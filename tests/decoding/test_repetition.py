@@ -89,3 +89,18 @@ def test_until_something_repeats_it_is_the_model(stuck, vocabularies, sentence_p
         assert kept[same : same + 1] != plain[same : same + 1] or not repeats
         lengths.add(same)
     assert len(lengths) > 1
+
+
+def test_many_sentences_are_kept_from_it_together(stuck, vocabularies):
+    """More hypotheses than a CPU scores at once."""
+    ids = [(*each, vocabularies.eos_id) for each in vocabularies.source.encode(SOURCES)] * 10
+    options = SearchOptions(beam_size=3, max_extra_tokens=8)
+    vocabulary = vocabulary_of(vocabularies)
+
+    def find(sentences):
+        source = pad_sequences(flatten(sentences), vocabularies.pad_id)
+        return search(WithoutRepetition(stuck), source, options, vocabulary)
+
+    together, alone = find(ids), [find([each])[0] for each in ids[:3]]
+    for place, found in enumerate(together):
+        assert found[0].tokens == alone[place % 3][0].tokens

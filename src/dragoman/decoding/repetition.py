@@ -77,6 +77,9 @@ class BlockedOutput:
         First words of a translation, of which none is ruled out.
     """
 
+    knows_rows = True
+    """Whose hidden states it is given: it cannot score some hypotheses alone."""
+
     def __init__(self, output: Callable[[Tensor], Tensor], num_forced: int = 0) -> None:
         self._output = output
         self._num_forced = num_forced

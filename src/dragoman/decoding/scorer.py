@@ -219,6 +219,7 @@ class Scorer:
             The scores; on a CPU those of many hypotheses are computed when they are asked for.
         """
         is_whole = self._forbidden is not None or self._selection is not None
+        is_whole = is_whole or getattr(self._output, "knows_rows", False)
         if is_whole or hidden.device.type != "cpu" or hidden.shape[:2].numel() <= PART_ROWS:
             return self.score(hidden)
         return ScoresInParts(self.score, hidden)
