@@ -138,6 +138,7 @@ def test_half_precision_is_near(kind):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
+        ({"norm": "batch-per-step"}, False),
         ({}, True),
         ({"encoder_attention": "restricted"}, False),
         ({"decoder_attention": "feedback"}, False),

@@ -45,12 +45,14 @@ def can_rebuild(options: object) -> bool:
     Returns
     -------
     bool
-        True for Transformers with full attention and without experts.
+        True for Transformers with full attention and without experts, unless their norms ask at
+        which place of its sentence a word stands: words of all sentences are read as one.
     """
     return (
         isinstance(options, TransformerOptions)
         and (options.encoder_attention, options.decoder_attention) == ("full", "full")
         and options.num_experts is None
+        and options.norm != "batch-per-step"
     )
 
 
