@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from dragoman.decoding import piece_search
-from dragoman.decoding.demands import Demands, prepare_demands
+from dragoman.decoding.demands import prepare_demands
 from dragoman.decoding.glossary import ForbiddenPhrase, Glossary, Term
 from dragoman.decoding.graph_engine import GraphEngine
 from dragoman.decoding.interface import MOST_BEAMS
 from dragoman.decoding.options import SamplingOptions, SearchOptions
-from dragoman.decoding.piece_search import PieceSearch
+from dragoman.decoding.plain_search import PlainSearch
 from dragoman.decoding.repetition import WithoutRepetition
 from dragoman.decoding.search import search
 from dragoman.decoding.translator import Translator
@@ -227,16 +227,14 @@ def test_no_translation_is_longer_than_the_model_can_write(own, monkeypatch):
 
     monkeypatch.setattr(GraphEngine, "find", find)
     pieces = own._pieces(["The dog sees a house."])
-    search = PieceSearch(
-        model=own.engine,
+    search = PlainSearch(
+        engine=own.engine,
         vocabularies=own.folder.vocabularies,
-        device=CPU,
         max_length=9,
         options=SearchOptions(),
         num_best=1,
         prefix_ids=[],
-        demands=Demands(),
-        finder=own.engine,
+        is_scored=True,
     )
     search.find(pieces)
     assert seen[0] == 9

@@ -50,8 +50,7 @@ def can_rebuild(options: object) -> bool:
     """
     return (
         isinstance(options, TransformerOptions)
-        and (options.encoder_attention, options.decoder_attention) == ("full", "full")
-        and options.num_experts is None
+        and options.is_usual
         and options.norm != "batch-per-step"
     )
 

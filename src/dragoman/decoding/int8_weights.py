@@ -33,10 +33,9 @@ def can_be_compiled(options: object) -> bool:
     """
     return (
         isinstance(options, TransformerOptions)
-        and (options.encoder_attention, options.decoder_attention) == ("full", "full")
+        and options.is_usual
         and options.positions in ("sinusoidal", "marian", "learned", "none")
         and options.norm in ("layer", "rms")
-        and options.num_experts is None
         and can_compile()
     )
 

@@ -13,7 +13,7 @@ from dragoman.decoding.constraints import RequiredTerms, count_beams
 from dragoman.decoding.demands import Demands, Wanted
 from dragoman.decoding.engine import Engine
 from dragoman.decoding.forbidden import ForbiddenWords
-from dragoman.decoding.interface import FindingEngine, Hypothesis
+from dragoman.decoding.interface import Hypothesis
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.piece import Found, Piece
 from dragoman.decoding.plain_search import PlainSearch, banned_ids, is_plain, or_nothing
@@ -65,8 +65,9 @@ class PieceSearch:
     short_list : ShortList | None
         The words among which to search, where the model is an `Engine` and nothing special is
         demanded; None: all.
-    finder : FindingEngine | None
-        What searches where nothing special is demanded; None: the search of all models.
+    plain : PlainSearch | None
+        What searches, with the same options, where nothing special is demanded; None: the search of
+        all models.
     """
 
     model: SearchedModel
@@ -78,7 +79,7 @@ class PieceSearch:
     prefix_ids: Sequence[int]
     demands: Demands
     short_list: ShortList | None = None
-    finder: FindingEngine | None = None
+    plain: PlainSearch | None = None
 
     def find(self, pieces: Sequence[Piece]) -> list[Found]:
         """Translate pieces.
@@ -142,16 +143,8 @@ class PieceSearch:
         self, pieces: Sequence[Piece], requirements: Sequence[tuple[Requirement, ...]]
     ) -> list[list[Hypothesis]]:
         """Search in batches of similar length and equally wide beams, or as the engine does."""
-        if self.finder is not None and self._is_plain(requirements):
-            return PlainSearch(
-                engine=self.finder,
-                vocabularies=self.vocabularies,
-                max_length=self.max_length,
-                options=self.options,
-                num_best=self.num_best,
-                prefix_ids=self.prefix_ids,
-                is_scored=self.demands.is_scored,
-            ).find(pieces)
+        if self.plain is not None and self._is_plain(requirements):
+            return self.plain.find(pieces)
 
         def find(batch: list[int]) -> list[list[Hypothesis]]:
             return self._search(

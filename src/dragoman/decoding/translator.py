@@ -304,32 +304,35 @@ class Translator:
         finder: FindingEngine | None = self._finder
         if self._finder is not None and self.short_list is not None:
             finder = ListedEngine(self._finder, self.short_list.words_of)
-        if finder is not None and demands.glossary is None and is_plain(options, demands):
+        elif finder is None and isinstance(self.engine, FindingEngine):
+            finder = self.engine
+        vocabularies, max_length = self.folder.vocabularies, self._max_length
+        plain = None
+        if finder is not None:
             plain = PlainSearch(
                 engine=finder,
-                vocabularies=self.folder.vocabularies,
-                max_length=self._max_length,
+                vocabularies=vocabularies,
+                max_length=max_length,
                 options=options,
                 num_best=num_best,
                 prefix_ids=prefix_ids,
                 is_scored=demands.is_scored,
             )
+        if plain is not None and demands.glossary is None and is_plain(options, demands):
             return [or_nothing(Found(hypotheses=each)) for each in plain.find(pieces)]
         from dragoman.decoding.piece_search import PieceSearch
 
-        if finder is None and isinstance(self.engine, FindingEngine):
-            finder = self.engine
         return PieceSearch(
             model=self.engine,
-            vocabularies=self.folder.vocabularies,
+            vocabularies=vocabularies,
             device=self.device,
-            max_length=self._max_length,
+            max_length=max_length,
             options=options,
             num_best=num_best,
             prefix_ids=prefix_ids,
             demands=demands,
             short_list=self.short_list,
-            finder=finder,
+            plain=plain,
         ).find(pieces)
 
     def _pieces(self, texts: Sequence[str]) -> list[Piece]:

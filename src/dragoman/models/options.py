@@ -132,6 +132,15 @@ class TransformerOptions:
         return self.value_dim or self.model_dim // self.num_heads
 
     @property
+    def is_usual(self) -> bool:
+        """Whether every word looks at all it may, and all words take the same feed-forward layer.
+
+        What is written for speed is written for these.
+        """
+        kinds = (self.encoder_attention, self.decoder_attention)
+        return kinds == ("full", "full") and self.num_experts is None
+
+    @property
     def reads_packed(self) -> bool:
         """Whether the model can be trained on packed sentences.
 
@@ -139,10 +148,9 @@ class TransformerOptions:
         a batch's words among them, positions that ask for the sentence's length or act on scores.
         """
         return (
-            (self.encoder_attention, self.decoder_attention) == ("full", "full")
+            self.is_usual
             and self.positions in ("sinusoidal", "marian", "learned", "index", "none", "rotary")
             and self.norm in ("layer", "rms")
-            and self.num_experts is None
         )
 
     @property

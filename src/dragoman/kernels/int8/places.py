@@ -52,6 +52,30 @@ def give_back(place, places) -> None:
 
 
 @compiled
+def give_back_unmarked(own, count, length, places) -> None:
+    """Free those places of some hypotheses that do not have the newest mark, each once.
+
+    Parameters
+    ----------
+    own : ndarray
+        A line of places for each hypothesis.
+    count : int
+        How many hypotheses.
+    length : int
+        How many places of each.
+    places : Places
+        The free ones.
+    """
+    mark = places.counts[1]
+    for beam in range(count):
+        for place in range(length):
+            each = own[beam, place]
+            if places.marks[each] != mark:
+                places.marks[each] = mark
+                give_back(each, places)
+
+
+@compiled
 def follow(slot, old_count, slots, num_beams, places) -> None:
     """Let each hypothesis have the places of the one that it continues; free all others.
 
@@ -73,19 +97,13 @@ def follow(slot, old_count, slots, num_beams, places) -> None:
     if count == old_count == 1:
         return
     places.counts[1] += 1
-    mark = places.counts[1]
     room = np.empty((count, length), np.uint32)
     for beam in range(count):
         parent = slots.parents[slot, length - 1, beam]
         for place in range(length):
             room[beam, place] = own[parent, place]
-            places.marks[own[parent, place]] = mark
-    for beam in range(old_count):
-        for place in range(length):
-            each = own[beam, place]
-            if places.marks[each] != mark:
-                places.marks[each] = mark  # once
-                give_back(each, places)
+            places.marks[own[parent, place]] = places.counts[1]
+    give_back_unmarked(own, old_count, length, places)
     for beam in range(count):
         own[beam, :length] = room[beam]
 
@@ -109,15 +127,9 @@ def leave(slot, old_count, slots, sentences, num_beams, places) -> None:
     places : Places
         The free ones.
     """
-    sentence, length = slots.sentences[slot], slots.lengths[slot]
+    sentence = slots.sentences[slot]
     places.counts[1] += 1
-    mark = places.counts[1]
-    for beam in range(old_count):
-        for place in range(length):
-            each = slots.own[slot * num_beams + beam, place]
-            if places.marks[each] != mark:
-                places.marks[each] = mark
-                give_back(each, places)
+    give_back_unmarked(slots.own[slot * num_beams :], old_count, slots.lengths[slot], places)
     for place in range(sentences.starts[sentence + 1] - sentences.starts[sentence]):
         give_back(slots.source[slot, place], places)
     slots.sentences[slot] = -1

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.kernels.int8.instructions import compiled
-from dragoman.kernels.int8.words import insert
+from dragoman.kernels.int8.words import find_place, insert
 
 _END_SHARE, _END_MORE = 8, 5
 
@@ -159,9 +159,7 @@ def finish(slot, total, parent, slots, rules) -> None:
     """
     length, scores = slots.lengths[slot], slots.finished[slot]
     score = np.float32(total / length_penalty(length + 1, rules.alpha))
-    place = len(scores)
-    while place > 0 and score > scores[place - 1]:
-        place -= 1
+    place = find_place(score, scores)
     if place == len(scores):
         return
     for each in range(len(scores) - 1, place, -1):

@@ -32,7 +32,8 @@ _REGISTERS = COLUMNS // LANES
 _f32, _i32 = np.float32, np.int32
 _ZERO, _STEPS = _i32(ZERO), _f32(LARGEST)
 _SMALLEST = _f32(SMALLEST)
-_SIGNLESS = _i32(0x7FFFFFFF)
+SIGNLESS = _i32(0x7FFFFFFF)
+"""All bits of a fraction but its sign."""
 
 
 @intrinsic
@@ -153,7 +154,7 @@ def round_rows(states, count, width, groups) -> tuple[np.ndarray, np.ndarray]:
     for row in range(count):
         largest = _i32(0)
         for place in range(width):
-            largest = max(largest, as_int(states[row, place]) & _SIGNLESS)
+            largest = max(largest, as_int(states[row, place]) & SIGNLESS)
         sizes[row] = max(as_float(largest), _SMALLEST)
         inverse = _f32(1) / sizes[row]
         for place in range(width):

@@ -21,7 +21,8 @@ from dragoman.kernels.int8.polynomial import COEFFICIENTS, LOWEST
 _RELU, _SWISH, _GELU, _GELU_SIGMOID, _SWIGLU, _GEGLU = range(len(ACTIVATIONS))
 
 _f32, _i32 = np.float32, np.int32
-_BITS = _f32(1 / np.log(2))
+BITS = _f32(1 / np.log(2))
+"""What makes of a natural logarithm one of base 2."""
 _HALF = _i32(16)
 
 
@@ -165,7 +166,7 @@ def sigmoid(number) -> float:
     float
         Between 0 and 1.
     """
-    small = power_of_two(-abs(number) * _BITS)
+    small = power_of_two(-abs(number) * BITS)
     return (_f32(1) if number > 0 else small) / (_f32(1) + small)
 
 
@@ -292,7 +293,7 @@ def look_with_instructions(query, keys, values, places, count, scale, shares, fo
     found : ndarray
         Where what it found is written.
     """
-    steps = _f32(scale) * _BITS
+    steps = _f32(scale) * BITS
     all_keys = 2 * WIDTH * keys.shape[1]  # bytes from one head to the next
     for head in range(len(keys)):
         look_fast(
@@ -340,7 +341,7 @@ def look(query, keys, values, places, count, scale, shares, found) -> None:
     if key_dim == value_dim == WIDTH:
         look_with_instructions(query, keys, values, places, count, scale, shares, found)
         return
-    steps = _f32(scale) * _BITS
+    steps = _f32(scale) * BITS
     for head in range(len(keys)):
         asked = query[head * key_dim : (head + 1) * key_dim]
         told = found[head * value_dim : (head + 1) * value_dim]

@@ -4,13 +4,33 @@ import numpy as np
 
 from dragoman.kernels.int8.instructions import as_float, as_int, compiled, compiled_freely
 from dragoman.kernels.int8.layout import COLUMNS
-from dragoman.kernels.int8.tiles import ROWS, multiply_tile, round_rows
-from dragoman.kernels.int8.vectors import power_of_two
+from dragoman.kernels.int8.tiles import ROWS, SIGNLESS, multiply_tile, round_rows
+from dragoman.kernels.int8.vectors import BITS, power_of_two
 
 _f32, _i32 = np.float32, np.int32
-_SIGNLESS = _i32(0x7FFFFFFF)
 _LOWEST = _f32(-1e30)
-_BITS = _f32(1 / np.log(2))
+
+
+@compiled
+def find_place(score, best) -> int:
+    """Say where a score belongs among the best.
+
+    Parameters
+    ----------
+    score : float
+        The score.
+    best : ndarray
+        Scores in falling order; the earlier of equal ones comes first.
+
+    Returns
+    -------
+    int
+        Its place; as many as there are if it is none of them.
+    """
+    place = len(best)
+    while place > 0 and score > best[place - 1]:
+        place -= 1
+    return place
 
 
 @compiled
@@ -28,9 +48,7 @@ def insert(score, word, best, words) -> None:
     words : ndarray
         Whose they are.
     """
-    place = len(best)
-    while place > 0 and score > best[place - 1]:
-        place -= 1
+    place = find_place(score, best)
     for other in range(len(best) - 1, place, -1):
         best[other], words[other] = best[other - 1], words[other - 1]
     if place < len(best):
@@ -52,11 +70,11 @@ def find_highest(scores) -> float:
         The highest.
     """
     # Whole numbers in the order of fractions: the compiler compares many at once.
-    order = -_SIGNLESS
+    order = -SIGNLESS
     for column in range(COLUMNS):
         number = as_int(scores[column])
-        order = max(order, number ^ ((number >> _i32(31)) & _SIGNLESS))
-    return as_float(order ^ ((order >> _i32(31)) & _SIGNLESS))
+        order = max(order, number ^ ((number >> _i32(31)) & SIGNLESS))
+    return as_float(order ^ ((order >> _i32(31)) & SIGNLESS))
 
 
 @compiled_freely
@@ -77,7 +95,7 @@ def add_exponentials(scores, ceiling) -> float:
     """
     total = _f32(0)
     for column in range(COLUMNS):
-        total += power_of_two((scores[column] - ceiling) * _BITS)
+        total += power_of_two((scores[column] - ceiling) * BITS)
     return total
 
 
@@ -132,7 +150,7 @@ def find_words(
                 top = find_highest(scores)
                 if is_normalised:
                     if top > highest[row]:
-                        totals[row] *= power_of_two((highest[row] - top) * _BITS)
+                        totals[row] *= power_of_two((highest[row] - top) * BITS)
                         highest[row] = top
                     totals[row] += add_exponentials(scores, highest[row])
                 if forced[row] >= 0:
