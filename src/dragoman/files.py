@@ -1,12 +1,18 @@
-"""Writing files so that nothing is ever half there."""
+"""Files: written whole or not at all, read only if they are ordinary, and their digests."""
 
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
+
+import xxhash
 
 from dragoman.errors import FolderError
+
+CHUNK_BYTES = 1 << 20
 
 
 @contextmanager
@@ -64,6 +70,76 @@ def write_file(path: Path, contents: bytes | str) -> None:
     """
     with written_beside(path) as beside:
         beside.write_bytes(contents.encode() if isinstance(contents, str) else contents)
+
+
+def open_ordinary(path: Path) -> IO[bytes]:
+    """Open a file for reading, refusing folders, pipes, sockets and devices.
+
+    Parameters
+    ----------
+    path : Path
+        The file, or a link to it.
+
+    Returns
+    -------
+    IO[bytes]
+        Without a buffer.
+
+    Notes
+    -----
+    A pipe would wait for a writer, and a device may never end. An `OSError` of the system, as for a
+    missing file, is the caller's to explain.
+    """
+    if stat.S_ISREG(path.stat().st_mode):
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        file = os.fdopen(os.open(path, flags), "rb", buffering=0)
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return file
+        file.close()
+    raise FolderError(f"{path}: is a folder, pipe or device, not a file; put the file there")
+
+
+def read_small(path: Path, most_bytes: int) -> bytes:
+    """Read a whole file that should be small.
+
+    Parameters
+    ----------
+    path : Path
+        The file; an `OSError` is the caller's to explain.
+    most_bytes : int
+        A larger one is refused before it is in memory.
+
+    Returns
+    -------
+    bytes
+        Its contents.
+    """
+    with open_ordinary(path) as file:
+        parts: list[bytes] = []
+        left = most_bytes + 1
+        while left and (part := file.read(min(left, CHUNK_BYTES))):
+            parts.append(part)
+            left -= len(part)
+    if not left:
+        raise FolderError(f"{path}: has over {most_bytes:,} bytes, more than belong there")
+    return b"".join(parts)
+
+
+def digest_of(contents: bytes) -> str:
+    """Compute the digest by which damage is noticed.
+
+    Parameters
+    ----------
+    contents : bytes
+        Any bytes.
+
+    Returns
+    -------
+    str
+        XXH3 in 128 bits, as hexadecimal digits. It finds accidents at the speed of memory; it is no
+        protection against somebody who changes the digest too.
+    """
+    return xxhash.xxh3_128_hexdigest(contents)
 
 
 def _move(beside: Path, path: Path, former: Path) -> None:
