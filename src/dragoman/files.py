@@ -13,6 +13,7 @@ import xxhash
 from dragoman.errors import FolderError
 
 CHUNK_BYTES = 1 << 20
+DIGEST_DIGITS = 32
 
 
 @contextmanager
@@ -125,12 +126,12 @@ def read_small(path: Path, most_bytes: int) -> bytes:
     return b"".join(parts)
 
 
-def digest_of(contents: bytes) -> str:
+def digest_of(contents: bytes | memoryview) -> str:
     """Compute the digest by which damage is noticed.
 
     Parameters
     ----------
-    contents : bytes
+    contents : bytes | memoryview
         Any bytes.
 
     Returns

@@ -3,18 +3,25 @@
 ``dragoman.json`` (format, languages, limits, scores), ``config.toml`` (the resolved options of the
 run), ``model.safetensors`` (weights), the subword models, and ``README.md`` (a model card made
 from the others).
+
+Every file can be checked for damage: the first three carry a digest of themselves, and
+``dragoman.json`` those of the subword models. The weights also name the options and subwords to
+which they belong. What a person has edited is read again once its digest is deleted.
 """
 
 import json
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import FolderError
-from dragoman.files import write_file
+from dragoman.errors import DragomanError, FolderError, OptionError
+from dragoman.files import digest_of, read_small, write_file
 from dragoman.models.families import ModelOptions
-from dragoman.options import from_section, read_toml, write_toml
+from dragoman.options import from_section, parse_toml, to_plain, write_toml
+from dragoman.tensor_files import TensorFile
 from dragoman.text.vocabulary import Vocabularies
 
 FORMAT = 1
@@ -22,6 +29,16 @@ FACTS_FILE = "dragoman.json"
 CONFIG_FILE = "config.toml"
 WEIGHTS_FILE = "model.safetensors"
 CARD_FILE = "README.md"
+IDENTITY = "model"
+"""Under which name a file of weights says to which options and subwords it belongs."""
+
+LARGEST_DESCRIPTION = 1 << 20
+LARGEST_COUNT = 1 << 20
+LONGEST_SOURCE = 1 << 20
+DIGEST_COMMENT = "# Digest of all lines above; delete this line after editing them: "
+TRIES, PAUSE = 5, 0.05
+_UNRELATED = ("dropout", "balance_weight")
+_REPEATED = ("layers", "sets", "experts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +91,8 @@ class ModelFolder:
         Its subwords.
     facts : Facts
         What it says of itself.
+    weights : TensorFile | None
+        Its weights, opened when the rest was read; None: opened when they are asked for.
     """
 
     path: Path
@@ -81,10 +100,31 @@ class ModelFolder:
     options: ModelOptions
     vocabularies: Vocabularies
     facts: Facts
+    weights: TensorFile | None = field(default=None, compare=False)
+
+    @cached_property
+    def identity(self) -> str:
+        """What distinguishes models whose weights cannot be exchanged: options and subwords."""
+        plain = {
+            name: value
+            for name, value in to_plain(self.options).items()
+            if not any(each in name for each in _UNRELATED)
+        }
+        return digest_of(json.dumps([plain, self.vocabularies.content_hash()]).encode())
+
+    def open_weights(self) -> TensorFile:
+        """Give the open file of weights.
+
+        Returns
+        -------
+        TensorFile
+            The one that was opened with the folder, whatever is in its place now.
+        """
+        return self.weights or TensorFile(self.path / WEIGHTS_FILE)
 
 
 def read_folder(path: Path, *, needs_weights: bool = True) -> ModelFolder:
-    """Read a model folder, checking that it is one.
+    """Read a model folder, checking that its parts are whole and belong together.
 
     Parameters
     ----------
@@ -96,8 +136,27 @@ def read_folder(path: Path, *, needs_weights: bool = True) -> ModelFolder:
     Returns
     -------
     ModelFolder
-        All but the weights.
+        With its weights opened, not read; their numbers are checked when they are.
+
+    Notes
+    -----
+    This is where every engine gets its model from, so what is checked here need not be checked by
+    them: counts are bounded by what the weights hold, matrices of words have the sizes of the
+    vocabularies, and special symbols are within these. A folder that is replaced while it is read
+    is read again.
     """
+    for attempt in range(TRIES):
+        before = _signature(path)
+        try:
+            return _read_folder(path, needs_weights)
+        except DragomanError:
+            if attempt == TRIES - 1 or before == _signature(path):
+                raise
+        time.sleep(PAUSE)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _read_folder(path: Path, needs_weights: bool) -> ModelFolder:
     if not path.is_dir():
         raise FolderError(f"{path}: no such model folder; train one with “dragoman train”")
     for name in (FACTS_FILE, CONFIG_FILE):
@@ -105,15 +164,20 @@ def read_folder(path: Path, *, needs_weights: bool = True) -> ModelFolder:
             raise FolderError(f"{path}: not a model folder ({name} is missing)")
     if needs_weights and not (path / WEIGHTS_FILE).exists():
         raise FolderError(f"{path}: has no {WEIGHTS_FILE} yet; let training reach a validation")
-    plain = _read_facts(path / FACTS_FILE)
-    config = read_toml(path / CONFIG_FILE)
-    return ModelFolder(
+    facts, digests = _read_facts(path / FACTS_FILE)
+    config = _read_config(path / CONFIG_FILE)
+    folder = ModelFolder(
         path=path,
         config=config,
         options=from_section(ModelOptions, config, "model", path / CONFIG_FILE),
         vocabularies=Vocabularies.read(path),
-        facts=from_plain_facts(plain, path / FACTS_FILE),
+        facts=facts,
+        weights=TensorFile(path / WEIGHTS_FILE) if needs_weights else None,
     )
+    _check_vocabularies(folder, digests)
+    if folder.weights is not None:
+        _check_weights(folder, folder.weights)
+    return folder
 
 
 def from_plain_facts(plain: Mapping[str, Any], place: Path) -> Facts:
@@ -141,7 +205,12 @@ def from_plain_facts(plain: Mapping[str, Any], place: Path) -> Facts:
         is_off = value is None and defaults[name] is None
         is_negative = wanted is int and isinstance(value, int) and value < 0
         if (not is_off and type(value) is not wanted) or is_negative:
-            raise FolderError(f"{place}: {name} is {value!r}; get the folder again")
+            raise FolderError(f"{place}: {name} is {repr(value)[:80]}; get the folder again")
+    longest = plain.get("longest_source", 0)
+    if longest > LONGEST_SOURCE:
+        raise FolderError(f"{place}: longest_source is {longest:,}; get the folder again")
+    if not all(isinstance(each, str) for each in plain.get("scores", {}).values()):
+        raise FolderError(f"{place}: scores are not text; get the folder again")
     return Facts(**{name: value for name, value in plain.items() if name != "format"})
 
 
@@ -157,12 +226,29 @@ def write_description(path: Path, folder: ModelFolder, num_parameters: int) -> N
     num_parameters : int
         The model's size, for the card.
     """
-    write_file(path / CONFIG_FILE, write_toml(folder.config))
-    for name, contents in folder.vocabularies.files().items():
+    write_config(path, folder.config)
+    files = folder.vocabularies.files()
+    for name, contents in files.items():
         write_file(path / name, contents)
     facts = {"format": FORMAT} | asdict(folder.facts)
+    facts["digests"] = {name: digest_of(contents) for name, contents in files.items()}
+    facts["digest"] = digest_of(_canonical(facts))
     write_file(path / FACTS_FILE, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
     write_file(path / CARD_FILE, model_card(folder, num_parameters))
+
+
+def write_config(path: Path, config: Mapping[str, Any]) -> None:
+    """Write the options of a run into its folder, with their digest.
+
+    Parameters
+    ----------
+    path : Path
+        The folder; made if missing.
+    config : Mapping[str, Any]
+        The resolved options.
+    """
+    text = write_toml(config)
+    write_file(path / CONFIG_FILE, f"{text}\n{DIGEST_COMMENT}{digest_of(text.encode())}\n")
 
 
 def check_shape(place: Path, name: str, found: Sequence[int], wanted: Sequence[int]) -> None:
@@ -212,17 +298,98 @@ def model_card(folder: ModelFolder, num_parameters: int) -> str:
     return "\n".join(lines)
 
 
-def _read_facts(path: Path) -> dict[str, Any]:
-    """Read ``dragoman.json`` and check its format."""
+def _signature(path: Path) -> list[tuple[int, ...]]:
+    """Tell the files of a folder from those that may replace them."""
+    names = (FACTS_FILE, CONFIG_FILE, WEIGHTS_FILE)
     try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
+        found = [each.stat() for each in (path, *(path / name for name in names))]
+    except OSError:
+        return []
+    return [(each.st_ino, each.st_mtime_ns, each.st_size) for each in found]
+
+
+def _read_facts(path: Path) -> tuple[Facts, Any]:
+    """Read ``dragoman.json``, checking that nothing has changed it; give the digests of others."""
+    try:
+        plain = json.loads(read_small(path, LARGEST_DESCRIPTION))
         found = plain["format"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         message = f"{path}: damaged, or not written by this program; get the folder again"
         raise FolderError(message) from None
     if found != FORMAT:
         raise FolderError(
-            f"{path}: format {found}, but this version reads format {FORMAT}; "
+            f"{path}: format {str(found)[:20]}, but this version reads format {FORMAT}; "
             "use the version of Dragoman that wrote it"
         )
-    return plain
+    digest = plain.pop("digest", None)
+    actual = digest_of(_canonical(plain))
+    digests = plain.pop("digests", {})
+    facts = from_plain_facts(plain, path)
+    if digest not in (None, actual):
+        raise FolderError(
+            f"{path}: damaged; get the folder again, or delete its “digest” if you edited it"
+        )
+    return facts, digests
+
+
+def _canonical(plain: Mapping[str, Any]) -> bytes:
+    """Write what a JSON file says in one form, whatever its spaces."""
+    return json.dumps(plain, sort_keys=True).encode()
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    """Read ``config.toml``, and check that nobody has changed it."""
+    try:
+        contents = read_small(path, LARGEST_DESCRIPTION)
+    except OSError as error:
+        raise OptionError(f"{path}: cannot be read ({error.strerror}); check the path") from None
+    config = parse_toml(contents, path)
+    text, comment, digest = contents.partition(f"\n{DIGEST_COMMENT}".encode())
+    if comment and digest.decode("utf-8", "replace").strip() != digest_of(text):
+        raise FolderError(
+            f"{path}: damaged; get the folder again, or delete its last line if you edited it"
+        )
+    return config
+
+
+def _check_vocabularies(folder: ModelFolder, digests: Any) -> None:  # noqa: ANN401
+    """Check the subwords against their digests, and options against subwords."""
+    if not isinstance(digests, dict):
+        raise FolderError(f"{folder.path / FACTS_FILE}: digests are no table; get the folder again")
+    if digests:
+        for name, contents in folder.vocabularies.files().items():
+            if digests.get(name) != digest_of(contents):
+                raise FolderError(
+                    f"{folder.path / name}: damaged, or of another model; get the folder again"
+                )
+    sizes = [len(each) for each in folder.vocabularies]
+    if folder.options.tied_embeddings == "all" and sizes[0] != sizes[1]:
+        raise FolderError(
+            f"{folder.path / CONFIG_FILE}: model.tied_embeddings is “all”, but the vocabularies "
+            f"have {sizes[0]} and {sizes[1]} subwords; get the folder again"
+        )
+
+
+def _check_weights(folder: ModelFolder, weights: TensorFile) -> None:
+    """Check that weights belong to the folder, before anything is built or reserved for them."""
+    belongs_to = weights.metadata.get(IDENTITY)
+    if belongs_to is not None and belongs_to != folder.identity:
+        raise FolderError(
+            f"{weights.path}: belongs to another model than {CONFIG_FILE} and the subwords beside "
+            "it; get the folder again"
+        )
+    for each in fields(folder.options):
+        value = getattr(folder.options, each.name)
+        is_repeated = each.name.endswith(_REPEATED)
+        most = len(weights.names) if is_repeated else LARGEST_COUNT
+        if isinstance(value, int) and value > most:
+            raise FolderError(
+                f"{folder.path / CONFIG_FILE}: model.{each.name} is {value:,}, but {WEIGHTS_FILE} "
+                f"has {len(weights.names)} tensors; get the folder again"
+            )
+    sizes = [len(each) for each in folder.vocabularies]
+    matrices = {"source_embedding": sizes[0], "target_embedding": sizes[1], "output": sizes[1]}
+    for name, size in matrices.items():
+        if f"{name}.words" in weights.names:
+            found = weights.shape(f"{name}.words")
+            check_shape(weights.path, f"{name}.words", found[:1], (size,))

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from dragoman.errors import OptionError
+from dragoman.files import read_small
 
+LARGEST_FILE = 1 << 20
 Plain = dict[str, Any]
 OFF = "off"
 
@@ -242,10 +244,30 @@ def read_toml(path: Path) -> Plain:
         Its contents.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        contents = read_small(path, LARGEST_FILE)
     except OSError as error:
         raise OptionError(f"{path}: cannot be read ({error.strerror}); check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    return parse_toml(contents, path)
+
+
+def parse_toml(contents: bytes, path: Path) -> Plain:
+    """Parse the contents of a TOML file.
+
+    Parameters
+    ----------
+    contents : bytes
+        The contents.
+    path : Path
+        Where they come from, for error messages.
+
+    Returns
+    -------
+    dict[str, Any]
+        What they say.
+    """
+    try:
+        return tomllib.loads(contents.decode())
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError too
         raise OptionError(f"{path}: not a TOML file ({error}); mend it") from None
 
 

@@ -1,53 +1,332 @@
-"""Writing safetensors files one tensor at a time, so that memory holds one and not all of them."""
+"""Safetensors files: written one tensor at a time with digests, opened once and checked whole.
+
+The format is that of the safetensors library. `TensorFile` reads it without the library because
+that one opens a path for every read and believes what it finds there: a file that is replaced
+meanwhile gives a mixture of two models, and a damaged one gives other numbers.
+"""
 
 import json
-from collections.abc import Mapping
+import math
+import threading
+import weakref
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+import numpy as np
+from jaxtyping import Shaped
+
+from dragoman.errors import FolderError
+from dragoman.files import DIGEST_DIGITS, digest_of, open_ordinary
+
+if TYPE_CHECKING:  # PyTorch, which translating on a CPU does not need
+    from torch import Tensor
 
 # The names that the format has for types, in the order in which it stores tensors: wide ones first,
-# so that each lies at a multiple of its width.
+# so that each lies at a multiple of its width. NumPy has no bfloat16: its bits are read.
 TYPES = {
-    torch.int64: "I64", torch.float64: "F64", torch.float32: "F32", torch.int32: "I32",
-    torch.bfloat16: "BF16", torch.float16: "F16", torch.int16: "I16", torch.int8: "I8",
-    torch.uint8: "U8", torch.bool: "BOOL",
+    "int64": "I64", "float64": "F64", "float32": "F32", "int32": "I32", "bfloat16": "BF16",
+    "float16": "F16", "int16": "I16", "int8": "I8", "uint8": "U8", "bool": "BOOL",
 }  # fmt: skip
-ORDER = {dtype: place for place, dtype in enumerate(TYPES)}
+BFLOAT16 = "BF16"
+READ_AS = {said: np.dtype("uint16" if said == BFLOAT16 else name) for name, said in TYPES.items()}
+ORDER = {said: place for place, said in enumerate(TYPES.values())}
 ALIGNED = 8
+LARGEST_HEADER = 16 << 20
+MOST_DIMENSIONS = 8
+
+METADATA, HEADER_DIGEST, TENSOR_DIGESTS = "__metadata__", "digest", "tensor_digests"
+NO_DIGEST = "0" * DIGEST_DIGITS
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors, from whatever device they are on.
+def write_tensors(
+    path: Path,
+    tensors: "Mapping[str, Tensor | np.ndarray]",
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """Write tensors, on whatever device they are, with digests of all that is written.
 
     Parameters
     ----------
     path : Path
         The file.
-    tensors : Mapping[str, Tensor]
+    tensors : Mapping[str, Tensor | np.ndarray]
         By name.
+    metadata : Mapping[str, str] | None
+        What else to say in the header.
 
     Notes
     -----
-    The file is, byte for byte, what the safetensors library writes. It wants all tensors in the
-    host's memory and writes from a copy; a checkpoint of the paper's big model is 2.5 GB.
+    But for the metadata the file is what the safetensors library writes, which wants all tensors in
+    the host's memory and writes from a copy; a checkpoint of the paper's big model is 2.5 GB.
+
+    The digests stand in the metadata: one for each tensor in the order of the data, so that each
+    can be checked when it alone is read, and one of the header. The header is written twice, as the
+    digests are known when the data is written.
     """
-    names = sorted(tensors, key=lambda name: (ORDER[tensors[name].dtype], name))
-    header, end = {}, 0
+    types = {name: TYPES[str(each.dtype).removeprefix("torch.")] for name, each in tensors.items()}
+    names = sorted(tensors, key=lambda name: (ORDER[types[name]], name))
+    entries: dict[str, Any] = {}
+    end = 0
     for name in names:
-        each = tensors[name]
-        start, end = end, end + each.numel() * each.element_size()
-        header[name] = {
-            "dtype": TYPES[each.dtype],
-            "shape": list(each.shape),
-            "data_offsets": [start, end],
-        }
-    said = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    said += b" " * (-len(said) % ALIGNED)
+        start, end = end, end + tensors[name].nbytes
+        shape = list(tensors[name].shape)
+        entries[name] = {"dtype": types[name], "shape": shape, "data_offsets": [start, end]}
+    said = dict(metadata or {}) | {HEADER_DIGEST: NO_DIGEST, TENSOR_DIGESTS: NO_DIGEST * len(names)}
     with path.open("wb") as file:
-        file.write(len(said).to_bytes(8, "little"))
-        file.write(said)
+        file.write(_header(said, entries))
+        digests = []
         for name in names:
-            flat = tensors[name].detach().cpu().reshape(-1)
-            file.write(flat.view(torch.uint8).numpy().data)
+            contents = _bytes_of(tensors[name])
+            digests.append(digest_of(contents))
+            file.write(contents)
+        said[TENSOR_DIGESTS] = "".join(digests)
+        said[HEADER_DIGEST] = digest_of(_header(said, entries))
+        file.seek(0)
+        file.write(_header(said, entries))
+
+
+class TensorFile:
+    """A safetensors file that is opened once; its header is checked then, tensors when read.
+
+    Parameters
+    ----------
+    path : Path
+        The file. Whatever is put into its place later, this one is read.
+
+    Attributes
+    ----------
+    path : Path
+        The same.
+    metadata : dict[str, str]
+        What its header says besides tensors.
+    size : int
+        Its bytes.
+
+    Notes
+    -----
+    Files that other programs wrote have no digests; `has_digests` says so.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = open_ordinary(path)
+        except OSError as error:
+            raise self._broken(error.strerror or str(error)) from None
+        weakref.finalize(self, self._file.close)
+        self._lock = threading.Lock()
+        self.size = self._file.seek(0, 2)
+        raw, entries = self._read_header()
+        self._data_start = len(raw)
+        self.metadata: dict[str, str] = entries.pop(METADATA, {})
+        if not _is_text(self.metadata):
+            raise self._broken("its metadata is not text")
+        ends = 0
+        for name, entry in sorted(entries.items(), key=_first_byte):
+            self._check_entry(name, entry, ends)
+            ends = entry["data_offsets"][1]
+        if ends != self.size - self._data_start:
+            raise self._broken(f"{self.size - self._data_start:,} bytes of numbers, not {ends:,}")
+        self._entries: dict[str, dict[str, Any]] = entries
+        self._digests = self._read_digests(raw)
+
+    @property
+    def names(self) -> Collection[str]:
+        """What its tensors are called."""
+        return self._entries.keys()
+
+    @property
+    def has_digests(self) -> bool:
+        """Whether damage would be noticed."""
+        return self._digests is not None
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Tell the shape of a tensor without reading it.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+
+        Returns
+        -------
+        tuple[int, ...]
+            Its shape.
+        """
+        return tuple(self._entry(name)["shape"])
+
+    def type(self, name: str) -> str:
+        """Tell the type of a tensor without reading it.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+
+        Returns
+        -------
+        str
+            As the format calls it, such as “F32”.
+        """
+        return self._entry(name)["dtype"]
+
+    def read(self, name: str) -> Shaped[np.ndarray, "..."]:
+        """Read one tensor as it is, and check that it is not damaged.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+
+        Returns
+        -------
+        Shaped[np.ndarray, "..."]
+            An array of its own; the bits as uint16 for bfloat16.
+        """
+        entry = self._entry(name)
+        start, end = entry["data_offsets"]
+        contents = np.empty(end - start, np.uint8)
+        self._read_into(contents, self._data_start + start)
+        if self._digests is not None and digest_of(contents.data) != self._digests[name]:
+            raise FolderError(
+                f"{self.path}: damaged ({name} has changed since it was written); get it again, or "
+                "use another checkpoint"
+            )
+        if entry["dtype"] == "BOOL" and contents.size and contents.max() > 1:
+            raise self._broken(f"{name} has truths that are neither true nor false")
+        return contents.view(READ_AS[entry["dtype"]]).reshape(entry["shape"])
+
+    def read_wide(self, name: str) -> Shaped[np.ndarray, "..."]:
+        """Read one tensor as `read` does, but bfloat16 as float32.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+
+        Returns
+        -------
+        Shaped[np.ndarray, "..."]
+            An array of its own.
+        """
+        found = self.read(name)
+        if self.type(name) != BFLOAT16:
+            return found
+        return (found.astype(np.uint32) << 16).view(np.float32)  # its upper halves
+
+    def check(self) -> None:
+        """Read every tensor, to find damage."""
+        for name in self.names:
+            self.read(name)
+
+    def _entry(self, name: str) -> dict[str, Any]:
+        if name not in self._entries:
+            raise FolderError(f"{self.path}: holds another model ({name} is missing)")
+        return self._entries[name]
+
+    def _read_into(self, contents: Shaped[np.ndarray, "bytes"], place: int) -> None:
+        with self._lock:
+            self._file.seek(place)
+            filled = 0
+            while filled < len(contents):
+                count = self._file.readinto(contents.data[filled:])  # type: ignore[attr-defined]
+                if not count:
+                    raise self._broken("cut short while it was read")
+                filled += count
+
+    def _read_header(self) -> tuple[bytes, dict[str, Any]]:
+        """Read the header's bytes, the eight before it too, and what it says."""
+        first = np.zeros(8, np.uint8)
+        if self.size < len(first):
+            raise self._broken("shorter than a header")
+        self._read_into(first, 0)
+        length = int(first.view("<u8")[0])
+        if length > min(self.size - len(first), LARGEST_HEADER):
+            raise self._broken(f"a header of {length:,} bytes")
+        header = np.empty(length, np.uint8)
+        self._read_into(header, len(first))
+        try:
+            said = json.loads(header.tobytes(), object_pairs_hook=_without_repetition)
+        except (ValueError, RecursionError):
+            raise self._broken("its header is not JSON") from None
+        if not isinstance(said, dict) or not all(isinstance(each, dict) for each in said.values()):
+            raise self._broken("its header is not a table of tensors")
+        return first.tobytes() + header.tobytes(), said
+
+    def _check_entry(self, name: str, entry: dict[str, Any], start: int) -> None:
+        """Check what the header says of a tensor; those before it end at `start`."""
+        shape, offsets, kind = (entry.get(each) for each in ("shape", "data_offsets", "dtype"))
+        if not isinstance(kind, str) or kind not in READ_AS:
+            raise self._broken(f"{name} has the type {str(kind)[:20]}, which no model has")
+        if not _are_sizes(shape) or len(shape) > MOST_DIMENSIONS:
+            raise self._broken(f"{name} has no shape")
+        num_bytes = math.prod(shape) * READ_AS[kind].itemsize
+        if not _are_sizes(offsets) or offsets != [start, start + num_bytes]:
+            raise self._broken(f"{name} does not lie where it should")
+
+    def _read_digests(self, raw: bytes) -> dict[str, str] | None:
+        """Check the header's own digest, and give those of tensors; None if there are none."""
+        own = self.metadata.get(HEADER_DIGEST)
+        joined = self.metadata.get(TENSOR_DIGESTS, "")
+        if own is None:
+            return None
+        if (
+            len(joined) != DIGEST_DIGITS * len(self._entries)
+            or len(own) != DIGEST_DIGITS
+            or digest_of(raw.replace(own.encode(), NO_DIGEST.encode(), 1)) != own
+        ):
+            raise FolderError(
+                f"{self.path}: damaged (its header has changed since it was written); get it "
+                "again, or use another checkpoint"
+            )
+        names = [name for name, _ in sorted(self._entries.items(), key=_first_byte)]
+        places = range(0, len(joined), DIGEST_DIGITS)
+        digests = (joined[place : place + DIGEST_DIGITS] for place in places)
+        return dict(zip(names, digests, strict=True))
+
+    def _broken(self, why: str) -> FolderError:
+        return FolderError(
+            f"{self.path}: missing, cut short or not a safetensors file ({why}); get it again, or "
+            "use another checkpoint"
+        )
+
+
+def _bytes_of(tensor: "Tensor | np.ndarray") -> memoryview:
+    """See a tensor as bytes; one that is on the CPU and in one stretch is not copied."""
+    if isinstance(tensor, np.ndarray):
+        return np.ascontiguousarray(tensor).reshape(-1).view(np.uint8).data
+    from torch import uint8
+
+    return tensor.detach().cpu().reshape(-1).view(uint8).numpy().data
+
+
+def _header(metadata: Mapping[str, str], entries: Mapping[str, Any]) -> bytes:
+    """Write a header and the eight bytes that say how long it is."""
+    said = {METADATA: metadata} | dict(entries)
+    text = json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % ALIGNED)
+    return len(text).to_bytes(8, "little") + text
+
+
+def _first_byte(item: tuple[str, dict[str, Any]]) -> tuple[int, int]:
+    """Where a tensor lies; anything for an entry that will be refused. Empty tensors come first."""
+    offsets = item[1].get("data_offsets")
+    return (offsets[0], offsets[1]) if _are_sizes(offsets) and len(offsets) == 2 else (0, 0)
+
+
+def _are_sizes(value: Any) -> bool:  # noqa: ANN401
+    """Whether something is a list of whole numbers that can be sizes."""
+    return isinstance(value, list) and all(type(each) is int and each >= 0 for each in value)
+
+
+def _is_text(metadata: Any) -> bool:  # noqa: ANN401
+    return isinstance(metadata, dict) and all(isinstance(each, str) for each in metadata.values())
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a table of what is said, refusing two entries of one name."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        raise ValueError("a name twice")
+    return table

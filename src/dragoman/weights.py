@@ -3,20 +3,31 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
+from dragoman.eight_bits import SCALES
 from dragoman.errors import FolderError
 from dragoman.files import written_beside
-from dragoman.folder import WEIGHTS_FILE, ModelFolder, check_shape, write_description
+from dragoman.folder import (
+    CONFIG_FILE,
+    IDENTITY,
+    WEIGHTS_FILE,
+    ModelFolder,
+    check_shape,
+    write_description,
+)
 from dragoman.models.build import Model, build_model, count_parameters
 from dragoman.models.interface import Vocabulary
 from dragoman.quantised import restore
-from dragoman.tensor_files import write_tensors
+from dragoman.tensor_files import BFLOAT16, TensorFile, write_tensors
 from dragoman.text.vocabulary import Vocabularies
+
+LARGE = 1 << 14
+FILLING = ("kaiming_uniform_", "xavier_uniform_", "uniform_", "normal_", "zero_", "fill_")
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -37,7 +48,7 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: each.detach() for name, each in model.named_parameters()} | statistics
 
 
-def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
+def write_weights(path: Path, weights: Mapping[str, Tensor], identity: str | None = None) -> None:
     """Write weights, or leave the old ones.
 
     Parameters
@@ -46,33 +57,47 @@ def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
         The file.
     weights : Mapping[str, Tensor]
         By name.
+    identity : str | None
+        Of the model folder to which they belong; None: they belong to none.
     """
     with written_beside(path) as beside:
-        write_tensors(beside, weights)
+        write_tensors(beside, weights, None if identity is None else {IDENTITY: identity})
 
 
-def read_weights(path: Path, device: str = "cpu") -> dict[str, Tensor]:
-    """Read weights.
+def read_weights(place: Path | TensorFile) -> dict[str, Tensor]:
+    """Read weights, checking that none is damaged.
 
     Parameters
     ----------
-    path : Path
+    place : Path | TensorFile
         A safetensors file.
-    device : str
-        Where to put them.
 
     Returns
     -------
     dict[str, Tensor]
         By name; matrices in eight bits are multiplied out.
     """
-    try:
-        return restore(load_file(path, device=device), path)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise FolderError(
-            f"{path}: missing, cut short or not a safetensors file ({error}); get it again, or "
-            "use another checkpoint"
-        ) from None
+    file = place if isinstance(place, TensorFile) else TensorFile(place)
+    return restore({name: read_tensor(file, name) for name in file.names}, file.path)
+
+
+def read_tensor(file: TensorFile, name: str) -> Tensor:
+    """Read one tensor in its own type.
+
+    Parameters
+    ----------
+    file : TensorFile
+        A file of weights.
+    name : str
+        Its name.
+
+    Returns
+    -------
+    Tensor
+        On the CPU.
+    """
+    found = torch.from_numpy(file.read(name))
+    return found.view(torch.bfloat16) if file.type(name) == BFLOAT16 else found
 
 
 @torch.no_grad()
@@ -137,10 +162,55 @@ def load_model(folder: ModelFolder) -> Model:
     Model
         On the CPU, ready to translate.
     """
-    model = build_model(folder.options, vocabulary_of(folder.vocabularies))
-    path = folder.path / WEIGHTS_FILE
-    put_weights(model, read_weights(path), path)
+    file = folder.open_weights()
+    model = build_unfilled(folder, file)
+    with torch.no_grad():
+        for name, parameter in weights_of(model).items():
+            parameter.copy_(_read_weight(file, name, parameter))
     return model.eval()
+
+
+def _read_weight(file: TensorFile, name: str, parameter: Tensor) -> Tensor:
+    """Read one weight, multiplied out if it is in eight bits, and check its numbers."""
+    parts = [each for each in (name, name + SCALES) if each in file.names]
+    weight = restore({each: read_tensor(file, each) for each in parts}, file.path)[name]
+    if parameter.is_floating_point():
+        check_numbers(file.path, name, weight)
+    return weight
+
+
+def build_unfilled(folder: ModelFolder, file: TensorFile) -> Model:
+    """Build a folder's model without numbers in its large weights, checking that the file fits.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        From `read_folder`.
+    file : TensorFile
+        Its weights; nothing is read of them but names and shapes.
+
+    Returns
+    -------
+    Model
+        On the CPU. The system gives no memory for weights that nobody has written, so options that
+        ask for more than the file holds cost nothing before they are refused.
+    """
+    try:
+        with _Untouched():
+            model = build_model(folder.options, vocabulary_of(folder.vocabularies))
+    except (RuntimeError, MemoryError, OverflowError) as error:
+        raise FolderError(
+            f"{file.path}: holds another model than {folder.path / CONFIG_FILE} describes, which "
+            f"cannot be built ({str(error).splitlines()[0][:100]}); get the folder again"
+        ) from None
+    own = weights_of(model)
+    names = {name for name in file.names if name.removesuffix(SCALES) not in file.names - {name}}
+    foreign = sorted(own.keys() ^ names)
+    if foreign:
+        raise FolderError(f"{file.path}: holds another model ({foreign[0]} does not fit this one)")
+    for name, parameter in own.items():
+        check_shape(file.path, name, file.shape(name), parameter.shape)
+    return model
 
 
 def write_model(path: Path, folder: ModelFolder, model: nn.Module) -> None:
@@ -156,7 +226,7 @@ def write_model(path: Path, folder: ModelFolder, model: nn.Module) -> None:
         Its weights.
     """
     write_description(path, replace(folder, path=path), count_parameters(model))
-    write_weights(path / WEIGHTS_FILE, weights_of(model))
+    write_weights(path / WEIGHTS_FILE, weights_of(model), folder.identity)
 
 
 def vocabulary_of(vocabularies: Vocabularies) -> Vocabulary:
@@ -174,3 +244,25 @@ def vocabulary_of(vocabularies: Vocabularies) -> Vocabulary:
     """
     source_size, target_size = (len(each) for each in vocabularies)
     return Vocabulary(source_size, target_size, vocabularies.pad_id, vocabularies.eos_id)
+
+
+class _Untouched(TorchFunctionMode):
+    """Writes nothing into large new parameters, which are about to be read from a file.
+
+    PyTorch's own way, the device “meta”, imports 150 MB of compilers to compute with no numbers.
+    """
+
+    def __torch_function__(
+        self,
+        function: Any,  # noqa: ANN401
+        kinds: Any,  # noqa: ANN401
+        arguments: Any = (),  # noqa: ANN401
+        named: Any = None,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        del kinds
+        named = named or {}
+        if getattr(function, "__name__", "") in FILLING:
+            tensor = arguments[0] if arguments else named["tensor"]
+            if isinstance(tensor, nn.Parameter) and tensor.numel() > LARGE:
+                return tensor
+        return function(*arguments, **named)

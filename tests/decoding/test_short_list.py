@@ -195,7 +195,9 @@ def test_the_verb_refuses_what_can_do_nothing_with_a_short_list(translator, tmp_
     folder, path = translator.folder, tmp_path / "recurrent"
     options = RNNsearchOptions(model_dim=8, embedding_dim=8, maxout_dim=8)
     recurrent = build_model(options, vocabulary_of(folder.vocabularies))
-    write_model(path, replace(folder, config={"model": to_plain(options)}), recurrent)
+    write_model(
+        path, replace(folder, options=options, config={"model": to_plain(options)}), recurrent
+    )
     with pytest.raises(SystemExit):
         main(["shortlist", str(path), "--source", "a", "--target", "b"])
     assert capsys.readouterr().err == (

@@ -9,6 +9,7 @@ from safetensors.torch import save_file as save_tensors
 from dragoman.decoding.weight_file import WeightFile
 from dragoman.eight_bits import round_matrix
 from dragoman.errors import FolderError
+from dragoman.tensor_files import TensorFile
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def write(tmp_path):
     def write(**arrays):
         path = tmp_path / "model.safetensors"
         save_file({name.replace("_", "."): each for name, each in arrays.items()}, path)
-        return WeightFile(path)
+        return WeightFile(TensorFile(path))
 
     return write
 
@@ -29,7 +30,7 @@ def test_a_matrix_in_float_is_rounded(write):
     matrix = make_matrix()
     file = write(a=matrix)
     assert not file.is_quantised
-    assert file.shape("a") == [3, 5]
+    assert file.shape("a") == (3, 5)
     assert np.array_equal(file.fractions("a"), matrix)
     numbers, scales = file.matrix("a")
     assert np.abs(numbers * scales[:, None] - matrix).max() <= scales.max() / 2
@@ -72,12 +73,12 @@ def test_what_is_missing_is_named(write):
 def test_what_is_no_file_of_tensors_is_refused(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"nothing")
     with pytest.raises(FolderError, match="missing, cut short or not a safetensors file"):
-        WeightFile(tmp_path / "model.safetensors")
+        WeightFile(TensorFile(tmp_path / "model.safetensors"))
 
 
 def test_bfloat16_is_widened(tmp_path):
     torch.manual_seed(1)
     matrix = torch.randn(3, 5).bfloat16()
     save_tensors({"b": torch.ones(7), "a": matrix}, tmp_path / "m.safetensors")
-    file = WeightFile(tmp_path / "m.safetensors")
+    file = WeightFile(TensorFile(tmp_path / "m.safetensors"))
     assert np.array_equal(file.fractions("a"), matrix.float().numpy())

@@ -1,7 +1,5 @@
 """Which engine translates: in float32, float16 or eight bits, rebuilt or as it was trained."""
 
-from pathlib import Path
-
 import torch
 
 from dragoman.data.batches import Flat, pad_sequences
@@ -14,7 +12,7 @@ from dragoman.decoding.quantise import int8_loss_change, load_int8, rebuild
 from dragoman.decoding.slot_decoder import can_take_slots
 from dragoman.decoding.weight_file import WeightFile
 from dragoman.errors import OptionError
-from dragoman.folder import WEIGHTS_FILE, ModelFolder
+from dragoman.folder import ModelFolder
 from dragoman.kernels.language import has_triton
 from dragoman.models.interface import TranslationModel
 from dragoman.models.options import TransformerOptions
@@ -92,7 +90,9 @@ def choose_precision(folder: ModelFolder, device: torch.device, precision: Preci
     is_wide = isinstance(folder.options, TransformerOptions) and (
         folder.options.model_dim >= LEAST_WIDTH
     )
-    is_wanted = (folder.facts.fits_int8 and is_wide) or WeightFile(_weights(folder)).is_quantised
+    is_wanted = (folder.facts.fits_int8 and is_wide) or WeightFile(
+        folder.open_weights()
+    ).is_quantised
     return "int8" if is_wanted and not obstacles["int8"] else "float32"
 
 
@@ -135,7 +135,3 @@ def _half_obstacle(folder: ModelFolder, device: torch.device) -> str | None:
     if device.type != "cuda":
         return f"the device is {device.type}, and half precision is for NVIDIA cards"
     return None if can_rebuild(folder.options) else NOT_REBUILT
-
-
-def _weights(folder: ModelFolder) -> Path:
-    return folder.path / WEIGHTS_FILE

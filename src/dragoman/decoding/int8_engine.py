@@ -25,7 +25,7 @@ from dragoman.decoding.memory import (
 from dragoman.decoding.options import Precision
 from dragoman.decoding.weight_file import WeightFile
 from dragoman.errors import DataError
-from dragoman.folder import WEIGHTS_FILE, ModelFolder
+from dragoman.folder import ModelFolder
 from dragoman.kernels.int8.model import Model
 from dragoman.kernels.int8.task import (
     IS_STOPPED,
@@ -76,7 +76,7 @@ def is_compiled(folder: ModelFolder, precision: Precision) -> bool:
     if precision not in ("auto", "int8"):
         return False
     is_wanted = precision == "int8" or folder.facts.fits_int8
-    is_wanted = is_wanted or WeightFile(folder.path / WEIGHTS_FILE).is_quantised
+    is_wanted = is_wanted or WeightFile(folder.open_weights()).is_quantised
     return is_wanted and can_be_compiled(folder.options)
 
 
@@ -187,6 +187,7 @@ class Int8Engine:
             np.concatenate([np.zeros(0, np.int64), *choices]),
             _starts([len(each) for each in choices] or [0] * len(order)),
         )
+        self._check_ids(sentences, asking.banned_ids)
         is_banned = np.zeros(self._model.output.outputs[:, 0].size, np.bool_)
         is_banned[list(asking.banned_ids)] = True
         rules = Rules(
@@ -213,6 +214,21 @@ class Int8Engine:
         for place, index in enumerate(order):
             found[index] = _collect(results, place, limits[index], asking.is_scored)
         return found
+
+    def _check_ids(self, sentences: Sentences, banned_ids: Sequence[int]) -> None:
+        """Refuse tokens that are not in the vocabulary: compiled functions read where they say."""
+        source, target = (
+            each.outputs[:, 0].size for each in (self._model.source_words, self._model.output)
+        )
+        special = [self._eos_id, self._start_id, *banned_ids]
+        for size, ids in (
+            (source, sentences.ids),
+            (target, np.array(special, np.int64)),
+            (target, sentences.prefixes[sentences.prefixes != -1]),
+            (target, sentences.choices),
+        ):
+            if ids.size and not (ids.min() >= 0 and ids.max() < size):
+                raise ValueError(f"a token is not among the {size} of the vocabulary")
 
     def _search(self, model: Model, sentences: Sentences, rules: Rules, results: Results) -> None:
         """Let as many cores as are useful translate."""

@@ -7,7 +7,7 @@ from jaxtyping import Float32
 
 from dragoman.decoding.weight_file import WeightFile
 from dragoman.eight_bits import Rounded
-from dragoman.folder import WEIGHTS_FILE, ModelFolder, check_shape
+from dragoman.folder import ModelFolder, check_shape
 from dragoman.kernels.int8.layout import Matrix, can_compile, lay_out, stack
 from dragoman.kernels.int8.model import ACTIVATIONS, Decoder, Encoder, Model, Shape
 from dragoman.models.options import TransformerOptions
@@ -55,7 +55,7 @@ def read_int8(folder: ModelFolder) -> Model:
     """
     options = folder.options
     assert isinstance(options, TransformerOptions)
-    return _Reader(WeightFile(folder.path / WEIGHTS_FILE), options).model(folder)
+    return _Reader(WeightFile(folder.open_weights()), options).model(folder)
 
 
 def make_positions(options: TransformerOptions, count: int) -> Float32[np.ndarray, "count width"]:

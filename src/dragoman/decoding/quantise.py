@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
 from dragoman.data.batches import Sequences
 from dragoman.decoding.engine import Engine, Weights, can_rebuild
@@ -26,16 +24,18 @@ from dragoman.decoding.weight_file import WeightFile
 from dragoman.eight_bits import SCALES
 from dragoman.errors import FolderError, OptionError
 from dragoman.files import written_beside
-from dragoman.folder import WEIGHTS_FILE, ModelFolder, check_shape, write_description
-from dragoman.models.build import build_model, count_parameters
+from dragoman.folder import WEIGHTS_FILE, ModelFolder, write_description
+from dragoman.models.build import count_parameters
 from dragoman.models.options import TransformerOptions
 from dragoman.models.transformer import Transformer
 from dragoman.quantised import Quantised
-from dragoman.tensor_files import write_tensors
-from dragoman.weights import load_model, vocabulary_of, weights_of
-
-LARGE = 1 << 14
-FILLING = ("kaiming_uniform_", "xavier_uniform_", "uniform_", "normal_", "zero_", "fill_")
+from dragoman.weights import (
+    build_unfilled,
+    load_model,
+    read_tensor,
+    weights_of,
+    write_weights,
+)
 
 
 class Int8Words:
@@ -108,7 +108,7 @@ def load_int8(folder: ModelFolder) -> Engine:
     Engine
         On the CPU. At no time are all weights in memory in float.
     """
-    file = WeightFile(folder.path / WEIGHTS_FILE)
+    file = WeightFile(folder.open_weights())
     model, names = _make_frame(folder, file)
     words = {
         name: Quantised.of(file.matrix(name))
@@ -150,7 +150,7 @@ def write_int8(folder: ModelFolder, path: Path) -> None:
         )
     if path.exists():
         raise FolderError(f"{path}: is there already; give a new folder, or remove it first")
-    file = WeightFile(folder.path / WEIGHTS_FILE)
+    file = WeightFile(folder.open_weights())
     if file.is_quantised:
         raise FolderError(f"{folder.path}: is in eight bits already; use it as it is")
     model, names = _make_frame(folder, file)
@@ -160,12 +160,12 @@ def write_int8(folder: ModelFolder, path: Path) -> None:
         if name in rounded:
             tensors[name], tensors[name + SCALES] = Quantised.of(file.matrix(name))
         else:
-            tensors[name] = torch.from_numpy(file.array(name))
+            tensors[name] = read_tensor(file.tensors, name)
     facts = replace(folder.facts, weights=f"{folder.facts.weights}, in eight bits".lstrip(", "))
     with written_beside(path) as beside:
         new = replace(folder, path=beside, facts=facts)
         write_description(beside, new, count_parameters(model))
-        write_tensors(beside / WEIGHTS_FILE, tensors)
+        write_weights(beside / WEIGHTS_FILE, tensors, folder.identity)
 
 
 @torch.inference_mode()
@@ -215,11 +215,8 @@ def _make_frame(folder: ModelFolder, file: WeightFile) -> tuple[Transformer, dic
     """Make a model without its matrices; say what each of those is called."""
     options = folder.options
     assert isinstance(options, TransformerOptions)
-    with _Untouched():
-        model = build_model(options, vocabulary_of(folder.vocabularies))
+    model = build_unfilled(folder, file.tensors)
     assert isinstance(model, Transformer)
-    for name, each in weights_of(model).items():
-        check_shape(folder.path / WEIGHTS_FILE, name, file.shape(name), each.shape)
     names = {id(each): name for name, each in model.named_parameters()}
     matrices = {names[id(each)] for each in _matrices(model)}
     small = {
@@ -229,28 +226,6 @@ def _make_frame(folder: ModelFolder, file: WeightFile) -> tuple[Transformer, dic
     }
     model.load_state_dict(small, strict=False)
     return model, names
-
-
-class _Untouched(TorchFunctionMode):
-    """Writes nothing into large new weights, so that the system never has to give memory for them.
-
-    PyTorch's own way, the device “meta”, imports 150 MB of compilers to compute with no numbers.
-    """
-
-    def __torch_function__(
-        self,
-        function: Any,  # noqa: ANN401
-        kinds: Any,  # noqa: ANN401
-        arguments: Any = (),  # noqa: ANN401
-        named: Any = None,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401
-        del kinds
-        named = named or {}
-        if getattr(function, "__name__", "") in FILLING:
-            tensor = arguments[0] if arguments else named["tensor"]
-            if tensor.numel() > LARGE:
-                return tensor
-        return function(*arguments, **named)
 
 
 def _matrices(model: Transformer) -> list[Tensor]:

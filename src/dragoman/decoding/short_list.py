@@ -5,12 +5,11 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Int
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 
 from dragoman.errors import DataError, FolderError, OptionError
 from dragoman.files import written_beside
 from dragoman.folder import ModelFolder
+from dragoman.tensor_files import TensorFile, write_tensors
 from dragoman.text.lexicon import learn_lexicon
 from dragoman.text.vocabulary import Vocabularies
 
@@ -62,7 +61,7 @@ class ShortList:
         """
         arrays = {"likely": self._likely, "always": self._always}
         with written_beside(folder / SHORT_LIST_FILE) as beside:
-            save_file({name: each.astype(np.int32) for name, each in arrays.items()}, beside)
+            write_tensors(beside, {name: each.astype(np.int32) for name, each in arrays.items()})
 
     @staticmethod
     def read(folder: ModelFolder) -> "ShortList":
@@ -84,14 +83,14 @@ class ShortList:
             raise FolderError(f"{folder.path}: has no short-list; {remedy}")
         sizes = [len(each) for each in folder.vocabularies]
         try:
-            found = load_file(path)
-            likely, always = (found[name].astype(np.int64) for name in ("likely", "always"))
+            file = TensorFile(path)
+            likely, always = (file.read(name).astype(np.int64) for name in ("likely", "always"))
             fits = likely.ndim == 2 and always.ndim == 1 and len(likely) == sizes[0]
             everything = np.concatenate([likely.ravel(), always])
             fits = fits and int(everything.min()) >= -1 and int(everything.max()) < sizes[1]
             fits = fits and bool((always >= 0).all())
             fits = fits and folder.vocabularies.eos_id in always.tolist()
-        except (SafetensorError, OSError, KeyError, ValueError, TypeError):
+        except (FolderError, ValueError):
             fits = False
         if not fits:
             raise FolderError(f"{path}: damaged, or of another model; {remedy}")

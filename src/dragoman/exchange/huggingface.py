@@ -84,7 +84,7 @@ def export_huggingface(path: Path, out: Path) -> None:
     }
     with written_beside(out) as beside:
         beside.mkdir()
-        write_tensors(beside / WEIGHTS, weights)
+        write_tensors(beside / WEIGHTS, weights, {"format": "pt"})
         _write_json(beside / CONFIG, _describe(options, ids, [len(each) for each in vocabularies]))
         _write_json(beside / GENERATION, _generation(folder, ids))
         _write_json(beside / TOKENISER, _tokeniser(folder, is_shared=is_shared))

@@ -10,12 +10,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dragoman.errors import FolderError
+from dragoman.files import read_small
 from dragoman.text.lexicon import learn_lexicon
 from dragoman.text.normalise import normalise
 
 Pair = tuple[Sequence[str], Sequence[str]]
 
 _FORMAT = "dragoman dictionary 1"
+LARGEST_FILE = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Dictionary:
             If the file cannot be read or holds anything else.
         """
         try:
-            contents = Path(path).read_bytes()
+            contents = read_small(Path(path), LARGEST_FILE)
         except OSError as error:
             raise FolderError(
                 f"{path}: cannot be read ({error.strerror}); get the model folder again"

@@ -126,6 +126,8 @@ def read_fields(contents: bytes) -> Iterator[tuple[int, int | bytes]]:
             shift += 7
             if byte < 128:
                 return number
+            if shift > 63:
+                raise IndexError("a number has no end")
 
     while place < len(contents):
         key = read_number()

@@ -12,6 +12,7 @@ from typing import Any
 import sentencepiece
 
 from dragoman.errors import DataError, FolderError, OptionError
+from dragoman.files import read_small
 from dragoman.text.normalise import normalise, sentencepiece_rules
 from dragoman.text.options import SMALLEST_VOCABULARY
 from dragoman.text.piece_order import plain_name, read_size
@@ -25,6 +26,8 @@ _NUM_FIXED_PIECES = 256 + 3 + 1  # bytes; end, unknown, padding; the space mark
 _LONGEST_TRAINING_LINE = 1000
 
 _LOG_NOTHING = 4
+
+LARGEST_FILE = 64 << 20
 
 _SIZE_ANCHORS = (
     (1_000, 1_000),
@@ -181,6 +184,12 @@ class Subwords:
         # A model in another tool's order: text is looked up in that tool's vocabulary, as it does.
         size = read_size(model)
         self._size: int = self._processor.get_piece_size() if size is None else size
+        special = (self.eos_id, self.unk_id, self.pad_id)
+        if not all(0 <= each < self._size for each in special) or self.eos_id == self.pad_id:
+            raise FolderError(
+                f"{place}: of its {self._size} pieces, {special} cannot be end, unknown and "
+                "padding; train it again or give another"
+            )
         self._ids: dict[str, int] | None = None
         if size is not None:
             self._ids = {name: piece_id for piece_id, name in enumerate(self.pieces(range(size)))}
@@ -228,7 +237,7 @@ class Subwords:
             If the file cannot be read or used.
         """
         try:
-            model = Path(path).read_bytes()
+            model = read_small(Path(path), LARGEST_FILE)
         except OSError as error:
             raise FolderError(
                 f"{path}: cannot be read ({error.strerror}); give the path of a SentencePiece model"
@@ -361,7 +370,7 @@ def _load(model: bytes, place: str) -> sentencepiece.SentencePieceProcessor:
         processor.LoadFromSerializedProto(model)
         size = max(len(processor), read_size(model) or 0)
         processor.id_to_piece(list(range(size)))  # each must be there, and be text
-    except (RuntimeError, UnicodeDecodeError, IndexError) as error:
+    except (RuntimeError, ValueError, IndexError, OverflowError) as error:
         raise FolderError(
             f"{place}: is not a SentencePiece model, or damaged; train it again or give another"
         ) from error

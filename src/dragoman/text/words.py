@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dragoman.errors import DataError, FolderError, OptionError
+from dragoman.files import read_small
 from dragoman.text.normalise import normalise
 
 UNKNOWN = "⟨unk⟩"
@@ -19,6 +20,7 @@ MOST_WORDS = 30_000
 """Words of a vocabulary whose size nobody chose: as many as RNNsearch had on each side."""
 
 _FORMAT = "dragoman words 1"
+LARGEST_FILE = 256 << 20
 _SPECIAL = ("</s>", "<unk>", "<pad>")
 _SPACE_MARK = "\u2581"
 _JOINERS = "\u200c\u200d"
@@ -184,7 +186,7 @@ class Words:
             If the file cannot be read or holds anything else.
         """
         try:
-            contents = Path(path).read_bytes()
+            contents = read_small(Path(path), LARGEST_FILE)
         except OSError as error:
             raise FolderError(
                 f"{path}: cannot be read ({error.strerror}); get the model folder again"

@@ -9,6 +9,7 @@ from dragoman.models.options import TYING, check_counts, check_share, check_tyin
 from dragoman.options import option, require
 
 MAX_LENGTH_RATIO = 100
+MOST_BLOCKS = 1000
 
 
 class BlockShape(NamedTuple):
@@ -43,6 +44,8 @@ def parse_blocks(name: str, text: str) -> tuple[BlockShape, ...]:
             )
         count, width, kernel_size = map(int, found.groups())
         shapes += [BlockShape(width, kernel_size)] * count
+        if len(shapes) > MOST_BLOCKS:
+            raise OptionError(f"{name}: has more than {MOST_BLOCKS} blocks; take fewer")
     if not shapes:
         raise OptionError(f"{name} is empty; write 4x256k3 for four blocks")
     return tuple(shapes)
