@@ -1,17 +1,26 @@
 """Model folders: bit for bit there and back, and one line for every way to be damaged."""
 
 import json
+import os
+import random
 import shutil
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 import torch
+from benchmarks.attacks.mutations import mutate_folder, strip_digests
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+from dragoman.decoding.translator import Translator
 from dragoman.errors import DragomanError, FolderError
-from dragoman.folder import Facts, model_card, read_folder, write_description
+from dragoman.folder import Facts, model_card, read_folder, write_config, write_description
 from dragoman.models.build import build_model, count_parameters
+from dragoman.options import to_plain
+from dragoman.tensor_files import TensorFile
+from dragoman.text.specification import write_field
+from dragoman.text.subwords import Subwords, train_subwords
 from dragoman.weights import (
     load_model,
     put_weights,
@@ -266,6 +275,231 @@ def test_a_refusal_changes_no_weight(tiny_folder, tmp_path):
         with pytest.raises(FolderError):
             put_weights(model, others | bad, tmp_path)
     assert all(torch.equal(each, before[name]) for name, each in weights_of(model).items())
+
+
+# Parts that do not belong together, and damage
+
+
+def rewrite_facts(folder, **changes):
+    path = folder / "dragoman.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    return path
+
+
+def load_and_translate(path):
+    translator = Translator.load(path, "cpu")
+    return [translator.translate(text).text for text in ("the old dog", "A small house sees.")]
+
+
+def test_every_part_carries_a_digest(tiny_folder):
+    facts = json.loads((tiny_folder.path / "dragoman.json").read_text())
+    assert facts["digests"].keys() == {"subwords.model"}
+    assert len(facts["digest"]) == 32
+    assert (tiny_folder.path / "config.toml").read_text().splitlines()[-1].startswith("# Digest")
+    folder = read_folder(tiny_folder.path)
+    assert folder.weights.has_digests
+    assert folder.weights.metadata["model"] == folder.identity
+
+
+@pytest.mark.parametrize("name", EVERYTHING[1:])
+def test_damage_is_noticed_or_changes_nothing(copied, name):
+    path = copied / name
+    raw = bytearray(path.read_bytes())
+    expected = load_and_translate(copied)
+    before = read_folder(copied)
+    chosen = random.Random(1)
+    num_noticed = 0
+    for _ in range(60):
+        place, bit = chosen.randrange(len(raw)), 1 << chosen.randrange(8)
+        raw[place] ^= bit
+        path.write_bytes(raw)
+        raw[place] ^= bit
+        try:
+            found = load_and_translate(copied)
+        except DragomanError:
+            num_noticed += 1
+            continue
+        after = read_folder(copied)
+        assert found == expected
+        assert (after.config, after.facts) == (before.config, before.facts)
+    assert num_noticed > 50
+
+
+def test_what_a_person_edited_is_read_without_its_digest(copied):
+    path = rewrite_facts(copied, source_language="de")
+    assert message_of(lambda: read_folder(copied)) == (
+        f"{path}: damaged; get the folder again, or delete its “digest” if you edited it"
+    )
+    rewrite_facts(copied, digest=None)
+    assert read_folder(copied).facts.source_language == "de"
+    path = copied / "config.toml"
+    edited = path.read_text().replace("beam_size = 3", "beam_size = 5")
+    path.write_text(edited)
+    assert message_of(lambda: read_folder(copied)) == (
+        f"{path}: damaged; get the folder again, or delete its last line if you edited it"
+    )
+    path.write_text("".join(edited.splitlines(keepends=True)[:-1]))
+    assert read_folder(copied).config["search"]["beam_size"] == 5
+
+
+def test_folders_of_earlier_versions_have_no_digests(copied):
+    strip_digests(copied)
+    assert load_and_translate(copied)
+    assert not read_folder(copied).weights.has_digests
+
+
+def test_subwords_of_another_model(copied, sentence_pairs):
+    path = copied / "subwords.model"
+    path.write_bytes(train_subwords([source for source, _ in sentence_pairs], vocabulary_size=360))
+    assert message_of(lambda: read_folder(copied)) == (
+        f"{path}: damaged, or of another model; get the folder again"
+    )
+
+
+def test_options_of_another_model(tiny_folder, copied):
+    folder = tiny_folder.folder
+    changed = folder.config | {"model": folder.config["model"] | {"feed_forward": "swish"}}
+    write_config(copied, changed)
+    assert message_of(lambda: read_folder(copied)) == (
+        f"{copied / 'model.safetensors'}: belongs to another model than config.toml and the "
+        "subwords beside it; get the folder again"
+    )
+
+
+def test_dropout_makes_no_other_model(tiny_folder, copied):
+    folder = tiny_folder.folder
+    write_config(copied, folder.config | {"model": folder.config["model"] | {"dropout": 0.3}})
+    assert read_folder(copied).options.dropout == 0.3
+
+
+@pytest.mark.parametrize("tied", ["all", "target", "none"])
+@pytest.mark.parametrize("precision", ["int8", "float32"])
+def test_more_source_words_than_the_matrix_has(copied, subwords, sentence_pairs, tied, precision):
+    """A joint matrix was once read where the ids of a larger source vocabulary say."""
+    strip_digests(copied)
+    sentences = [sentence for pair in sentence_pairs for sentence in pair]
+    (copied / "subwords.model").rename(copied / "target.model")
+    larger = train_subwords(sentences, vocabulary_size=420)
+    assert len(Subwords.from_bytes(larger)) > len(subwords)
+    (copied / "source.model").write_bytes(larger)
+    config = (copied / "config.toml").read_text()
+    (copied / "config.toml").write_text(
+        config.replace('tied_embeddings = "all"', f'tied_embeddings = "{tied}"')
+    )
+    message = message_of(lambda: Translator.load(copied, "cpu", precision=precision))
+    assert ("tied_embeddings" if tied == "all" else "source_embedding.words") in message
+
+
+def with_size(model, size):
+    """Say that a model has that many pieces, as those of other tools in their order do."""
+    return write_field(200, size) + model
+
+
+@pytest.mark.parametrize("size", [0, 1, 2])
+def test_fewer_pieces_than_special_symbols(copied, subwords, size):
+    strip_digests(copied)
+    (copied / "subwords.model").write_bytes(with_size(subwords.to_bytes(), size))
+    message = message_of(lambda: read_folder(copied))
+    assert "cannot be end, unknown and padding" in message
+
+
+@pytest.mark.parametrize("size", [2**40, 2**63, 10**6])
+def test_more_pieces_than_there_are(copied, subwords, size):
+    strip_digests(copied)
+    (copied / "subwords.model").write_bytes(with_size(subwords.to_bytes(), size))
+    assert "SentencePiece" in message_of(lambda: read_folder(copied))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("num_encoder_layers", 10_000_000),
+        ("num_decoder_layers", 10**400),
+        ("num_experts", 10_000_000),
+        ("model_dim", 2**40),
+        ("feed_forward_dim", 10**6),
+        ("key_dim", 10**6),
+        ("max_positions", 2**60),
+    ],
+)
+@pytest.mark.parametrize("precision", ["int8", "float32"])
+def test_counts_beyond_what_the_weights_hold(copied, name, value, precision):
+    strip_digests(copied)
+    path = copied / "config.toml"
+    lines = [line for line in path.read_text().splitlines() if not line.startswith(f"{name} =")]
+    place = lines.index("[model]") + 1
+    path.write_text("\n".join([*lines[:place], f"{name} = {value}", *lines[place:]]))
+    message = message_of(lambda: Translator.load(copied, "cpu", precision=precision), DragomanError)
+    assert str(copied) in message
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "endless"])
+@pytest.mark.parametrize("name", EVERYTHING[1:])
+def test_what_is_no_ordinary_file(copied, name, kind):
+    path = copied / name
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        with path.open("wb") as file:
+            file.truncate(1 << 42)
+    assert str(path) in message_of(lambda: read_folder(copied), DragomanError)
+
+
+@pytest.mark.parametrize(
+    "contents", ["[" * 50_000, "a = " + "[" * 50_000, "a." * 50_000 + "a = 1", "a = " + "1" * 9999]
+)
+def test_deep_and_huge_descriptions(copied, contents):
+    for name in ("dragoman.json", "config.toml"):
+        before = (copied / name).read_bytes()
+        (copied / name).write_text(contents)
+        assert str(copied / name) in message_of(lambda: read_folder(copied), DragomanError)
+        (copied / name).write_bytes(before)
+
+
+def test_a_folder_that_is_replaced_while_it_is_read(tiny_folder, tmp_path, monkeypatch):
+    """Between reading the description and opening the weights a new model takes its place."""
+    options = replace(tiny_folder.folder.options, model_dim=32, feed_forward_dim=20)
+    config = tiny_folder.folder.config | {"model": to_plain(options)}
+    other = replace(tiny_folder.folder, options=options, config=config)
+    write_model(tmp_path / "new", other, build_model(options, vocabulary_of(other.vocabularies)))
+    path = shutil.copytree(tiny_folder.path, tmp_path / "served")
+    opened = []
+
+    def open_after_the_swap(weights_path):
+        if not opened:
+            path.rename(tmp_path / "old")
+            (tmp_path / "new").rename(path)
+        opened.append(weights_path)
+        return TensorFile(weights_path)
+
+    monkeypatch.setattr("dragoman.folder.TensorFile", open_after_the_swap)
+    assert read_folder(path).options == options
+    assert len(opened) == 2
+
+
+def test_weights_are_read_from_the_file_that_was_opened(tiny_folder, copied, tmp_path):
+    folder = read_folder(copied)
+    other = build_model(folder.options, vocabulary_of(folder.vocabularies))
+    write_model(copied, folder, other)
+    before, after = load_model(folder), load_model(read_folder(copied))
+    assert all(map(torch.equal, before.parameters(), tiny_folder.model.parameters()))
+    assert all(map(torch.equal, after.parameters(), other.parameters()))
+
+
+def test_damaged_folders_translate_or_are_refused(tiny_folder, tmp_path):
+    other = shutil.copytree(tiny_folder.path, tmp_path / "other")
+    for case in range(120):
+        chosen = random.Random(case)
+        folder = shutil.copytree(tiny_folder.path, tmp_path / f"case-{case}")
+        mutate_folder(folder, [other], chosen)
+        with suppress(DragomanError):
+            load_and_translate(folder)
+        shutil.rmtree(folder)
 
 
 # The card

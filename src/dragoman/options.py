@@ -7,6 +7,8 @@ defaults (the dataclasses) < preset < TOML file < flags.
 import dataclasses
 import difflib
 import json
+import re
+import sys
 import tomllib
 import types
 from collections.abc import Iterable, Mapping
@@ -17,6 +19,8 @@ from dragoman.errors import OptionError
 from dragoman.files import read_small
 
 LARGEST_FILE = 1 << 20
+# The parser of the standard library takes gigabytes for a key of 50,000 parts.
+DEEP_KEY = re.compile(rb"(?:[^.\s=]{1,64}[ \t]*\.[ \t]*){64}")
 Plain = dict[str, Any]
 OFF = "off"
 
@@ -265,6 +269,8 @@ def parse_toml(contents: bytes, path: Path) -> Plain:
     dict[str, Any]
         What they say.
     """
+    if DEEP_KEY.search(contents):
+        raise OptionError(f"{path}: not a TOML file of options (a key of over 64 parts); mend it")
     try:
         return tomllib.loads(contents.decode())
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError too
@@ -393,11 +399,19 @@ def _checked(value: Any, hint: Any, place: str) -> Any:  # noqa: ANN401
         wanted = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}[
             inner
         ]
-    raise OptionError(f"{place} is {value!r}, but must be {wanted}")
+    raise OptionError(f"{place} is {_short(value)}, but must be {wanted}")
+
+
+def _short(value: object) -> str:
+    """Show a value to a person; not all of a long one."""
+    shown = repr(value)
+    return shown if len(shown) <= 200 else f"{shown[:200]}…"
 
 
 def _is_a(value: object, kind: type) -> bool:
     """Whether a value has a type; a whole number is good enough for a number, a truth is not."""
     if isinstance(value, bool):
         return kind is bool
-    return isinstance(value, int | float if kind is float else kind)
+    if kind is float and isinstance(value, int):
+        return abs(value) <= sys.float_info.max
+    return isinstance(value, kind)

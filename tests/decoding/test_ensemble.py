@@ -133,7 +133,8 @@ def test_the_shortest_limit_counts(tiny_folder):
 def test_other_subwords_are_refused_by_name(tiny_folder, tmp_path):
     words = learn_words(["the dog"], vocabulary_size=2)
     folder = replace(tiny_folder.folder, vocabularies=Vocabularies(words, words))
-    write_model(tmp_path / "other", folder, tiny_folder.model)
+    other = build_model(folder.options, vocabulary_of(folder.vocabularies))
+    write_model(tmp_path / "other", folder, other)
     with pytest.raises(OptionError) as caught:
         Translator.load(tiny_folder.path, device="cpu", others=[tmp_path / "other"])
     assert str(caught.value) == (

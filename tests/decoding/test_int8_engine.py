@@ -303,7 +303,7 @@ class TestLoading:
         damage(weights)
         save_file(weights, path)
         with pytest.raises(FolderError, match=message):
-            Int8Engine.load(folder)
+            Int8Engine.load(read_folder(folder.path))
 
     def test_nothing_more_is_compiled_after_loading(self, make_folder):
         from dragoman.kernels.int8.search import search as compiled_search

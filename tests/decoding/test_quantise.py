@@ -13,11 +13,11 @@ from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.products import has_int8
 from dragoman.decoding.quantise import int8_loss_change, load_int8, rebuild, write_int8
 from dragoman.decoding.search import search
-from dragoman.tensor_files import TensorFile
 from dragoman.errors import FolderError, OptionError
 from dragoman.folder import WEIGHTS_FILE, Facts, ModelFolder, read_folder
 from dragoman.models.build import build_model
 from dragoman.options import to_plain
+from dragoman.tensor_files import TensorFile
 from dragoman.weights import load_model, vocabulary_of, write_model
 
 pytestmark = pytest.mark.skipif(not has_int8(), reason="this processor has no FBGEMM")

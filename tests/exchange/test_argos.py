@@ -113,7 +113,10 @@ def test_what_cannot_be_meant(trained, tmp_path, name, said, message):
 
 def test_languages_must_be_known(trained, tmp_path):
     path = shutil.copytree(trained, tmp_path / "model")
-    facts = json.loads((path / "dragoman.json").read_text()) | {"target_language": None}
+    facts = json.loads((path / "dragoman.json").read_text()) | {
+        "target_language": None,
+        "digest": None,
+    }
     (path / "dragoman.json").write_text(json.dumps(facts))
     with pytest.raises(OptionError) as caught:
         export_argos(path, tmp_path / "m.argosmodel")

@@ -19,7 +19,7 @@ def copy_folder(path: Path, folder: Path, source: str, target: str) -> Path:
     copied = folder / f"{source}-{target}"
     shutil.copytree(path, copied)
     facts = json.loads((copied / "dragoman.json").read_text())
-    facts |= {"source_language": source, "target_language": target}
+    facts |= {"source_language": source, "target_language": target, "digest": None}
     (copied / "dragoman.json").write_text(json.dumps(facts))
     return copied
 

@@ -77,11 +77,11 @@ def test_folders_are_loaded_under_unique_names(tiny_folder, tmp_path):
 def test_a_folder_that_does_not_say_its_languages_is_refused(tiny_folder, tmp_path):
     path = copy_folder(tiny_folder.path, tmp_path, "en", "fr")
     facts = json.loads((path / "dragoman.json").read_text())
-    del facts["target_language"]
+    del facts["target_language"], facts["digest"]
     (path / "dragoman.json").write_text(json.dumps(facts))
     with pytest.raises(FolderError) as caught:
         load_models([path], "cpu")
     assert str(caught.value) == (
         f"{path}: does not say its languages; write source_language and target_language into its "
-        "dragoman.json"
+        "dragoman.json, and delete “digest” there"
     )

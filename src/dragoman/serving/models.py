@@ -112,7 +112,7 @@ def load_models(
         if facts.source_language is None or facts.target_language is None:
             raise FolderError(
                 f"{path}: does not say its languages; write source_language and target_language "
-                "into its dragoman.json"
+                "into its dragoman.json, and delete “digest” there"
             )
         names = [each.name for each in served]
         plain = path.resolve().name

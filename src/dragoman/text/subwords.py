@@ -368,8 +368,9 @@ def _load(model: bytes, place: str) -> sentencepiece.SentencePieceProcessor:
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.LoadFromSerializedProto(model)
-        size = max(len(processor), read_size(model) or 0)
-        processor.id_to_piece(list(range(size)))  # each must be there, and be text
+        processor.id_to_piece(list(range(len(processor))))  # each must be text
+        if (read_size(model) or 0) > len(processor):
+            raise IndexError("fewer pieces than it says")
     except (RuntimeError, ValueError, IndexError, OverflowError) as error:
         raise FolderError(
             f"{place}: is not a SentencePiece model, or damaged; train it again or give another"

@@ -314,7 +314,7 @@ class _BestWriter:
     def write(self, progress: Progress, found: Validation, weights: str = "best") -> None:
         """Write the model as it is now."""
         path = self._folder.path
-        write_weights(path / WEIGHTS_FILE, weights_of(self._model))
+        write_weights(path / WEIGHTS_FILE, weights_of(self._model), self._folder.identity)
         self.describe(
             steps=progress.step,
             weights=weights,
