@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.decoding.commands import add_decoding
 from dragoman.decoding.options import SearchOptions
-from dragoman.errors import OptionError
+from dragoman.errors import FolderError, OptionError
 from dragoman.exchange.commands import add_exchange
 from dragoman.flags import Parser, add_device, add_flags, add_verb, given_flags
 from dragoman.options import check_names, read_toml
@@ -43,6 +43,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
         _add_evaluate,
         _add_compare,
         _add_average,
+        _add_check,
         _add_look,
         add_exchange,
         add_serving,
@@ -282,6 +283,28 @@ def _average(options: argparse.Namespace) -> None:
         device=options.device,
     )
     print(line)
+
+
+def _add_check(verbs: argparse._SubParsersAction) -> None:
+    parser = add_verb(verbs, "check", "check a model folder or a run for damage", _check)
+    parser.add_argument("folder", type=Path, metavar="MODEL|RUN", help="the folder")
+
+
+def _check(options: argparse.Namespace) -> None:
+    from dragoman.checks import find_damage, lacks_digests
+
+    damage = find_damage(options.folder)
+    for line in damage:
+        print(line)
+    if damage:
+        raise FolderError(
+            f"{options.folder}: {len(damage)} of its parts are broken, see above; get them again"
+        )
+    if lacks_digests(options.folder):
+        print(f"{options.folder}: can be used; its weights carry no digests, so damage of their "
+              "numbers would not be noticed")  # fmt: skip
+    else:
+        print(f"{options.folder}: all is well")
 
 
 def _add_look(verbs: argparse._SubParsersAction) -> None:

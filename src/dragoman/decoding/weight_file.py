@@ -1,6 +1,7 @@
 """The weights of a model folder, read one by one, without PyTorch."""
 
 from collections.abc import Collection
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
@@ -8,6 +9,22 @@ from jaxtyping import Float
 from dragoman.eight_bits import SCALES, Rounded, round_matrix
 from dragoman.errors import FolderError
 from dragoman.tensor_files import TensorFile
+
+
+def check_finite(place: Path, name: str, numbers: Float[np.ndarray, "..."]) -> None:
+    """Refuse a weight with which one cannot compute.
+
+    Parameters
+    ----------
+    place : Path
+        Where it comes from.
+    name : str
+        Its name.
+    numbers : Float[np.ndarray, "..."]
+        Its numbers.
+    """
+    if numbers.size and not (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
+        raise FolderError(f"{place}: has numbers that are not finite ({name}); get it again")
 
 
 class WeightFile:
@@ -65,10 +82,7 @@ class WeightFile:
             raise FolderError(
                 f"{self.path}: has whole numbers without scales ({name}); get it again"
             )
-        if found.size and not (np.isfinite(found.min()) and np.isfinite(found.max())):
-            raise FolderError(
-                f"{self.path}: has numbers that are not finite ({name}); get it again"
-            )
+        check_finite(self.path, name, found)
         return found
 
     def matrix(self, name: str) -> Rounded:

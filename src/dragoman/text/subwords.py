@@ -26,7 +26,6 @@ _NUM_FIXED_PIECES = 256 + 3 + 1  # bytes; end, unknown, padding; the space mark
 _LONGEST_TRAINING_LINE = 1000
 
 _LOG_NOTHING = 4
-
 LARGEST_FILE = 64 << 20
 
 _SIZE_ANCHORS = (
@@ -201,7 +200,7 @@ class Subwords:
         Parameters
         ----------
         model : bytes
-            A SentencePiece model, of Dragoman's or any other making.
+            Of Dragoman's or any other making.
         place : str
             What to call the model in messages.
 
@@ -210,10 +209,6 @@ class Subwords:
         Subwords
             The loaded model.
 
-        Raises
-        ------
-        FolderError
-            If it is no SentencePiece model, or has no piece for end or padding.
         """
         return cls(model, place=place)
 
@@ -231,10 +226,6 @@ class Subwords:
         Subwords
             The loaded model.
 
-        Raises
-        ------
-        FolderError
-            If the file cannot be read or used.
         """
         try:
             model = read_small(Path(path), LARGEST_FILE)

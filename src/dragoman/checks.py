@@ -1,0 +1,71 @@
+"""Checking a model folder or a run for damage, file by file."""
+
+from pathlib import Path
+
+from dragoman.decoding.short_list import SHORT_LIST_FILE, ShortList
+from dragoman.decoding.weight_file import check_finite
+from dragoman.errors import DragomanError
+from dragoman.folder import WEIGHTS_FILE, ModelFolder, read_folder
+from dragoman.training.beginning import RUN_FILE
+from dragoman.training.checkpoint import check_checkpoints
+from dragoman.training.run import CHECKPOINTS, check_run_store
+
+
+def find_damage(path: Path) -> list[str]:
+    """Read everything of a model folder or a run, and list what is broken.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+
+    Returns
+    -------
+    list[str]
+        One line for each broken file; nothing if all is well.
+    """
+    is_run = (path / RUN_FILE).exists()
+    needs_weights = not is_run or (path / WEIGHTS_FILE).exists()
+    found: list[str] = []
+    try:
+        found += _check_model(read_folder(path, needs_weights=needs_weights))
+    except DragomanError as error:
+        found.append(str(error))
+    if is_run:
+        found += check_checkpoints(path / CHECKPOINTS) + check_run_store(path)
+    return found
+
+
+def lacks_digests(path: Path) -> bool:
+    """Say whether damage of a model's weights could not be noticed.
+
+    Parameters
+    ----------
+    path : Path
+        A model folder that was found to be whole.
+
+    Returns
+    -------
+    bool
+        True for weights that another program, or an earlier version, wrote.
+    """
+    return (path / WEIGHTS_FILE).exists() and not read_folder(path).open_weights().has_digests
+
+
+def _check_model(folder: ModelFolder) -> list[str]:
+    """Read all weights, and the short-list if there is one."""
+    found = []
+    if folder.weights is not None:
+        for name in folder.weights.names:
+            try:
+                numbers = folder.weights.read_wide(name)
+                if numbers.dtype.kind == "f":
+                    check_finite(folder.weights.path, name, numbers)
+            except DragomanError as error:
+                found.append(str(error))
+    if (folder.path / SHORT_LIST_FILE).exists():
+        try:
+            ShortList.read(folder)
+        except DragomanError as error:
+            found.append(str(error))
+    return found
