@@ -296,3 +296,19 @@ def test_a_file_in_the_place_of_a_folder_is_for_the_caller_to_refuse(tmp_path):
     with locked(tmp_path / "file"), locked(tmp_path / "file" / "deeper"):
         pass
     assert contents_of(tmp_path) == {"file": b""}
+
+
+def test_an_interrupt_between_the_two_moves_leaves_the_old_folder(tmp_path, monkeypatch):
+    write_folder(tmp_path / "folder", "old")
+    before = contents_of(tmp_path)
+    replace = type(tmp_path).replace
+
+    def interrupted(path, target):
+        if path.name.endswith(".new"):
+            raise KeyboardInterrupt
+        return replace(path, target)
+
+    monkeypatch.setattr(type(tmp_path), "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(tmp_path / "folder", "new")
+    assert contents_of(tmp_path) == before

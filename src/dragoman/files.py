@@ -70,6 +70,7 @@ def written_beside(path: Path) -> Iterator[Path]:
             "another place, then try again"
         ) from error
     finally:
+        _put_back(path, former)
         shutil.rmtree(former, ignore_errors=True)
         shutil.rmtree(beside, ignore_errors=True)
         with suppress(OSError):
@@ -208,17 +209,20 @@ def list_own(folder: Path) -> list[Path]:
     return [each for each in there if each.name != LOCK_FILE and not _LEFTOVER.fullmatch(each.name)]
 
 
-def sweep(folder: Path) -> None:
+def sweep(folder: Path, *, is_ours: bool = False) -> None:
     """Remove what killed writers left in a folder; a folder that lost its place gets it back.
 
     Parameters
     ----------
     folder : Path
         Where nothing is being written by this process.
+    is_ours : bool
+        Whether nobody else writes there, as in a locked folder. If not, what bears the number of
+        a living process stays.
     """
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
         found = _LEFTOVER.fullmatch(path.name)
-        if found is None or _is_another(int(found["pid"])):
+        if found is None or (not is_ours and _is_another(int(found["pid"]))):
             continue
         if found["kind"] == "old":
             _put_back(path.with_name(found["name"]), path)
@@ -321,11 +325,7 @@ def _move(beside: Path, path: Path, former: Path) -> None:
         beside.replace(path)
         return
     path.replace(former)
-    try:
-        beside.replace(path)
-    except OSError:
-        former.replace(path)
-        raise
+    beside.replace(path)
 
 
 def _flush(path: Path) -> None:

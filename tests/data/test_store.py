@@ -191,7 +191,10 @@ def test_an_incomplete_store_is_not_opened(built, name):
     (folder / name).unlink()
     with pytest.raises(FolderError) as caught:
         open_store(folder)
-    assert str(caught.value) == f"{folder}: the prepared corpus is missing or incomplete"
+    assert str(caught.value) == (
+        f"{folder}: the prepared corpus is missing or incomplete; have it prepared again by "
+        f"“dragoman train” with --store {folder}"
+    )
 
 
 # Interruptions and what is in the way

@@ -189,12 +189,15 @@ class Store:
         What was dropped.
     key : str
         What it was made from: differs when text, subwords or options differ.
+    text_key : str
+        What its text was made from.
     """
 
     train: PairStore
     valid: PairStore
     report: Report
     key: str
+    text_key: str
 
 
 def open_store(
@@ -220,7 +223,10 @@ def open_store(
     """
     text, ids = read_facts(folder / "text.json"), read_facts(folder / "ids.json")
     if not text or not ids:
-        raise FolderError(f"{folder}: the prepared corpus is missing or incomplete")
+        raise FolderError(
+            f"{folder}: the prepared corpus is missing or incomplete; have it prepared again by "
+            f"“dragoman train” with --store {folder}"
+        )
     files = text.get("files", {}) | ids.get("files", {})
     check_sizes(folder, files)
     report = Report(**text["report"])
@@ -234,7 +240,7 @@ def open_store(
         files=files,
     )
     valid = PairStore(folder, "valid", files=files)
-    return Store(train=train, valid=valid, report=report, key=ids["key"])
+    return Store(train=train, valid=valid, report=report, key=ids["key"], text_key=text["key"])
 
 
 def store_ids(
