@@ -22,6 +22,7 @@ if not torch.cuda.is_available():
 CHECKED = ("models", "decoding", "training", "evaluation", "insight", "folder")
 CHECKED_DATA = (
     "batches",
+    "checked_files",
     "clean_text",
     "cleaning",
     "corpus",

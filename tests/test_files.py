@@ -1,14 +1,17 @@
 """Nothing is ever half there."""
 
 import errno
+import fcntl
 import os
+import re
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from dragoman.errors import FolderError
-from dragoman.files import write_file, written_beside
+from dragoman.files import list_own, locked, sweep, write_file, written_beside
 
 
 def contents_of(folder):
@@ -165,3 +168,147 @@ def test_what_fails_within_a_folder_is_named_as_it_shall_be(tmp_path):
         fail()
     assert str(caught.value).startswith(f"{tmp_path / 'folder' / 'file'}: cannot be written (No ")
     assert list(tmp_path.iterdir()) == []
+
+
+# What kills leave
+
+
+def test_a_folder_between_its_two_moves_is_put_back(tmp_path):
+    """A kill after the old folder has gone and before the new one has come."""
+    for writes in (True, False):
+        old = tmp_path / ".folder.4194999.old"
+        old.mkdir()
+        (old / "file").write_text("old")
+        (tmp_path / ".folder.4194999.new").mkdir()
+        sweep(tmp_path)
+        assert contents_of(tmp_path) == {"folder": None, "folder/file": b"old"}
+        if writes:
+            write_folder(tmp_path / "folder", "new")
+            assert contents_of(tmp_path) == {"folder": None, "folder/file": b"new"}
+            (tmp_path / "folder" / "file").unlink()
+            (tmp_path / "folder").rmdir()
+
+
+def test_what_a_killed_process_with_our_number_left_is_no_obstacle(tmp_path):
+    """In a container every run may have the same number."""
+    for kind, text in (("new", "half"), ("old", "old")):
+        left = tmp_path / f".folder.{os.getpid()}.{kind}"
+        left.mkdir()
+        (left / "file").write_text(text)
+    with pytest.raises(ArithmeticError):
+        write_folder(tmp_path / "folder", "half", ArithmeticError())
+    assert contents_of(tmp_path) == {"folder": None, "folder/file": b"old"}
+    write_folder(tmp_path / "folder", "new")
+    assert contents_of(tmp_path) == {"folder": None, "folder/file": b"new"}
+
+
+def test_sweeping_leaves_what_living_processes_write_and_what_is_not_ours(tmp_path):
+    names = [f".file.{os.getppid()}.new", ".file.new", "file.7.new", ".profile"]
+    for name in (*names, ".file.4194999.new", f".file.{os.getpid()}.new"):
+        (tmp_path / name).touch()
+    assert [path.name for path in list_own(tmp_path)] == [".file.new", ".profile", "file.7.new"]
+    sweep(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
+    sweep(tmp_path / "missing")
+    assert list_own(tmp_path / "missing") == []
+
+
+# Locks
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from dragoman.files import locked
+sys.argv = ["dragoman", "train", "--out", "a b"]
+with locked(Path(sys.stdin.readline().strip())):
+    print("locked", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """Another process that has locked a folder."""
+    words = [sys.executable, "-c", HOLD]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as held:
+        held.stdin.write(f"{tmp_path / 'folder'}\n")
+        held.stdin.flush()
+        assert held.stdout.readline() == "locked\n"
+        yield held
+        held.kill()
+
+
+def test_the_second_is_told_who_is_there(tmp_path, holder):
+    with pytest.raises(FolderError) as caught, locked(tmp_path / "folder"):
+        pass
+    assert re.fullmatch(
+        rf"{re.escape(str(tmp_path / 'folder'))}: in use by process {holder.pid} on \S+ since "
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(dragoman train --out 'a b'\); wait until it has ended, "
+        "or name another folder",
+        str(caught.value),
+    )
+
+
+def test_whoever_dies_keeps_nobody_out(tmp_path, holder):
+    holder.kill()
+    holder.wait()
+    assert list_own(tmp_path / "folder") == []
+    with locked(tmp_path / "folder"):
+        (tmp_path / "folder" / "file").touch()
+    assert contents_of(tmp_path) == {"folder": None, "folder/file": b""}
+
+
+def test_whoever_waits_gets_in_when_the_other_leaves(tmp_path, holder):
+    told = []
+
+    def tell(line):
+        told.append(line)
+        holder.stdin.write("leave\n")
+        holder.stdin.flush()
+
+    with locked(tmp_path / "folder", tell):
+        holder.wait()
+        with pytest.raises(FolderError, match="in use by process"), locked(tmp_path / "folder"):
+            pass
+    (line,) = told
+    assert f"folder: waiting for process {holder.pid} on " in line
+
+
+def test_a_lock_leaves_nothing(tmp_path):
+    with locked(tmp_path / "a" / "b"):
+        assert (tmp_path / "a" / "b").is_dir()
+    assert contents_of(tmp_path) == {}
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOLCK])
+def test_where_nothing_can_be_locked_nobody_is_kept_out(tmp_path, monkeypatch, number):
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    with locked(tmp_path), locked(tmp_path):
+        pass
+
+
+def test_a_file_in_the_place_of_a_folder_is_for_the_caller_to_refuse(tmp_path):
+    (tmp_path / "file").touch()
+    with locked(tmp_path / "file"), locked(tmp_path / "file" / "deeper"):
+        pass
+    assert contents_of(tmp_path) == {"file": b""}
+
+
+def test_an_interrupt_between_the_two_moves_leaves_the_old_folder(tmp_path, monkeypatch):
+    write_folder(tmp_path / "folder", "old")
+    before = contents_of(tmp_path)
+    replace = type(tmp_path).replace
+
+    def interrupted(path, target):
+        if path.name.endswith(".new"):
+            raise KeyboardInterrupt
+        return replace(path, target)
+
+    monkeypatch.setattr(type(tmp_path), "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(tmp_path / "folder", "new")
+    assert contents_of(tmp_path) == before

@@ -101,6 +101,8 @@ def flip_checkpoints(scratch: Path, half: Path, whole: Path, count: int) -> dict
 
 def damage_store(scratch: Path, half: Path, count: int) -> dict[str, int]:
     """Flip bits of the prepared corpus, or cut its files."""
+    from dragoman.data.mapped import read_facts, write_facts
+
     counts = {"found by check": 0, "not found": 0}
     for case in range(count):
         chosen = random.Random(case)
@@ -113,8 +115,8 @@ def damage_store(scratch: Path, half: Path, count: int) -> dict[str, int]:
                 opened.truncate(file.stat().st_size // 2)
         else:
             flip_bit(file, chosen)
-        run = path / "run.json"
-        run.write_text(run.read_text().replace(str(half), str(path)))
+        facts = read_facts(path / "run.json")
+        write_facts(path / "run.json", facts | {"store": str(path / "store")})
         said = dragoman("check", path)
         counts["found by check" if said.returncode == 2 else "not found"] += 1
         if said.returncode != 2:

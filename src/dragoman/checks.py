@@ -2,13 +2,15 @@
 
 from pathlib import Path
 
+from dragoman.data.checked_files import check_store
+from dragoman.data.mapped import read_facts
 from dragoman.decoding.short_list import SHORT_LIST_FILE, ShortList
 from dragoman.decoding.weight_file import check_finite
 from dragoman.errors import DragomanError
 from dragoman.folder import WEIGHTS_FILE, ModelFolder, read_folder
 from dragoman.training.beginning import RUN_FILE
-from dragoman.training.checkpoint import check_checkpoints
-from dragoman.training.run import CHECKPOINTS, check_run_store
+from dragoman.training.recovery import check_checkpoints
+from dragoman.training.run import CHECKPOINTS
 
 
 def find_damage(path: Path) -> list[str]:
@@ -32,7 +34,7 @@ def find_damage(path: Path) -> list[str]:
     except DragomanError as error:
         found.append(str(error))
     if is_run:
-        found += check_checkpoints(path / CHECKPOINTS) + check_run_store(path)
+        found += check_checkpoints(path / CHECKPOINTS) + _check_run_store(path / RUN_FILE)
     return found
 
 
@@ -50,6 +52,12 @@ def lacks_digests(path: Path) -> bool:
         True for weights that another program, or an earlier version, wrote.
     """
     return (path / WEIGHTS_FILE).exists() and not read_folder(path).open_weights().has_digests
+
+
+def _check_run_store(path: Path) -> list[str]:
+    """Read the prepared corpus of a run."""
+    store = read_facts(path).get("store")
+    return [f"{path}: damaged; get it again"] if store is None else check_store(Path(store))
 
 
 def _check_model(folder: ModelFolder) -> list[str]:

@@ -1,9 +1,16 @@
-"""Files: written whole or not at all, read only if they are ordinary, and their digests."""
+"""Files: written whole or not at all, read only if they are ordinary, their digests, and locks."""
 
+import errno
+import json
 import os
+import re
+import shlex
 import shutil
+import socket
 import stat
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -12,8 +19,17 @@ import xxhash
 
 from dragoman.errors import FolderError
 
+try:
+    import fcntl
+except ImportError:  # Windows: there two processes in one folder are not kept apart
+    fcntl = None  # type: ignore[assignment]
+
 CHUNK_BYTES = 1 << 20
 DIGEST_DIGITS = 32
+LOCK_FILE = ".lock"
+_LEFTOVER = re.compile(r"\.(?P<name>.+)\.(?P<pid>\d+)\.(?P<kind>new|old)")
+# Where nothing can be written or locked, as on a read-only disk, there is nothing to collide.
+_UNLOCKABLE = {errno.EACCES, errno.EROFS, errno.ENOLCK, errno.ENOTSUP, errno.EEXIST, errno.ENOTDIR}
 
 
 @contextmanager
@@ -37,6 +53,8 @@ def written_beside(path: Path) -> Iterator[Path]:
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}.new")
     former = path.with_name(f".{path.name}.{os.getpid()}.old")
+    _put_back(path, former)
+    shutil.rmtree(beside, ignore_errors=True)  # of a killed process that had this number
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield beside
@@ -53,6 +71,7 @@ def written_beside(path: Path) -> Iterator[Path]:
             "another place, then try again"
         ) from error
     finally:
+        _put_back(path, former)
         shutil.rmtree(former, ignore_errors=True)
         shutil.rmtree(beside, ignore_errors=True)
         with suppress(OSError):
@@ -143,17 +162,171 @@ def digest_of(contents: bytes | memoryview) -> str:
     return xxhash.xxh3_128_hexdigest(contents)
 
 
+@contextmanager
+def locked(folder: Path, wait: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Keep other processes out of a folder while the context lasts.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder; made if missing, and removed again if nothing was put into it.
+    wait : Callable[[str], None] | None
+        Is told who is there, and the folder is waited for; None: it is refused.
+
+    Notes
+    -----
+    The system releases the lock when its owner dies, however that happens. On a folder that cannot
+    be written, or a disk that knows no locks, nobody is kept out.
+    """
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    handle = None
+    try:
+        handle = _take_lock(folder, wait)
+        yield
+    finally:
+        if handle is not None:
+            with suppress(OSError):
+                (folder / LOCK_FILE).unlink()
+            os.close(handle)
+        for each in made:
+            with suppress(OSError):
+                each.rmdir()
+
+
+def list_own(folder: Path) -> list[Path]:
+    """List what a folder holds but for locks and what killed writers left.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+
+    Returns
+    -------
+    list[Path]
+        Sorted; nothing if there is no such folder.
+    """
+    there = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [each for each in there if each.name != LOCK_FILE and not _LEFTOVER.fullmatch(each.name)]
+
+
+def sweep(folder: Path, *, is_ours: bool = False) -> None:
+    """Remove what killed writers left in a folder; a folder that lost its place gets it back.
+
+    Parameters
+    ----------
+    folder : Path
+        Where nothing is being written by this process.
+    is_ours : bool
+        Whether nobody else writes there, as in a locked folder. If not, what bears the number of
+        a living process stays.
+    """
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        found = _LEFTOVER.fullmatch(path.name)
+        if found is None or (not is_ours and _is_another(int(found["pid"]))):
+            continue
+        if found["kind"] == "old":
+            _put_back(path.with_name(found["name"]), path)
+        shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):
+            path.unlink()
+
+
+def _put_back(path: Path, former: Path) -> None:
+    """Undo the first half of a move if the second never came."""
+    if former.exists() and not path.exists():
+        former.replace(path)
+
+
+def _is_another(pid: int) -> bool:
+    """Whether a number is that of a living process other than this one."""
+    if pid == os.getpid():
+        return False
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _take_lock(folder: Path, wait: Callable[[str], None] | None) -> int | None:
+    """Open and lock the lock file of a folder; None where that cannot be."""
+    if fcntl is None:
+        return None
+    path, has_told = folder / LOCK_FILE, False
+    while True:
+        handle = None
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            assert handle is not None
+            owner = _describe_owner(handle)
+            if wait is None:
+                os.close(handle)
+                raise FolderError(
+                    f"{folder}: in use by {owner}; wait until it has ended, or name another folder"
+                ) from None
+            if not has_told:
+                wait(f"{folder}: waiting for {owner}")
+                has_told = True
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            except BaseException:
+                os.close(handle)
+                raise
+        except OSError as error:
+            if handle is not None:
+                os.close(handle)
+            if error.errno in _UNLOCKABLE:
+                return None
+            raise
+        # Whoever had the lock has removed its file: a lock on a file that is gone locks nothing.
+        if _is_same_file(path, handle):
+            _sign(handle)
+            return handle
+        os.close(handle)
+
+
+def _is_same_file(path: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(handle))
+    except OSError:
+        return False
+
+
+def _sign(handle: int) -> None:
+    """Write into a lock file whose it is."""
+    owner = {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "since": time.strftime("%Y-%m-%d %H:%M:%S"),
+        "command": shlex.join(sys.argv),
+    }
+    with suppress(OSError):  # a full disk is no reason to stop: the lock holds without it
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, json.dumps(owner).encode(), 0)
+
+
+def _describe_owner(handle: int) -> str:
+    """Say whose a lock is."""
+    try:
+        owner = json.loads(os.pread(handle, CHUNK_BYTES, 0))
+        return "process {pid} on {host} since {since} ({command})".format(**owner)
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"
+
+
 def _move(beside: Path, path: Path, former: Path) -> None:
     """Put the new into its place; a folder there gives way to a folder only."""
     if not (path.is_dir() and beside.is_dir()):
         beside.replace(path)
         return
     path.replace(former)
-    try:
-        beside.replace(path)
-    except OSError:
-        former.replace(path)
-        raise
+    beside.replace(path)
 
 
 def _flush(path: Path) -> None:

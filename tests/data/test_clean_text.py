@@ -258,6 +258,15 @@ def test_a_foreign_folder_is_refused_and_left_alone(tmp_path, corpus_files):
     assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
 
 
+def test_a_folder_with_what_a_kill_left_is_taken(tmp_path, corpus_files):
+    """The kill came while the first file was being written."""
+    folder = tmp_path / "store"
+    folder.mkdir()
+    (folder / ".store.json.77.new").write_text("{")
+    (folder / ".lock").touch()
+    assert store_text(folder, corpus_files, None, OPTIONS).num_pairs
+
+
 def test_an_empty_folder_is_taken(tmp_path, corpus_files):
     (tmp_path / "store").mkdir()
     assert store_text(tmp_path / "store", corpus_files, None, OPTIONS).num_pairs

@@ -50,10 +50,24 @@ def test_facts_come_back(tmp_path):
     write_facts(tmp_path / "facts.json", {"key": "ä", "count": 3})
     assert read_facts(tmp_path / "facts.json") == {"key": "ä", "count": 3}
     assert [path.name for path in tmp_path.iterdir()] == ["facts.json"]
-    assert json.loads((tmp_path / "facts.json").read_bytes()) == {"key": "ä", "count": 3}
+    written = json.loads((tmp_path / "facts.json").read_bytes())
+    assert written.pop("digest")
+    assert written == {"key": "ä", "count": 3}
 
 
-@pytest.mark.parametrize("raw", [b"", b"{", b"\xff"])
+def test_facts_with_another_number_are_damaged(tmp_path):
+    write_facts(tmp_path / "facts.json", {"count": 3})
+    raw = (tmp_path / "facts.json").read_text()
+    (tmp_path / "facts.json").write_text(raw.replace(": 3", ": 7"))
+    assert read_facts(tmp_path / "facts.json") == {}
+
+
+def test_facts_of_an_older_version_have_no_digest(tmp_path):
+    (tmp_path / "facts.json").write_text('{"count": 3}')
+    assert read_facts(tmp_path / "facts.json") == {"count": 3}
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"\xff", b"[1]"])
 def test_damaged_facts_are_none(tmp_path, raw):
     (tmp_path / "facts.json").write_bytes(raw)
     assert read_facts(tmp_path / "facts.json") == {}

@@ -1,5 +1,7 @@
 """The store: ids are those of the text, nothing is done twice, nothing is half done."""
 
+import json
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -8,6 +10,7 @@ import pytest
 
 from dragoman.data import clean_text, corpus, encoding, store, workers
 from dragoman.data.batches import make_batch
+from dragoman.data.checked_files import check_store
 from dragoman.data.clean_text import store_text
 from dragoman.data.corpus import CorpusFiles
 from dragoman.data.options import CorpusOptions
@@ -188,7 +191,10 @@ def test_an_incomplete_store_is_not_opened(built, name):
     (folder / name).unlink()
     with pytest.raises(FolderError) as caught:
         open_store(folder)
-    assert str(caught.value) == f"{folder}: the prepared corpus is missing or incomplete"
+    assert str(caught.value) == (
+        f"{folder}: the prepared corpus is missing or incomplete; have it prepared again by "
+        f"“dragoman train” with --store {folder}"
+    )
 
 
 # Interruptions and what is in the way
@@ -198,10 +204,10 @@ def test_an_interrupted_encoding_is_done_again(tmp_path, corpus_files, vocabular
     text = store_text(tmp_path / "store", corpus_files, None, OPTIONS)
     write_ids = store._write_ids
 
-    def interrupted(folder, name, side, *rest):
-        if (name, side) == ("valid", "source"):
+    def interrupted(text, part, *rest):
+        if part == "valid.source":
             raise KeyboardInterrupt
-        write_ids(folder, name, side, *rest)
+        write_ids(text, part, *rest)
 
     monkeypatch.setattr(store, "_write_ids", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -226,6 +232,87 @@ def test_damaged_facts_are_made_again(built, corpus_files, vocabularies, name, d
     (folder / name).write_text(damage)
     again = store_ids(store_text(folder, corpus_files, None, OPTIONS), vocabularies, 256)
     assert pairs_of(again.train) == expected
+
+
+TEXT_FILES = [
+    f"train.{side}.{kind}" for side in ("source", "target") for kind in ("text", "text-ends")
+]
+ID_FILES = [name.replace("text", "ids") for name in TEXT_FILES] + ["train.index", "valid.index"]
+
+
+@pytest.mark.parametrize("name", [*ID_FILES, *TEXT_FILES])
+def test_a_store_cut_in_half_is_not_opened(built, name):
+    folder, _, _ = built
+    path = folder / name
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 16 * 8])
+    with pytest.raises(FolderError, match=rf"{re.escape(str(path))}: is damaged \(it has .* bytes"):
+        open_store(folder)
+    path.unlink()
+    with pytest.raises(FolderError, match=rf"{re.escape(str(path))}: is damaged \(it is missing\)"):
+        open_store(folder)
+
+
+def spoil(path):
+    """Change one bit in the middle of a file."""
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 4
+    path.write_bytes(raw)
+
+
+@pytest.mark.parametrize("name", ID_FILES)
+def test_changed_ids_are_noticed_when_they_are_read(built, name):
+    folder, _, _ = built
+    spoil(folder / name)
+
+    def read():
+        for part in (found := open_store(folder)).train, found.valid:
+            part.ids(np.arange(len(part)))
+
+    with pytest.raises(FolderError, match=rf"{name}: is damaged \(block 1 of 1 is not what"):
+        read()
+
+
+@pytest.mark.parametrize("name", ["train.source.text", "train.target.text-ends"])
+def test_changed_text_is_noticed_when_it_is_read(built, corpus_files, other_vocabularies, name):
+    folder, _, _ = built
+    spoil(folder / name)
+    text = store_text(folder, corpus_files, None, OPTIONS)
+    message = (
+        rf"{name}: is damaged .* or remove {re.escape(str(folder))} and have it prepared again"
+    )
+    with pytest.raises(FolderError, match=message):
+        open_store(folder).train.text(0)
+    with pytest.raises(FolderError, match=message):
+        list(text.lines())
+    with pytest.raises(FolderError, match=message):
+        store_ids(text, other_vocabularies, 256)
+
+
+def test_text_cut_in_half_is_not_used_again(built, corpus_files):
+    folder, _, _ = built
+    path = folder / "train.source.text"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(FolderError, match=r"train\.source\.text: is damaged \(it has 100 bytes"):
+        store_text(folder, corpus_files, None, OPTIONS)
+
+
+def test_a_store_without_digests_is_opened(built):
+    """As an older version left it."""
+    folder, _, found = built
+    for name in ("text.json", "ids.json"):
+        facts = json.loads((folder / name).read_text())
+        del facts["files"], facts["digest"]
+        (folder / name).write_text(json.dumps(facts))
+    assert pairs_of(open_store(folder).train) == pairs_of(found.train)
+    assert all("has no digests" in line for line in check_store(folder))
+
+
+def test_a_damaged_shared_store_is_not_emptied(built, corpus_files):
+    folder, _, _ = built
+    (folder / "text.json").write_text("{")
+    with pytest.raises(FolderError, match=r"text\.json: is damaged; remove .* prepared again"):
+        store_text(folder, corpus_files, None, OPTIONS, may_replace=False)
+    assert (folder / "ids.json").exists()
 
 
 def test_no_pair_is_short_enough(tmp_path, corpus_files, vocabularies):

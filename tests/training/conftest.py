@@ -82,3 +82,13 @@ def events():
         return [event for event in map(json.loads, lines) if event["event"] == kind]
 
     return read
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory, corpus):
+    """A run with a moving average that nothing happened to; tests that change it must copy it."""
+    options = json.loads(json.dumps(SMALL))
+    options["training"]["ema_decay"] = 0.9
+    out = tmp_path_factory.mktemp("whole") / "out"
+    start_run(RunRequest(out=out, files=corpus, preset="tiny", config=options), print)
+    return out

@@ -1,10 +1,13 @@
 """Checkpoints: whole or not there, and only so many."""
 
+import shutil
+
 import pytest
 import torch
 from torch import nn
 
 from dragoman.errors import FolderError
+from dragoman.files import sweep
 from dragoman.training.checkpoint import (
     Progress,
     Trained,
@@ -13,7 +16,6 @@ from dragoman.training.checkpoint import (
     restore_checkpoint,
     save_checkpoint,
     step_of,
-    sweep_checkpoints,
 )
 from dragoman.training.distributed import Workers
 from dragoman.training.optimiser import MovingAverage, build_optimiser
@@ -67,9 +69,15 @@ def test_a_failed_save_leaves_the_old_ones(tmp_path, trained, monkeypatch):
 
 def test_damaged_progress_is_named(tmp_path, trained):
     path = save_checkpoint(tmp_path, trained, Progress(step=1), keep=1, validate_every=1)
-    (path / "progress.json").write_text('{"step": 1, "surprise": 2}')
-    with pytest.raises(FolderError, match="damaged, or not a checkpoint of this run"):
-        restore_checkpoint(path, trained)
+    raw = (path / "progress.json").read_text()
+    spoilt = [raw.replace('"epoch": 0', '"epoch": 7'), raw[:40], "[]", '{"step": 1, "surprise": 2}']
+    for each in (*spoilt, '{"step": 2}'):
+        assert each != raw
+        (path / "progress.json").write_text(each)
+        with pytest.raises(FolderError, match=r"progress\.json: missing, damaged, or not of this"):
+            restore_checkpoint(path, trained)
+    (path / "progress.json").write_text('{"step": 1, "epoch": 2}')  # of an older version
+    assert restore_checkpoint(path, trained) == Progress(step=1, epoch=2)
 
 
 def test_only_checkpoints_of_validations_are_averaged(tmp_path, trained):
@@ -81,11 +89,29 @@ def test_only_checkpoints_of_validations_are_averaged(tmp_path, trained):
     assert [step_of(path) for path in averaged_checkpoints(tmp_path, 4, 1)] == [8]
 
 
-def test_what_a_kill_left_is_swept(tmp_path, trained):
+def test_there_is_always_one_before(tmp_path, trained):
+    for step in range(5):
+        save_checkpoint(tmp_path, trained, Progress(step=step), keep=1, validate_every=2)
+        kept = [step_of(path) for path in list_checkpoints(tmp_path)]
+        assert kept == ([0] if not step else [step - 1, step])
+
+
+def test_a_removal_that_is_cut_off_leaves_no_half(tmp_path, trained, monkeypatch):
+    save_checkpoint(tmp_path, trained, Progress(step=0), keep=1, validate_every=1)
     save_checkpoint(tmp_path, trained, Progress(step=1), keep=1, validate_every=1)
-    (tmp_path / ".step-00000002.77.new").mkdir()
-    sweep_checkpoints(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
+
+    def cut_off(path, **_):
+        if (path / "model.safetensors").exists():
+            (path / "model.safetensors").unlink()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "rmtree", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        save_checkpoint(tmp_path, trained, Progress(step=2), keep=1, validate_every=1)
+    monkeypatch.undo()
+    assert [step_of(path) for path in list_checkpoints(tmp_path)] == [1, 2]
+    sweep(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000001", "step-00000002"]
 
 
 def test_foreign_memory_is_named(tmp_path, trained):

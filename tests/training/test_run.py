@@ -1,7 +1,11 @@
 """Whole runs: exact resume, limits, divergence, fine-tuning, and what is refused."""
 
+import json
+import os
 import re
 import shutil
+import signal
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
@@ -9,32 +13,25 @@ import sentencepiece
 import torch
 from safetensors.torch import load_file
 from tests.models.variants import ALL, ALL_BY_TURNS
+from tests.training.same_runs import assert_same_files, assert_same_run, last_checkpoint
 
+from dragoman.data import clean_text, store
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DataError, FolderError, OptionError, TrainingError
+from dragoman.files import locked
 from dragoman.folder import read_folder
 from dragoman.models.build import build_model, count_parameters
 from dragoman.models.interface import Vocabulary
 from dragoman.options import to_plain
-from dragoman.training import loop
+from dragoman.training import beginning, checkpoint, loop, preparation
+from dragoman.training import run as run_module
 from dragoman.training.checkpoint import Progress, list_checkpoints
 from dragoman.training.configuration import resolve_options
 from dragoman.training.distributed import Workers
+from dragoman.training.finder import find_learning_rate
 from dragoman.training.loss import TrainingStep
 from dragoman.training.preparation import RunRequest, describe_run
-from dragoman.training.run import _open_run, resume_run, start_run
-
-
-def last_checkpoint(out):
-    return list_checkpoints(out / "checkpoints")[-1]
-
-
-def assert_same_files(one, other, names=("model", "optimiser", "average")):
-    for name in names:
-        first, second = (load_file(each / f"{name}.safetensors") for each in (one, other))
-        assert first.keys() == second.keys()
-        for key, value in first.items():
-            assert torch.equal(value, second[key]), f"{name}: {key}"
+from dragoman.training.run import InterruptedRunError, _open_run, resume_run, start_run
 
 
 @pytest.mark.parametrize(
@@ -380,30 +377,246 @@ def test_resuming_with_another_model_is_refused(tmp_path, run, small, said):
         resume_run(out, {"model": {"model_dim": 32}}, said.append)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["model.safetensors",
-     *(pytest.param(each, marks=pytest.mark.slow)
-       for each in ("optimiser.safetensors", "progress.json"))],
-)  # fmt: skip
-def test_truncated_checkpoint_is_named(tmp_path, run, small, said, name):
-    out = run(tmp_path / "out", small)
-    damaged = last_checkpoint(out) / name
-    damaged.write_bytes(damaged.read_bytes()[:40])
-    with pytest.raises(FolderError, match=re.escape(str(last_checkpoint(out)))):
-        resume_run(out, {"training": {"max_steps": 20}}, said.append)
-    shutil.rmtree(last_checkpoint(out))
-    resume_run(out, {"training": {"max_steps": 20}}, said.append)
-    assert last_checkpoint(out).name == "step-00000020"
+# Damage elsewhere
 
 
-def test_foreign_checkpoint_is_named(tmp_path, run, small, said):
+def test_a_store_cut_in_half_is_not_trained_on(tmp_path, whole, said):
+    out = shutil.copytree(whole, tmp_path / "out")
+    run_facts = json.loads((out / "run.json").read_text())
+    del run_facts["digest"]
+    (out / "run.json").write_text(json.dumps(run_facts | {"store": str(out / "store")}))
+    for name in ("train.source.ids", "train.index"):
+        path = out / "store" / name
+        raw = path.read_bytes()
+        path.write_bytes(raw[: len(raw) // 16 * 8])
+        with pytest.raises(
+            FolderError, match=rf"{re.escape(str(path))}: is damaged \(it has .*--sto"
+        ):
+            resume_run(out, {"training": {"max_steps": 20}}, said.append)
+        path.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+        with pytest.raises(
+            FolderError, match=rf"{re.escape(str(path))}: is damaged \(block 1 of 1"
+        ):
+            resume_run(out, {"training": {"max_steps": 20}}, said.append)
+        path.write_bytes(raw)
+    resume_run(out, {"training": {"max_steps": 9}}, said.append)
+
+
+def test_a_lost_store_can_be_prepared_again(tmp_path, run, small, said):
     out = run(tmp_path / "out", small)
-    small["model"]["model_dim"] = 8
+    shutil.rmtree(out / "store")
+    with pytest.raises(
+        FolderError, match="have it prepared again by “dragoman train” with --store"
+    ):
+        resume_run(out, {"training": {"max_steps": 9}}, said.append)
+    run(tmp_path / "other", small, store=out / "store")
+    resume_run(out, {"training": {"max_steps": 9}}, said.append)
+    assert last_checkpoint(out).name == "step-00000009"
+
+
+def test_changed_run_file_is_named(tmp_path, whole, said):
+    out = shutil.copytree(whole, tmp_path / "out")
+    raw = (out / "run.json").read_text()
+    for spoilt in (raw.replace("store_key", "store_kex"), raw.replace("/store", "/stosh"), "[]"):
+        (out / "run.json").write_text(spoilt)
+        with pytest.raises(FolderError, match=r"run\.json: damaged"):
+            resume_run(out, {}, said.append)
+
+
+def test_other_subwords_are_named(tmp_path, run, small, said):
+    out = run(tmp_path / "out", small)
+    small["text"]["vocabulary_size"] = 330
     other = run(tmp_path / "other", small)
-    shutil.copy(last_checkpoint(other) / "model.safetensors", last_checkpoint(out))
-    with pytest.raises(FolderError, match="holds another model"):
-        resume_run(out, {"training": {"max_steps": 20}}, said.append)
+    shutil.copy(other / "subwords.model", out)
+    with pytest.raises(FolderError, match="its subwords are damaged, or others than those of the"):
+        resume_run(out, {}, said.append)
+
+
+def test_a_damaged_log_is_no_obstacle(tmp_path, whole, said, events):
+    out = shutil.copytree(whole, tmp_path / "out")
+    with (out / "metrics.jsonl").open("ab") as log:
+        log.write(b'5\n[]\n{"step": "x"}\n\xff\x00{"step"')
+    resume_run(out, {}, said.append)
+    assert [each["step"] for each in events(out, "update")] == [2, 4, 6, 8]
+
+
+# Kills: every state of the folder that one may leave
+
+
+class KilledError(BaseException):
+    """Stands for a kill: nothing catches it, and what it leaves is as after one."""
+
+
+def kill_before(monkeypatch, module, name, number=1):
+    """Let a kill come before the nth call of a function."""
+    calls = []
+    plain = getattr(module, name)
+
+    def fatal(*arguments, **options):
+        calls.append(1)
+        if len(calls) == number:
+            raise KilledError
+        return plain(*arguments, **options)
+
+    monkeypatch.setattr(module, name, fatal)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "number"),
+    [
+        (clean_text, "write_facts", 1),  # before store.json
+        (clean_text, "write_facts", 2),  # before text.json
+        (clean_text, "_set_aside", 1),
+        (beginning, "learn_subwords", 1),
+        (preparation, "_learn_vocabularies", 1),
+        (preparation, "write_facts", 1),  # within the subwords' folder
+        (beginning, "store_ids", 1),
+        (store, "_write_ids", 2),
+        (store, "write_facts", 1),
+        (run_module, "_write_beginning", 1),
+        (run_module, "write_description", 1),
+        (run_module, "save_checkpoint", 1),
+        (checkpoint, "write_facts", 1),
+        (run_module, "write_facts", 1),  # before run.json
+    ],
+)
+def test_a_kill_while_preparing_is_no_obstacle(
+    tmp_path, run, small, whole, said, monkeypatch, module, name, number
+):
+    out = tmp_path / "out"
+    small["training"] |= {"ema_decay": 0.9}
+    kill_before(monkeypatch, module, name, number)
+    with pytest.raises(KilledError):
+        run(out, small)
+    monkeypatch.undo()
+    with pytest.raises(FolderError, match="holds no run to resume; leave --resume out to start"):
+        resume_run(out, {}, said.append)
+    run(out, small)
+    assert_same_run(whole, out)
+    assert not (out / ".preparing").exists()
+
+
+def test_a_kill_after_the_run_file_leaves_a_run(tmp_path, run, small, whole, said, monkeypatch):
+    out = tmp_path / "out"
+    small["training"] |= {"ema_decay": 0.9}
+    kill_before(monkeypatch, run_module, "_go_on")
+    with pytest.raises(KilledError):
+        run(out, small)
+    monkeypatch.undo()
+    (out / ".preparing").touch()  # had the kill come a moment earlier
+    (out / ".run.json.4194999.new").touch()
+    with pytest.raises(FolderError, match="holds another run; give --resume"):
+        run(out, small)
+    resume_run(out, {}, said.append)
+    assert_same_run(whole, out)
+    assert not {".preparing", ".run.json.4194999.new"} & {each.name for each in out.iterdir()}
+
+
+def test_what_kills_left_beside_does_not_make_a_folder_foreign(tmp_path, run, small):
+    out = tmp_path / "out"
+    (out / "store").mkdir(parents=True)
+    for name in (".learning-rate.json.4194999.new", "store/.store.json.4194999.new", ".lock"):
+        (out / name).touch()
+    run(out, small)
+    left = [each.name for each in out.rglob(".*")]
+    assert left == []
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "number"),
+    [
+        (run_module, "find_whole", 1),
+        (run_module, "average_weights", 1),
+        (run_module, "put_weights", 1),
+        (run_module, "write_weights", 2),  # the average, after the best of the validations
+        (run_module, "write_description", 3),
+        (run_module, "write_description", 4),
+        (run_module, "fits_int8", 1),
+        (run_module, "format_time", 1),  # after the last file
+    ],
+)
+@pytest.mark.parametrize("kind", ["kill", "term"])
+def test_the_end_can_be_cut_off_anywhere(
+    tmp_path, run, small, said, events, capsys, monkeypatch, corpus, module, name, number, kind
+):
+    small["training"] |= {"ema_decay": 0.9, "best_by": "loss", "max_steps": 8}
+    small["training"] |= {"peak_learning_rate": 0.2, "warmup_steps": 1, "seed": 3}
+    whole, out = run(tmp_path / "whole", small), tmp_path / "out"
+    assert read_folder(whole).facts.weights.startswith("average")
+    plain, calls = getattr(module, name), []
+
+    def cut_off(*arguments, **options):
+        calls.append(1)
+        if len(calls) == number and kind == "kill":
+            raise KilledError
+        if len(calls) == number:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return plain(*arguments, **options)
+
+    stopped = {"kill": KilledError, "term": InterruptedRunError}[kind]
+    if (name, kind) == ("format_time", "term"):
+        stopped = KeyboardInterrupt
+    monkeypatch.setattr(module, name, cut_off)
+    with pytest.raises(stopped):
+        run(out, small)
+    monkeypatch.undo()
+    if stopped is InterruptedRunError:
+        assert "stopped at step 8; nothing is lost\ngo on with: " in capsys.readouterr().err
+        assert len(events(out, "stop")) == 1
+    resume_run(out, {}, said.append)
+    assert_same_run(whole, out)
+
+
+# Two at once
+
+
+def test_a_second_run_in_the_same_folder_is_refused(tmp_path, run, small, whole, said, corpus):
+    out = shutil.copytree(whole, tmp_path / "out")
+    with locked(out):
+        for start in (lambda: run(out, small), lambda: resume_run(out, {}, said.append)):
+            with pytest.raises(
+                FolderError, match=f"out: in use by process {os.getpid()} on .* sinc"
+            ):
+                start()
+        asked = RunRequest(out=out, files=corpus, preset="tiny", config=small)
+        with pytest.raises(FolderError, match="in use by process"):
+            find_learning_rate(asked, said.append)
+    assert not (out / ".lock").exists()
+
+
+def test_the_folder_is_locked_while_training(tmp_path, run, small, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        run_module, "train", lambda *_: seen.append((tmp_path / "out" / ".lock").exists()) or "x"
+    )
+    monkeypatch.setattr(run_module, "_is_interrupted", lambda *_: False)
+    run(tmp_path / "out", small)
+    assert seen == [True]
+
+
+def test_only_the_first_worker_locks(tmp_path, monkeypatch, said):
+    other = Workers(rank=1, num_workers=2)
+    monkeypatch.setattr(Workers, "agree", lambda _, *values: values)
+    monkeypatch.setattr(run_module, "_go_on", lambda *_, **__: said.append("trained"))
+    with locked(tmp_path / "out"):
+        resume_run(tmp_path / "out", {}, said.append, other)
+    assert said == ["trained"]
+
+
+def test_a_store_that_is_being_prepared_is_waited_for(tmp_path, corpus, small):
+    shared, told = tmp_path / "store", []
+    with ExitStack() as stack:
+        stack.enter_context(locked(shared))
+
+        def tell(line):
+            told.append(line)
+            if "waiting for process" in line:
+                stack.close()
+
+        request = RunRequest(out=tmp_path / "out", files=corpus, config=small, store=shared)
+        start_run(replace(request, preset="tiny"), tell)
+    assert ["waiting" in line for line in told] == [True, *[False] * (len(told) - 1)]
+    assert last_checkpoint(tmp_path / "out").name == "step-00000008"
 
 
 def test_lost_store_is_named(tmp_path, run, small, said):

@@ -3,18 +3,22 @@
 import hashlib
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from dragoman.data.checked_files import CheckedNumbers, Known, check_sizes, written_checked
 from dragoman.data.cleaning import CleanBlock, clean_blocks
 from dragoman.data.corpus import CorpusFiles, Report
 from dragoman.data.mapped import SIDES, mapped, read_facts, slice_of, write_facts
 from dragoman.data.options import CorpusOptions
 from dragoman.errors import DataError, FolderError, OptionError
+from dragoman.files import list_own
 
-FORMAT = 2
+FORMAT = 3
 HASH_PARTS = 16
 CHUNK_PAIRS = 1 << 18
 
@@ -35,6 +39,8 @@ class CleanText:
         What was dropped of the validation files; empty if there were none.
     num_pairs : int
         Pairs to train on.
+    files : Known
+        The digests of its files.
     """
 
     folder: Path
@@ -42,6 +48,7 @@ class CleanText:
     report: Report
     valid_report: Report
     num_pairs: int
+    files: Known
 
     def lines(self, sides: Iterable[str] = SIDES, max_pairs: int | None = None) -> Iterator[str]:
         """Read the training text, to learn subwords from.
@@ -58,14 +65,15 @@ class CleanText:
         str
             A sentence; those of the two sides alternate.
         """
-        index = mapped(self.folder / "train.clean-index")
+        index = CheckedNumbers(self.folder / "train.clean-index", self.files)[:]
         if max_pairs is not None and len(index) > max_pairs:
             chosen = np.random.default_rng(0).choice(len(index), max_pairs, replace=False)
             index = index[np.sort(chosen)]
         maps = []
         for side in sides:
-            text = mapped(self.folder / f"train.{side}.text", np.uint8)
-            maps.append((memoryview(text.data), mapped(self.folder / f"train.{side}.text-ends")))
+            text = CheckedNumbers(self.folder / f"train.{side}.text", self.files, np.uint8)
+            ends = CheckedNumbers(self.folder / f"train.{side}.text-ends", self.files)[:]
+            maps.append((text, ends))
         for first in range(0, len(index), CHUNK_PAIRS):
             chunk = index[first : first + CHUNK_PAIRS]
             sentences = [_sentences(text, ends, chunk) for text, ends in maps]
@@ -108,19 +116,13 @@ def store_text(
     key = _find_key(files, valid_files, options)
     known = read_facts(folder / "text.json")
     if known.get("key") == key:
-        return CleanText(
-            folder=folder,
-            key=key,
-            report=Report(**known["report"]),
-            valid_report=Report(**known["valid_report"]),
-            num_pairs=known["num_pairs"],
-        )
-    if known and not may_replace:
-        raise FolderError(f"{folder}: holds the prepared text of another corpus; name another")
-    _make_empty(folder)
+        check_sizes(folder, known["files"])
+        return _read_text(folder, known)
+    _make_empty(folder, may_replace=may_replace)
     report = Report()
+    written: dict[str, Any] = {}
     blocks = clean_blocks(files, options, num_workers=num_workers)
-    group_lines = _write_text(folder, "train", blocks, report)
+    group_lines = _write_text(folder, "train", blocks, report, written)
     hashes = mapped(folder / "train.hashes", np.uint64).reshape(-1, 2)
     if not len(hashes):
         raise DataError(f"the corpus is empty: {report.in_words()} ({_named(files)})")
@@ -132,21 +134,33 @@ def store_text(
     if valid_files is not None:
         lenient = CorpusOptions(max_length_ratio=None)
         blocks = clean_blocks(valid_files, lenient, num_workers=num_workers)
-        _write_text(folder, "valid", blocks, valid_report)
+        _write_text(folder, "valid", blocks, valid_report, written)
         if not valid_report.kept:
             raise DataError(f"the validation corpus is empty ({_named(valid_files)})")
-        np.arange(valid_report.kept).tofile(folder / "valid.clean-index")
+        num_valid = valid_report.kept
     else:
-        _set_aside(folder, hashes, keep, report, options.valid_pairs)
-    _write_places(folder / "train.clean-index", keep)
-    num_pairs = int(keep.sum())
+        num_valid = _set_aside(folder, hashes, keep, report, options.valid_pairs, written)
+    _write_places(folder / "valid.clean-index", np.ones(num_valid, dtype=bool), written)
+    _write_places(folder / "train.clean-index", keep, written)
+    del written["train.hashes"]  # which nobody reads again
+    written.pop("valid.hashes", None)
     # Pairs stay in the order of the files, so this is all there is to say of whose they are.
     group_ends = np.cumsum([group_lines.get(group, 0) for group in range(len(files.groups))])
-    facts = {"key": key, "num_pairs": num_pairs, "report": asdict(report)}
-    facts |= {"valid_report": asdict(valid_report), "group_ends": group_ends.tolist()}
-    write_facts(folder / "text.json", facts)
+    known = {"key": key, "num_pairs": int(keep.sum()), "report": asdict(report)}
+    known |= {"valid_report": asdict(valid_report), "group_ends": group_ends.tolist()}
+    write_facts(folder / "text.json", known | {"files": written})
+    return _read_text(folder, known | {"files": written})
+
+
+def _read_text(folder: Path, known: dict[str, Any]) -> CleanText:
+    """Say what the facts of a store say of its text."""
     return CleanText(
-        folder=folder, key=key, report=report, valid_report=valid_report, num_pairs=num_pairs
+        folder=folder,
+        key=known["key"],
+        report=Report(**known["report"]),
+        valid_report=Report(**known["valid_report"]),
+        num_pairs=known["num_pairs"],
+        files=known["files"],
     )
 
 
@@ -163,49 +177,63 @@ def _find_key(files: CorpusFiles, valid_files: CorpusFiles | None, options: Corp
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def _make_empty(folder: Path) -> None:
+def _make_empty(folder: Path, *, may_replace: bool) -> None:
     """Make the folder, or empty it if it is a store; never touch anything else."""
     marker = folder / "store.json"
-    if folder.exists() and any(folder.iterdir()):
-        if not marker.exists():
-            raise FolderError(f"{folder}: is not a store of prepared text; name another folder")
-        for path in folder.iterdir():
-            if path.is_dir():
-                shutil.rmtree(path)
-            elif path != marker:  # which goes on saying whose folder this is
-                path.unlink()
+    there = list_own(folder)
+    if there and not marker.exists():
+        raise FolderError(f"{folder}: is not a store of prepared text; name another folder")
+    if not may_replace and read_facts(folder / "text.json"):
+        raise FolderError(f"{folder}: holds the prepared text of another corpus; name another")
+    if not may_replace and (folder / "text.json").exists():
+        raise FolderError(
+            f"{folder / 'text.json'}: is damaged; remove {folder}, which is then prepared again"
+        )
+    for path in there:
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path != marker:  # which goes on saying whose folder this is
+            path.unlink()
     folder.mkdir(parents=True, exist_ok=True)
     write_facts(marker, {"format": FORMAT})
 
 
 def _write_text(
-    folder: Path, name: str, blocks: Iterable[CleanBlock], report: Report
+    folder: Path,
+    name: str,
+    blocks: Iterable[CleanBlock],
+    report: Report,
+    written: dict[str, Any],
 ) -> dict[int, int]:
     """Write clean text and its hashes; return how many pairs are of which corpus."""
     group_lines: dict[int, int] = {}
     totals = [0, 0]
-    texts = [(folder / f"{name}.{side}.text").open("wb") for side in SIDES]
-    ends = [(folder / f"{name}.{side}.text-ends").open("wb") for side in SIDES]
-    with (
-        texts[0], texts[1], ends[0], ends[1], (folder / f"{name}.hashes").open("wb") as hash_file
-    ):  # fmt: skip
+    with ExitStack() as stack:
+        kinds = [f"{side}.{kind}" for kind in ("text", "text-ends") for side in SIDES]
+        *writers, write_hashes = (
+            stack.enter_context(written_checked(folder / f"{name}.{kind}", written))
+            for kind in (*kinds, "hashes")
+        )
+        texts, ends = writers[:2], writers[2:]
         for block in blocks:
             for side in range(len(SIDES)):
-                texts[side].write(block.texts[side])
-                ends[side].write((totals[side] + np.cumsum(block.lengths[side])).tobytes())
+                texts[side](block.texts[side])
+                ends[side]((totals[side] + np.cumsum(block.lengths[side])).tobytes())
                 totals[side] += len(block.texts[side])
-            hash_file.write(block.hashes.tobytes())
+            write_hashes(block.hashes.tobytes())
             num_before = group_lines.get(block.group, 0)
             group_lines[block.group] = num_before + len(block.hashes)
             report.add(block.report)
     return group_lines
 
 
-def _sentences(text: memoryview, ends: np.ndarray, lines: np.ndarray) -> list[str]:
-    """Decode some lines."""
+def _sentences(text: CheckedNumbers, ends: np.ndarray, lines: np.ndarray) -> list[str]:
+    """Decode some lines, which are in order."""
     starts = np.where(lines > 0, ends[lines - 1], 0)
-    bounds = zip(starts.tolist(), ends[lines].tolist(), strict=True)
-    return [str(text[start:end], "utf-8") for start, end in bounds]
+    first, last = int(starts[0]), int(ends[lines[-1]])
+    contents = memoryview(text[first:last].data)
+    bounds = zip((starts - first).tolist(), (ends[lines] - first).tolist(), strict=True)
+    return [str(contents[start:end], "utf-8") for start, end in bounds]
 
 
 def _chunks(num_pairs: int) -> Iterator[slice]:
@@ -214,11 +242,11 @@ def _chunks(num_pairs: int) -> Iterator[slice]:
         yield slice(first, min(first + CHUNK_PAIRS, num_pairs))
 
 
-def _write_places(path: Path, keep: np.ndarray) -> None:
+def _write_places(path: Path, keep: np.ndarray, written: dict[str, Any]) -> None:
     """Write the numbers of the pairs that are kept."""
-    with path.open("wb") as file:
+    with written_checked(path, written) as write:
         for chunk in _chunks(len(keep)):
-            file.write((np.flatnonzero(keep[chunk]) + chunk.start).tobytes())
+            write((np.flatnonzero(keep[chunk]) + chunk.start).tobytes())
 
 
 def _mixed(hashes: np.ndarray) -> np.ndarray:
@@ -256,8 +284,13 @@ def _smallest(hashes: np.ndarray, keep: np.ndarray, count: int) -> np.ndarray:
 
 
 def _set_aside(
-    folder: Path, hashes: np.ndarray, keep: np.ndarray, report: Report, num_pairs: int
-) -> None:
+    folder: Path,
+    hashes: np.ndarray,
+    keep: np.ndarray,
+    report: Report,
+    num_pairs: int,
+    written: dict[str, Any],
+) -> int:
     """Move the pairs with the smallest hashes, and all that share a sentence with them, out."""
     num_kept = int(keep.sum())
     num_pairs = min(num_pairs, num_kept // 10)
@@ -279,11 +312,13 @@ def _set_aside(
         ends = mapped(folder / f"train.{side}.text-ends")
         text = mapped(folder / f"train.{side}.text", np.uint8)
         pieces = [slice_of(text, ends, int(line)) for line in chosen]
-        np.concatenate(pieces).tofile(folder / f"valid.{side}.text")
-        np.cumsum([len(each) for each in pieces]).tofile(folder / f"valid.{side}.text-ends")
-    np.arange(num_pairs).tofile(folder / "valid.clean-index")
+        with written_checked(folder / f"valid.{side}.text", written) as write:
+            write(np.concatenate(pieces).tobytes())
+        with written_checked(folder / f"valid.{side}.text-ends", written) as write:
+            write(np.cumsum([len(each) for each in pieces]).tobytes())
     if not keep.any():
         raise DataError("every pair shares a sentence with the validation set; give other files")
+    return num_pairs
 
 
 def _named(files: CorpusFiles) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, repeat
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int, UInt32
@@ -20,8 +21,15 @@ _SUBWORDS, _WORDS = b"subwords", b"words"
 Encoded = tuple[UInt32[np.ndarray, "tokens"], Int[np.ndarray, "sentences"]]
 
 
+@runtime_checkable
+class Text(Protocol):
+    """The bytes of a text, of which parts can be read: an array, or a file that is checked."""
+
+    def __getitem__(self, places: slice, /) -> np.ndarray: ...
+
+
 def encode_blocks(
-    text: np.ndarray,
+    text: Text,
     ends: Int[np.ndarray, "sentences"],
     vocabulary: TextVocabulary,
     *,
@@ -31,7 +39,7 @@ def encode_blocks(
 
     Parameters
     ----------
-    text : np.ndarray
+    text : Text
         The bytes of all sentences, normalised, one after another.
     ends : Int[np.ndarray, "sentences"]
         Where each ends.

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int
 
 from dragoman.data.batches import Flat
-from dragoman.files import write_file
+from dragoman.files import digest_of, write_file
 
 SIDES = ("source", "target")
 
@@ -90,16 +90,21 @@ def read_facts(path: Path) -> dict[str, Any]:
     Returns
     -------
     dict[str, Any]
-        Its contents; nothing if it is missing or damaged.
+        Its contents; nothing if it is missing or damaged. A file without a digest, as older
+        versions wrote it, is taken as it is.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        facts = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
+    if not isinstance(facts, dict):
+        return {}
+    digest = facts.pop("digest", None)
+    return facts if digest in (None, _digest(facts)) else {}
 
 
 def write_facts(path: Path, facts: dict[str, Any]) -> None:
-    """Write a small JSON file in one go.
+    """Write a small JSON file in one go, with a digest of its contents.
 
     Parameters
     ----------
@@ -108,4 +113,8 @@ def write_facts(path: Path, facts: dict[str, Any]) -> None:
     facts : dict[str, Any]
         What it shall hold.
     """
-    write_file(path, json.dumps(facts, indent=1))
+    write_file(path, json.dumps(facts | {"digest": _digest(facts)}, indent=1))
+
+
+def _digest(facts: dict[str, Any]) -> str:
+    return digest_of(json.dumps(facts).encode())

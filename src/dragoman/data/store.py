@@ -13,15 +13,17 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
 from dragoman.data.batches import Flat
+from dragoman.data.checked_files import CheckedNumbers, Known, check_sizes, written_checked
 from dragoman.data.clean_text import CleanText
 from dragoman.data.corpus import Report
 from dragoman.data.encoding import encode_blocks
-from dragoman.data.mapped import SIDES, gather, mapped, read_facts, slice_of, write_facts
+from dragoman.data.mapped import SIDES, read_facts, write_facts
 from dragoman.data.order import count_seen, draw_order, temper
 from dragoman.errors import DataError, FolderError, OptionError
 from dragoman.text.vocabulary import TextVocabulary, Vocabularies
@@ -44,6 +46,8 @@ class PairStore:
         How often a pass sees the pairs of each corpus; None: all of them once.
     mix_temperature : float | None
         What decides it instead, with the sizes of the corpora: see `temper`.
+    files : Known | None
+        The digests of its files; None: they are not checked.
     """
 
     def __init__(
@@ -51,15 +55,20 @@ class PairStore:
         folder: Path,
         name: str,
         *,
+        files: Known | None = None,
         group_ends: Sequence[int] = (),
         mix: Sequence[float] | None = None,
         mix_temperature: float | None = None,
     ) -> None:
-        self._texts = [mapped(folder / f"{name}.{side}.text", np.uint8) for side in SIDES]
-        self._text_ends = [mapped(folder / f"{name}.{side}.text-ends") for side in SIDES]
-        self._ids = [mapped(folder / f"{name}.{side}.ids", np.uint32) for side in SIDES]
-        self._id_ends = [mapped(folder / f"{name}.{side}.ids-ends") for side in SIDES]
-        self.index = mapped(folder / f"{name}.index")
+
+        def numbers(file: str, kind: type = np.int64) -> CheckedNumbers:
+            return CheckedNumbers(folder / f"{name}.{file}", files or {}, kind)
+
+        self._texts = [numbers(f"{side}.text", np.uint8) for side in SIDES]
+        self._text_ends = [numbers(f"{side}.text-ends") for side in SIDES]
+        self._ids = [numbers(f"{side}.ids", np.uint32) for side in SIDES]
+        self._id_ends = [numbers(f"{side}.ids-ends")[:] for side in SIDES]
+        self.index = numbers("index")[:]
         self.source_lengths, self.target_lengths = (
             _lengths(ends, self.index) for ends in self._id_ends
         )
@@ -141,7 +150,7 @@ class PairStore:
         """
         lines = self.index[pairs]
         source, target = (
-            gather(ids, ends, lines) for ids, ends in zip(self._ids, self._id_ends, strict=True)
+            ids.gather(ends, lines) for ids, ends in zip(self._ids, self._id_ends, strict=True)
         )
         return source, target
 
@@ -158,9 +167,9 @@ class PairStore:
         tuple[str, str]
             Source and target, normalised.
         """
-        line = int(self.index[pair])
+        lines = self.index[[pair]]
         source, target = (
-            slice_of(text, ends, line).tobytes().decode()
+            text.gather(ends[:], lines).ids.tobytes().decode()
             for text, ends in zip(self._texts, self._text_ends, strict=True)
         )
         return source, target
@@ -180,12 +189,15 @@ class Store:
         What was dropped.
     key : str
         What it was made from: differs when text, subwords or options differ.
+    text_key : str
+        What its text was made from.
     """
 
     train: PairStore
     valid: PairStore
     report: Report
     key: str
+    text_key: str
 
 
 def open_store(
@@ -211,7 +223,12 @@ def open_store(
     """
     text, ids = read_facts(folder / "text.json"), read_facts(folder / "ids.json")
     if not text or not ids:
-        raise FolderError(f"{folder}: the prepared corpus is missing or incomplete")
+        raise FolderError(
+            f"{folder}: the prepared corpus is missing or incomplete; have it prepared again by "
+            f"“dragoman train” with --store {folder}"
+        )
+    files = text.get("files", {}) | ids.get("files", {})
+    check_sizes(folder, files)
     report = Report(**text["report"])
     report.drop(ids["reason"], ids["too_long"])
     train = PairStore(
@@ -220,9 +237,10 @@ def open_store(
         group_ends=text.get("group_ends", ()),
         mix=mix,
         mix_temperature=mix_temperature,
+        files=files,
     )
-    valid = PairStore(folder, "valid")
-    return Store(train=train, valid=valid, report=report, key=ids["key"])
+    valid = PairStore(folder, "valid", files=files)
+    return Store(train=train, valid=valid, report=report, key=ids["key"], text_key=text["key"])
 
 
 def store_ids(
@@ -260,20 +278,18 @@ def store_ids(
         Ready to train on.
     """
     folder = text.folder
-    key = hashlib.blake2b(
-        f"{text.key} {max_length} {vocabularies.content_hash()}".encode(), digest_size=16
-    ).hexdigest()
+    key = make_key(text.key, vocabularies, max_length)
     known = read_facts(folder / "ids.json")
     if known and known["key"] != key and not may_replace:
         raise FolderError(f"{folder}: holds ids of other subwords; name another --store")
     if known.get("key") != key:
         (folder / "ids.json").unlink(missing_ok=True)
         reason = f"longer than {max_length} subwords"
-        known = {"key": key, "too_long": 0, "reason": reason}
+        known = {"key": key, "too_long": 0, "reason": reason, "files": {}}
         for name in ("train", "valid"):
             for side, subwords in zip(SIDES, vocabularies, strict=True):
-                _write_ids(folder, name, side, subwords, num_workers)
-            too_long = _drop_long(folder, name, max_length)
+                _write_ids(text, f"{name}.{side}", subwords, num_workers, known["files"])
+            too_long = _drop_long(text, name, max_length, known["files"])
             known["too_long"] += too_long if name == "train" else 0
         write_facts(folder / "ids.json", known)
     store = open_store(folder, mix, mix_temperature)
@@ -287,6 +303,27 @@ def store_ids(
             "pass would see none; raise the weights"
         )
     return store
+
+
+def make_key(text_key: str, vocabularies: Vocabularies, max_length: int) -> str:
+    """Hash what the ids of a store are made from.
+
+    Parameters
+    ----------
+    text_key : str
+        What its text was made from.
+    vocabularies : Vocabularies
+        The subwords of both sides.
+    max_length : int
+        The most subwords of a side.
+
+    Returns
+    -------
+    str
+        Differs when anything of that differs.
+    """
+    parts = f"{text_key} {max_length} {vocabularies.content_hash()}"
+    return hashlib.blake2b(parts.encode(), digest_size=16).hexdigest()
 
 
 def _num_seen(pairs: PairStore, mix: Sequence[float]) -> int:
@@ -307,33 +344,35 @@ def _lengths(
 
 
 def _write_ids(
-    folder: Path, name: str, side: str, subwords: TextVocabulary, num_workers: int | None
+    text: CleanText,
+    part: str,
+    subwords: TextVocabulary,
+    num_workers: int | None,
+    written: dict[str, Any],
 ) -> None:
     """Encode one side's text, a block of lines at a time."""
-    text = mapped(folder / f"{name}.{side}.text", np.uint8)
-    text_ends = mapped(folder / f"{name}.{side}.text-ends")
+    contents = CheckedNumbers(text.folder / f"{part}.text", text.files, np.uint8)
+    text_ends = CheckedNumbers(text.folder / f"{part}.text-ends", text.files)[:]
     total = 0
-    ids_path, ends_path = folder / f"{name}.{side}.ids", folder / f"{name}.{side}.ids-ends"
-    for path in (ids_path, ends_path):
-        path.unlink(missing_ok=True)  # another run may still map the old ones
-    with ids_path.open("wb") as ids_file, ends_path.open("wb") as ends_file:
-        for ids, lengths in encode_blocks(text, text_ends, subwords, num_workers=num_workers):
-            ids_file.write(ids.tobytes())
-            ends_file.write((total + np.cumsum(lengths)).tobytes())
+    with (
+        written_checked(text.folder / f"{part}.ids", written) as write_ids,
+        written_checked(text.folder / f"{part}.ids-ends", written) as write_ends,
+    ):
+        for ids, lengths in encode_blocks(contents, text_ends, subwords, num_workers=num_workers):
+            write_ids(ids.tobytes())
+            write_ends((total + np.cumsum(lengths)).tobytes())
             total += len(ids)
 
 
-def _drop_long(folder: Path, name: str, max_length: int) -> int:
+def _drop_long(text: CleanText, name: str, max_length: int, written: dict[str, Any]) -> int:
     """Take pairs with a long side out of the index; return how many."""
-    index = mapped(folder / f"{name}.clean-index")
+    index = CheckedNumbers(text.folder / f"{name}.clean-index", text.files)[:]
     fits = np.ones(len(index), dtype=bool)
     for side in SIDES:
-        lengths = _lengths(mapped(folder / f"{name}.{side}.ids-ends"), index)
-        fits &= lengths <= max_length + 1
-    path = folder / f"{name}.index"
-    path.unlink(missing_ok=True)
-    with path.open("wb") as file:
+        ends = CheckedNumbers(text.folder / f"{name}.{side}.ids-ends", written)[:]
+        fits &= _lengths(ends, index) <= max_length + 1
+    with written_checked(text.folder / f"{name}.index", written) as write:
         for first in range(0, len(index), CHUNK_PAIRS):
             chunk = slice(first, first + CHUNK_PAIRS)
-            file.write(index[chunk][fits[chunk]].tobytes())
+            write(index[chunk][fits[chunk]].tobytes())
     return int((~fits).sum())

@@ -8,9 +8,11 @@ import torch
 from torch import nn
 
 from dragoman.data.clean_text import store_text
+from dragoman.data.options import CorpusOptions
 from dragoman.data.store import Store, store_ids
 from dragoman.decoding.device import choose_device
 from dragoman.errors import FolderError
+from dragoman.files import list_own, locked, sweep
 from dragoman.folder import WEIGHTS_FILE, ModelFolder, read_folder
 from dragoman.models.build import Model, build_model
 from dragoman.text.bpe_dropout import check_merges
@@ -28,6 +30,8 @@ RUN_FILE = "run.json"
 STORE = "store"
 RATE_FILE = "learning-rate.json"
 RATE_PICTURE = "learning-rate.png"
+PREPARING_FILE = ".preparing"
+"""Is there while a run's first files are being written: after a kill they may be written again."""
 _BEFORE_A_RUN = frozenset((STORE, RATE_FILE, RATE_PICTURE))
 
 
@@ -48,16 +52,16 @@ def check_out(out: Path) -> None:
     Parameters
     ----------
     out : Path
-        The folder, or where it is to be. A prepared corpus and the outcome of a rate test may be
-        there.
+        The folder, or where it is to be. A prepared corpus, the outcome of a rate test and what a
+        kill left of a run that had not begun may be there.
     """
     if (out / RUN_FILE).exists():
         raise FolderError(
             f"{out}: holds another run; give --resume to go on with it, or another --out"
         )
-    if out.exists() and not (
-        out.is_dir() and all(each.name in _BEFORE_A_RUN for each in out.iterdir())
-    ):
+    there = {each.name for each in list_own(out)}
+    is_free = PREPARING_FILE in there or there <= _BEFORE_A_RUN
+    if out.exists() and not (out.is_dir() and is_free):
         raise FolderError(f"{out}: already holds something else; name a new folder with --out")
 
 
@@ -85,10 +89,23 @@ def prepare_corpus(request: RunRequest, say: Callable[[str], None], workers: Wor
     if early.training.tensorboard:
         check_tensorboard()
     store_folder = request.store or request.out / STORE
+    with locked(store_folder, wait=say):
+        return _fill_store(request, store_folder, corpus_options, start, say)
+
+
+def _fill_store(
+    request: RunRequest,
+    store_folder: Path,
+    corpus_options: CorpusOptions,
+    start: ModelFolder | None,
+    say: Callable[[str], None],
+) -> Prepared:
+    """Clean the text, learn subwords and encode the text, each unless it was done before."""
     is_own = request.store is None
     text = store_text(
         store_folder, request.files, request.valid_files, corpus_options, may_replace=is_own
     )
+    sweep(store_folder, is_ours=True)
     say(text.report.in_words())
     if text.valid_report.dropped:
         say(f"validation: {text.valid_report.in_words()}")

@@ -1,10 +1,11 @@
 """Checkpoints: all that a run needs to go on as if it had never stopped.
 
 A checkpoint is a folder ``checkpoints/step-…`` of safetensors and JSON, written beside and moved
-into place, so that at any moment the newest one there is whole.
+into place, so that at any moment the newest one there is whole. There is always one before it, for
+the case that the newest one is damaged later: see `dragoman.training.recovery`.
 """
 
-import json
+import os
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,14 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dragoman.data.mapped import read_facts, write_facts
 from dragoman.errors import FolderError
-from dragoman.files import write_file, written_beside
+from dragoman.files import written_beside
 from dragoman.training.distributed import Workers
 from dragoman.training.optimiser import MovingAverage, optimiser_tensors, restore_optimiser
 from dragoman.training.sharding import divide_like, gather_whole
 from dragoman.weights import put_weights, read_weights, weights_of, write_weights
 
 LONE = Workers()
+PROGRESS_FILE = "progress.json"
 
 
 @dataclass(kw_only=True)
@@ -116,7 +119,7 @@ def save_checkpoint(
     keep: int,
     workers: Workers = LONE,
 ) -> Path:
-    """Write a checkpoint, then remove the oldest.
+    """Write a checkpoint, then remove old ones and damaged ones that the run has passed.
 
     Parameters
     ----------
@@ -129,7 +132,7 @@ def save_checkpoint(
     validate_every : int
         Updates between validations.
     keep : int
-        How many checkpoints of validations to keep, besides this one.
+        How many checkpoints of validations to keep, besides this one and the one before.
     workers : Workers
         All of them take part; the first one writes.
 
@@ -152,11 +155,16 @@ def save_checkpoint(
         beside.mkdir(parents=True)
         for name, tensors in files.items():
             write_weights(beside / f"{name}.safetensors", tensors)
-        write_file(beside / "progress.json", json.dumps(asdict(progress), indent=1))
+        write_facts(beside / PROGRESS_FILE, asdict(progress))
     kept = {path, *averaged_checkpoints(folder, validate_every, keep)}
-    for old in list_checkpoints(folder):
-        if old not in kept:
-            shutil.rmtree(old, ignore_errors=True)
+    older = [each for each in list_checkpoints(folder) if each not in kept]
+    if len(kept) == 1:
+        older = older[:-1]  # there must be one to fall back to
+    for old in older:
+        _remove(old)
+    for damaged in list_damaged(folder):
+        if step_of(damaged) <= progress.step:
+            _remove(damaged)
     return path
 
 
@@ -213,7 +221,7 @@ def step_of(path: Path) -> int:
     int
         Updates done.
     """
-    return int(path.name.removeprefix("step-"))
+    return int(path.name.split("-")[-1])
 
 
 def restore_checkpoint(
@@ -238,6 +246,7 @@ def restore_checkpoint(
     Progress
         Where the run stood.
     """
+    progress = read_progress(path)
     weights_path = path / "model.safetensors"
     own = weights_of(trained.model)
     weights = {
@@ -254,12 +263,34 @@ def restore_checkpoint(
             for name, value in read_weights(path / "average.safetensors").items():
                 like = trained.average.weights[name]
                 like.copy_(divide_like(value, like))
-        plain = json.loads((path / "progress.json").read_text(encoding="utf-8"))
-        return Progress(**plain)
-    except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
+    except torch.OutOfMemoryError:
+        raise
+    except (ValueError, TypeError, KeyError, RuntimeError) as error:
         raise FolderError(
             f"{path}: damaged, or not a checkpoint of this run ({error}); get it again"
         ) from None
+    return progress
+
+
+def read_progress(path: Path) -> Progress:
+    """Read where a run stood at a checkpoint.
+
+    Parameters
+    ----------
+    path : Path
+        The checkpoint's folder.
+
+    Returns
+    -------
+    Progress
+        Where it stood.
+    """
+    plain = read_facts(path / PROGRESS_FILE)
+    if plain.get("step") == step_of(path) and plain.keys() <= asdict(Progress()).keys():
+        return Progress(**plain)
+    raise FolderError(
+        f"{path / PROGRESS_FILE}: missing, damaged, or not of this checkpoint; get it again"
+    )
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
@@ -278,16 +309,30 @@ def list_checkpoints(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*")) if folder.is_dir() else []
 
 
-def sweep_checkpoints(folder: Path) -> None:
-    """Remove what a run that was killed while saving left half written.
+def list_damaged(folder: Path) -> list[Path]:
+    """List the damaged checkpoints of a run that were set aside.
 
     Parameters
     ----------
     folder : Path
         Of all checkpoints of the run.
+
+    Returns
+    -------
+    list[Path]
+        In no order.
     """
-    for path in folder.glob(".step-*"):
-        shutil.rmtree(path, ignore_errors=True)
+    return list(folder.glob("damaged*-step-*"))
+
+
+def _remove(path: Path) -> None:
+    """Remove a checkpoint; a kill meanwhile leaves no half of it under its name."""
+    gone = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        path.replace(gone)
+    except OSError:
+        return
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 def _random_states(workers: Workers) -> dict[str, Tensor]:

@@ -10,7 +10,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
@@ -116,14 +116,16 @@ class Workers:
         Found | None
             What it returned; None on the others.
         """
-        found, has_failed = None, self.is_first
+        found = None
         try:
             if self.is_first:
                 found = work()
-                has_failed = False
-        finally:
-            (somebody_failed,) = self.agree(has_failed)
-        if somebody_failed:
+        except BaseException:
+            with suppress(TrainingError):  # the others may be gone; what failed here is told
+                self.agree(True)
+            raise
+        (has_failed,) = self.agree(False)
+        if has_failed:
             sys.exit(2)
         return found
 

@@ -16,7 +16,7 @@ import torch
 
 from dragoman.decoding.device import choose_device
 from dragoman.errors import OptionError, TrainingError
-from dragoman.files import write_file
+from dragoman.files import locked, write_file
 from dragoman.folder import read_folder
 from dragoman.training.beginning import (
     RATE_FILE,
@@ -114,6 +114,12 @@ def find_learning_rate(
             f"--find-learning-rate is for one process, not {workers.num_workers}; start it "
             "without torchrun"
         )
+    with locked(request.out):
+        return _find(request, say, workers)
+
+
+def _find(request: RunRequest, say: Callable[[str], None], workers: Workers) -> RateTest:
+    """Prepare, try all rates, and write what was found."""
     check_out(request.out)
     start = read_folder(request.start_from) if request.start_from else None
     _, early = resolve_request(request, start, 0)

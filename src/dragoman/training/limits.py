@@ -114,6 +114,30 @@ def seconds_left(options: TrainingOptions, progress: Progress) -> float | None:
 
 
 @contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM interrupt as Ctrl-C does, so that what is half done is tidied up.
+
+    Yields
+    ------
+    None
+        A `KeyboardInterrupt` may come at any place.
+    """
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # not in the main thread: the caller has the signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def stop_requests() -> Iterator[list[str]]:
     """Note Ctrl-C and SIGTERM instead of dying; a second Ctrl-C dies.
 

@@ -211,7 +211,7 @@ def _forget_later(path: Path, step: int) -> None:
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             is_kept = json.loads(line).get("step", 0) <= step
-        except ValueError:
+        except (ValueError, TypeError, AttributeError, RecursionError):  # damaged
             is_kept = False
         if is_kept:
             kept.append(line + "\n")

@@ -16,11 +16,8 @@ from dragoman.errors import TrainingError
 from dragoman.training.checkpoint import (
     Progress,
     Trained,
-    checkpoint_path,
     list_checkpoints,
-    restore_checkpoint,
     save_checkpoint,
-    step_of,
 )
 from dragoman.training.distributed import Workers
 from dragoman.training.gradients import Gradients
@@ -28,6 +25,7 @@ from dragoman.training.limits import INTERRUPTED, decide, seconds_left, stop_req
 from dragoman.training.log import Log, SilentLog
 from dragoman.training.options import TrainingOptions
 from dragoman.training.parts import compute_gradient, find_num_parts
+from dragoman.training.recovery import restore_newest
 from dragoman.training.schedule import learning_rate
 from dragoman.training.sharding import local_share, whole_model
 from dragoman.training.updates import Update, UpdatePlanner
@@ -355,17 +353,17 @@ def _save(loop: Loop, progress: Progress) -> None:
 def _fall_back(loop: Loop, progress: Progress, log: Log | SilentLog, why: str) -> None:
     """Go back to the last good checkpoint with half the learning rate, or give up."""
     num_fallbacks, rate_scale = progress.num_fallbacks + 1, progress.rate_scale / 2
-    is_first = loop.workers.is_first
-    last = step_of(list_checkpoints(loop.checkpoints)[-1]) if is_first else 0
-    path = checkpoint_path(loop.checkpoints, *loop.workers.agree(last))
     if num_fallbacks > MAX_FALLBACKS:
+        path = list_checkpoints(loop.checkpoints)[-1]
         raise TrainingError(
             f"step {progress.step}: {why}, {num_fallbacks} times; giving up. The last good "
             f"checkpoint is {path}. Try a lower --peak-learning-rate, more --warmup-steps, or "
             "--clip-norm 1"
         )
     diverged_step, num_shares = progress.step, progress.num_shares
-    restored = restore_checkpoint(path, loop.trained, workers=loop.workers, seed=loop.options.seed)
+    restored = restore_newest(
+        loop.checkpoints, loop.trained, log.say, workers=loop.workers, seed=loop.options.seed
+    )
     restored.num_fallbacks, restored.rate_scale = num_fallbacks, rate_scale
     restored.num_shares = num_shares
     for name, value in asdict(restored).items():

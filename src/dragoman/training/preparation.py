@@ -9,14 +9,16 @@ from pathlib import Path
 import torch
 
 from dragoman.data.batches import Sequences
+from dragoman.data.checked_files import VOCABULARY_FACTS, check_vocabulary
 from dragoman.data.clean_text import CleanText, store_text
 from dragoman.data.corpus import CorpusFiles
+from dragoman.data.mapped import write_facts
 from dragoman.data.store import Store
 from dragoman.decoding.device import choose_device
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.penalties import check_coverage
 from dragoman.errors import OptionError
-from dragoman.files import written_beside
+from dragoman.files import digest_of, written_beside
 from dragoman.folder import Facts, ModelFolder, read_folder
 from dragoman.models.build import build_model, count_parameters
 from dragoman.models.interface import TranslationModel, Vocabulary
@@ -222,8 +224,12 @@ def learn_subwords(
             learnt = replace(learnt, dictionary=_learn_dictionary(text))
         with written_beside(folder) as beside:
             beside.mkdir()
-            for name, contents in learnt.files().items():
+            files = learnt.files()
+            for name, contents in files.items():
                 (beside / name).write_bytes(contents)
+            digests = {name: digest_of(contents) for name, contents in files.items()}
+            write_facts(beside / VOCABULARY_FACTS, digests)
+    check_vocabulary(folder)
     return Vocabularies.read(folder)
 
 

@@ -1,8 +1,8 @@
 """A run from its files to its model folder: prepare, train, finish."""
 
 import copy
-import json
 from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,18 +11,27 @@ import numpy as np
 import torch
 from torch import nn
 
+from dragoman.data.mapped import read_facts, write_facts
 from dragoman.data.segmentation import SegmentedPairs
-from dragoman.data.store import PairStore, Store, open_store
+from dragoman.data.store import PairStore, Store, make_key, open_store
 from dragoman.decoding.device import choose_device
 from dragoman.decoding.engines import fits_int8
 from dragoman.decoding.translator import Translator
 from dragoman.errors import FolderError
-from dragoman.files import write_file
-from dragoman.folder import CONFIG_FILE, WEIGHTS_FILE, ModelFolder, read_folder, write_description
+from dragoman.files import locked, sweep, write_file
+from dragoman.folder import (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    ModelFolder,
+    read_folder,
+    write_config,
+    write_description,
+)
 from dragoman.models.build import build_model, count_parameters
-from dragoman.options import Plain, read_toml, to_plain, write_toml
+from dragoman.options import Plain, read_toml, to_plain
 from dragoman.training.average import average_weights
 from dragoman.training.beginning import (
+    PREPARING_FILE,
     RUN_FILE,
     build_beginning,
     check_out,
@@ -34,12 +43,7 @@ from dragoman.training.checkpoint import (
     Progress,
     Trained,
     averaged_checkpoints,
-    checkpoint_path,
-    list_checkpoints,
-    restore_checkpoint,
     save_checkpoint,
-    step_of,
-    sweep_checkpoints,
 )
 from dragoman.training.configuration import (
     RunOptions,
@@ -47,10 +51,11 @@ from dragoman.training.configuration import (
 )
 from dragoman.training.distributed import Workers, check_device
 from dragoman.training.gradients import Gradients, can_pack, precision_context
-from dragoman.training.limits import INTERRUPTED
+from dragoman.training.limits import INTERRUPTED, stop_requests, terminable
 from dragoman.training.log import Log, SilentLog, format_time
 from dragoman.training.loop import Loop, train
 from dragoman.training.preparation import RunRequest, describe_model
+from dragoman.training.recovery import find_whole, restore_newest
 from dragoman.training.reward import make_step
 from dragoman.training.schedule import paper_peak
 from dragoman.training.sharding import shard_step
@@ -76,11 +81,13 @@ def start_run(request: RunRequest, say: Callable[[str], None], workers: Workers 
         Who trains; the first one prepares. If they were restarted in the middle of this very run,
         they go on with it.
     """
-    is_ours = workers.is_first and workers.is_restarted and _was_launched_by(request.out, workers)
-    (is_known,) = workers.agree(is_ours)
-    if not is_known:
-        workers.first_alone(lambda: _prepare(request, say, workers))
-    _go_on(request.out, {}, say if is_known else _say_nothing, workers)
+    with ExitStack() as stack:
+        workers.first_alone(lambda: _take(request.out, stack))
+        is_ours = workers.is_restarted and _was_launched_by(request.out, workers)
+        (is_known,) = workers.agree(workers.is_first and is_ours)
+        if not is_known:
+            workers.first_alone(lambda: _prepare(request, say, workers))
+        _go_on(request.out, {}, say, workers, is_new=not is_known)
 
 
 def resume_run(
@@ -99,7 +106,9 @@ def resume_run(
     workers : Workers
         Who trains; they may be more or fewer than before.
     """
-    _go_on(out, flags, say, workers)
+    with ExitStack() as stack:
+        workers.first_alone(lambda: _take(out, stack))
+        _go_on(out, flags, say, workers)
 
 
 class InterruptedRunError(Exception):
@@ -113,12 +122,18 @@ class _Run(NamedTuple):
     folder: ModelFolder
     store: Store
     pairs: PairStore | SegmentedPairs
-    checkpoints: list[Path]
+
+
+def _take(out: Path, stack: ExitStack) -> None:
+    """Keep others out of a run's folder, and tidy up if SIGTERM comes; on the first worker."""
+    stack.enter_context(terminable())
+    stack.enter_context(locked(out))
 
 
 def _prepare(request: RunRequest, say: Callable[[str], None], workers: Workers) -> None:
     """Prepare the corpus, and write everything that a run needs to begin."""
     check_out(request.out)
+    sweep(request.out)
     ready = prepare_corpus(request, say, workers)
     folder = describe_model(request, ready.options, ready.vocabularies, ready.store, ready.start)
     _write_beginning(folder, ready.options, ready.start)
@@ -128,13 +143,14 @@ def _prepare(request: RunRequest, say: Callable[[str], None], workers: Workers) 
         "preset": ready.preset,
         "launch": workers.launch,
     }
-    write_file(request.out / RUN_FILE, json.dumps(facts, indent=1))
+    write_facts(request.out / RUN_FILE, facts)
 
 
 def _write_beginning(folder: ModelFolder, options: RunOptions, start: ModelFolder | None) -> None:
     """Write the model's description and the checkpoint before the first update."""
     settings = options.training
     model = build_beginning(options, folder.vocabularies, start)
+    write_file(folder.path / PREPARING_FILE, "")
     write_description(folder.path, folder, count_parameters(model))
     save_checkpoint(
         folder.path / CHECKPOINTS,
@@ -147,14 +163,7 @@ def _write_beginning(folder: ModelFolder, options: RunOptions, start: ModelFolde
 
 def _was_launched_by(out: Path, workers: Workers) -> bool:
     """Whether a run is the one that these workers were started for before they were restarted."""
-    try:
-        return json.loads((out / RUN_FILE).read_text(encoding="utf-8"))["launch"] == workers.launch
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
-def _say_nothing(_text: str) -> None:
-    return
+    return read_facts(out / RUN_FILE).get("launch") == workers.launch
 
 
 def _open_run(out: Path, flags: Plain, workers: Workers) -> _Run:
@@ -165,37 +174,50 @@ def _open_run(out: Path, flags: Plain, workers: Workers) -> _Run:
         )
     if not (out / RUN_FILE).exists():
         raise FolderError(f"{out}: holds no run to resume; leave --resume out to start one")
-    try:
-        run = json.loads((out / RUN_FILE).read_text(encoding="utf-8"))
-        store_folder = Path(run["store"])
-    except (OSError, ValueError, KeyError, TypeError):
+    run = read_facts(out / RUN_FILE)
+    if not {"store", "store_key"} <= run.keys():
         raise FolderError(
             f"{out / RUN_FILE}: damaged; start anew with --from {out} and another --out"
-        ) from None
+        )
     options = resumed_options(read_toml(out / CONFIG_FILE), flags)
     folder = read_folder(out, needs_weights=False)
-    try:
-        store = open_store(store_folder, options.corpus.mix, options.corpus.mix_temperature)
-        is_same = store.key == run["store_key"]
-    except (FolderError, OSError, ValueError, KeyError):
-        is_same = False
-    if not is_same:
-        raise FolderError(
-            f"{store_folder}: the prepared corpus of the run is missing, damaged or no longer the "
-            f"same; start anew with --from {out} and another --out"
-        )
     folder = replace(folder, config=to_plain(options))
     if workers.is_first:
-        write_file(out / CONFIG_FILE, write_toml(folder.config))
-        sweep_checkpoints(out / CHECKPOINTS)
-    checkpoints = list_checkpoints(out / CHECKPOINTS)
-    if not checkpoints:
-        raise FolderError(f"{out}: has no checkpoint to go on from; start anew with another --out")
+        for each in (out, out / CHECKPOINTS):
+            sweep(each, is_ours=each != out)
+        (out / PREPARING_FILE).unlink(missing_ok=True)
+        write_config(out, folder.config)
+    store_folder = Path(run["store"])
+    store = _open_store(store_folder, run["store_key"], folder, options)
     pairs = segment_pairs(store.train, store_folder, folder.vocabularies, options, workers)
-    return _Run(options, folder, store, pairs, checkpoints)
+    return _Run(options, folder, store, pairs)
 
 
-def _go_on(out: Path, flags: Plain, say: Callable[[str], None], workers: Workers) -> None:
+def _open_store(store_folder: Path, key: str, folder: ModelFolder, options: RunOptions) -> Store:
+    """Open the prepared corpus of a run, and check that it is still the same."""
+    if read_facts(store_folder / "ids.json").get("key") != key:
+        raise FolderError(
+            f"{store_folder}: the prepared corpus of the run is missing, damaged or no longer the "
+            f"same; have it prepared again by “dragoman train” with --store {store_folder} and a "
+            f"new --out, or start anew with --from {folder.path} and another --out"
+        )
+    store = open_store(store_folder, options.corpus.mix, options.corpus.mix_temperature)
+    if make_key(store.text_key, folder.vocabularies, options.corpus.max_length) != key:
+        raise FolderError(
+            f"{folder.path}: its subwords are damaged, or others than those of the prepared "
+            f"corpus; get them again, or take those in {store_folder}"
+        )
+    return store
+
+
+def _go_on(
+    out: Path,
+    flags: Plain,
+    say: Callable[[str], None],
+    workers: Workers,
+    *,
+    is_new: bool = False,
+) -> None:
     """Train from the last checkpoint."""
     run = workers.first_then_all(lambda: _open_run(out, flags, workers))
     settings = run.options.training
@@ -211,17 +233,8 @@ def _go_on(out: Path, flags: Plain, say: Callable[[str], None], workers: Workers
     else:
         step.to(device)
     trained = make_trained(model, settings)
-    # All read what the first one saw last: a shared disk may show it to the others a little later.
-    (last,) = workers.agree(step_of(run.checkpoints[-1]) if workers.is_first else 0)
-    path = checkpoint_path(out / CHECKPOINTS, last)
-    try:
-        progress = workers.first_then_all(
-            lambda: restore_checkpoint(path, trained, workers=workers, seed=settings.seed)
-        )
-    except FolderError as error:
-        before = f" to go on from {run.checkpoints[-2].name}" if len(run.checkpoints) > 1 else ""
-        raise FolderError(f"{error}; or remove {path}{before}") from None
-    if workers.is_first:
+    progress = restore_newest(out / CHECKPOINTS, trained, say, workers=workers, seed=settings.seed)
+    if workers.is_first and not is_new:
         say(f"going on from step {progress.step:,}")
     num_shares = count_shares(run.options.model, settings, device) if whole is model else 1
     gradients = Gradients(step, settings, device, captures=whole is model, num_shares=num_shares)
@@ -272,17 +285,31 @@ def _train(
             workers=workers.num_workers,
         )
         why = train(loop, progress, log, writer.write)
-        if why == INTERRUPTED:
-            log.event("stop", step=progress.step, why=why)
+        if why == INTERRUPTED or _is_interrupted(
+            lambda: _finish(loop, progress, log, writer, run.store.valid), workers
+        ):
+            log.event("stop", step=progress.step, why=INTERRUPTED)
             log.say(f"stopped at step {progress.step:,}; nothing is lost")
             log.say(f"go on with: dragoman train --resume --out {folder.path}")
             raise InterruptedRunError
-        workers.first_alone(lambda: _finish(loop, progress, log, writer))
-        if workers.is_first:
-            some = run.store.valid.ids(np.arange(min(len(run.store.valid), NUM_INT8_PAIRS)))
-            writer.describe(fits_int8=fits_int8(folder, *some))
         log.event("end", step=progress.step, why=why, seconds=progress.seconds)
         log.say(f"done: {why} in {format_time(progress.seconds)}; the model is in {folder.path}")
+
+
+def _is_interrupted(finish: Callable[[], None], workers: Workers) -> bool:
+    """Finish on the first worker, and say whether somebody stopped that: all is saved by then."""
+
+    def work() -> bool:
+        try:
+            finish()
+        except KeyboardInterrupt:
+            return True
+        return False
+
+    # Requests to the others are for the first one to heed.
+    with nullcontext() if workers.is_first else stop_requests():
+        is_interrupted = workers.first_alone(work)
+    return bool(*workers.agree(bool(is_interrupted)))
 
 
 def _open_log(run: _Run, progress: Progress, workers: Workers) -> Log | SilentLog:
@@ -308,13 +335,13 @@ class _BestWriter:
     """Keeps the best weights so far in the model folder."""
 
     def __init__(self, folder: ModelFolder, model: nn.Module) -> None:
-        self._folder = folder
+        self.folder = folder
         self._model = model
 
     def write(self, progress: Progress, found: Validation, weights: str = "best") -> None:
         """Write the model as it is now."""
-        path = self._folder.path
-        write_weights(path / WEIGHTS_FILE, weights_of(self._model), self._folder.identity)
+        path = self.folder.path
+        write_weights(path / WEIGHTS_FILE, weights_of(self._model), self.folder.identity)
         self.describe(
             steps=progress.step,
             weights=weights,
@@ -323,18 +350,25 @@ class _BestWriter:
 
     def describe(self, **facts: Any) -> None:  # noqa: ANN401
         """Write the folder's description with new facts."""
-        changed = replace(self._folder.facts, **facts)
-        self._folder = replace(self._folder, facts=changed)
-        write_description(self._folder.path, self._folder, count_parameters(self._model))
+        changed = replace(self.folder.facts, **facts)
+        self.folder = replace(self.folder, facts=changed)
+        write_description(self.folder.path, self.folder, count_parameters(self._model))
 
 
-def _finish(loop: Loop, progress: Progress, log: Log | SilentLog, writer: _BestWriter) -> None:
-    """Try the average of the last checkpoints, and keep it if it is better than the best."""
+def _finish(
+    loop: Loop, progress: Progress, log: Log | SilentLog, writer: _BestWriter, valid: PairStore
+) -> None:
+    """Try the average of the last checkpoints, keep the best, and see what eight bits would cost.
+
+    A damaged checkpoint is left out: the average is only taken if it validates better.
+    """
     settings = loop.options
     regular = averaged_checkpoints(
         loop.checkpoints, settings.validate_every, settings.average_checkpoints
     )
     paths = [each / WEIGHTS_FILE for each in regular]
+    if len(paths) > 1:
+        paths = find_whole(paths, log.say)
     if len(paths) > 1:
         assert loop.whole is not None
         assert loop.validator is not None
@@ -342,7 +376,10 @@ def _finish(loop: Loop, progress: Progress, log: Log | SilentLog, writer: _BestW
         found = loop.validator.validate()
         value = found.value(settings.best_by)
         is_best = progress.is_better(value, found.loss)
-        name = f"average of the last {len(paths)} checkpoints"
+        some = "" if len(paths) == len(regular) else f"{len(paths)} of "
+        name = f"average of {some}the last {len(regular)} checkpoints"
         log.say(f"{name}: BLEU {found.bleu:.2f}, perplexity {found.perplexity:.2f}")
         if is_best:
             writer.write(progress, found, weights=name)
+    some_pairs = valid.ids(np.arange(min(len(valid), NUM_INT8_PAIRS)))
+    writer.describe(fits_int8=fits_int8(writer.folder, *some_pairs))
