@@ -34,9 +34,10 @@ from dragoman.training.run import resume_run, start_run
 NUM_STEPS = 50
 JOBS = Path(__file__).parent / "worker_jobs.py"
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+ROOT = Path(__file__).parent.parent.parent
 ENVIRONMENT = os.environ | {
     "OMP_NUM_THREADS": "1",
-    "PYTHONPATH": str(Path(__file__).parent.parent.parent),
+    "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
 }
 
 
@@ -118,6 +119,8 @@ def together(alone, corpus):
         start("dropout", float64=False, dropout=0.1, max_steps=9),
         start("dropout-parts", float64=False, dropout=0.1, max_steps=4),
         resume("dropout-parts", float64=False, max_steps=9),
+        start("damaged", float64=False, dropout=0.1, max_steps=9),
+        resume("damaged", float64=False) | {"damages": "optimiser.safetensors"},
         start("few-replicate", batch_tokens=8, max_steps=12, validate_every=12),
         start("few-shard", batch_tokens=8, max_steps=12, validate_every=12, parallel="shard"),
     ]
@@ -179,6 +182,12 @@ def test_resuming_with_as_many_processes_is_exact(together):
     assert largest_difference(weights(whole, 9), weights(parts, 9)) == 0
     states = load_file(checkpoint_path(whole / "checkpoints", 9) / "optimiser.safetensors")
     assert not torch.equal(states["random/cpu"], states["random/1/cpu"])
+
+
+def test_all_go_on_from_the_checkpoint_before_a_damaged_one(together, events):
+    whole, damaged = (together / name for name in ("dropout", "damaged"))
+    assert largest_difference(weights(whole, 9), weights(damaged, 9)) == 0
+    assert [each["step"] for each in events(damaged, "start")] == [0, 0]
 
 
 def test_fewer_pairs_than_processes(together, corpus):

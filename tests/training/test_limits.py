@@ -14,6 +14,7 @@ from dragoman.training.limits import (
     limit_reached,
     seconds_left,
     stop_requests,
+    terminable,
 )
 from dragoman.training.options import TrainingOptions
 
@@ -84,3 +85,10 @@ def test_outside_of_the_main_thread_signals_are_left_alone():
     thread.start()
     thread.join()
     assert found == [[]]
+
+
+def test_termination_interrupts_where_that_is_wanted():
+    before = signal.getsignal(signal.SIGTERM)
+    with terminable(), pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -5,8 +5,11 @@ import os
 import re
 import shutil
 import signal
+import subprocess
+import sys
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import sentencepiece
@@ -565,6 +568,17 @@ def test_the_end_can_be_cut_off_anywhere(
         assert len(events(out, "stop")) == 1
     resume_run(out, {}, said.append)
     assert_same_run(whole, out)
+
+
+@pytest.mark.slow
+def test_runs_killed_at_random_moments_end_with_the_same_bytes():
+    script = Path(__file__).parents[2] / "benchmarks" / "attacks" / "kills.py"
+    words = [sys.executable, str(script), "--kills", "8", "--seed", "2"]
+    found = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr
+    counts = json.loads(found.stdout)
+    assert sum(counts["hits"].values()) >= 8
+    assert counts["failures"] == []
 
 
 # Two at once

@@ -5,8 +5,8 @@ and its line ends, the ids and their ends; and for each of the two an index of t
 of those short enough to use. Everything is written in a stream; what grows with the corpus is some
 tens of bytes a pair, for the hashes that find repetitions and the order of an epoch. Pairs stay in
 the order of the files they come from, so that a few numbers say which are of which corpus.
-``text.json`` and ``ids.json`` are written last and say what the files were made from; when that has
-not changed, the files are used again.
+``text.json`` and ``ids.json`` are written last and say what the files were made from, how large
+they are and what the digests of their blocks are; while the first is the same, they are used again.
 """
 
 import hashlib
