@@ -5,8 +5,8 @@ import shutil
 
 import numpy as np
 import pytest
-
 from benchmarks.attacks.mutations import strip_digests
+
 from dragoman.checks import find_damage, lacks_digests
 from dragoman.cli import main
 from dragoman.decoding.short_list import SHORT_LIST_FILE, ShortList
