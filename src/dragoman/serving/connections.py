@@ -1,29 +1,58 @@
 """Connections: what is refused before it is parsed, and heads that do not end."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any
 
+import h11
+
 LARGEST_HEAD = 32_768
+_BLANK_LINE = re.compile(rb"\n\r?\n")
+_AMBIGUOUS = re.compile(rb"(?<!\r)\n|\n[ \t]")
 _STATUS = b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
 _TOO_LARGE = _STATUS + b"content-length: 0\r\nconnection: close\r\n\r\n"
 
 
-def choose_protocol() -> Any:  # noqa: ANN401
+def choose_protocol() -> Callable[..., Any]:
     """Choose what parses HTTP.
 
     Returns
     -------
-    Any
-        uvicorn's class for httptools, which is fast, or if that is not installed for h11.
+    Callable[..., Any]
+        Makes uvicorn's protocol for httptools, which is fast and strict, or if that is not
+        installed for h11, made as strict.
     """
     try:
         from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
     except ImportError:
-        from uvicorn.protocols.http.h11_impl import H11Protocol
-
-        return H11Protocol
+        return _make_strict_protocol
     return HttpToolsProtocol
+
+
+def _make_strict_protocol(*arguments: Any) -> Any:  # noqa: ANN401
+    """Make uvicorn's protocol for h11, which refuses heads that others may read differently.
+
+    h11 takes a bare line feed for the end of a line, and joins a line that begins with white space
+    to the one before it. A proxy that does neither would find other headers, and perhaps another
+    end of the request, in the same bytes.
+    """
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    protocol = H11Protocol(*arguments)
+    connection = protocol.conn
+    parse_on = connection.next_event
+
+    def next_event() -> Any:  # noqa: ANN401
+        if connection.their_state is h11.IDLE:
+            data, _ = connection.trailing_data
+            end = _BLANK_LINE.search(data)
+            if _AMBIGUOUS.search(data, 0, end.end() if end else len(data)):
+                raise h11.RemoteProtocolError("a line is folded, or ends in a line feed alone")
+        return parse_on()
+
+    connection.next_event = next_event  # type: ignore[method-assign]
+    return protocol
 
 
 class HeadGuard(asyncio.Protocol):
