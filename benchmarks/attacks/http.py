@@ -7,6 +7,7 @@ sys.path.append(sys.path.pop(0))
 
 import argparse
 import subprocess
+import tempfile
 import time
 import urllib.parse
 from pathlib import Path
@@ -41,9 +42,10 @@ def main() -> None:
 
 def _attack(command: list[str], options: argparse.Namespace) -> tuple[Outcome, int]:
     """Attack a server that is started for it; the lines that it logs are counted."""
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as server:
+    with (
+        tempfile.TemporaryFile() as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as server,
+    ):
         assert server.stdout is not None
         try:
             lines = iter(server.stdout.readline, "")
@@ -53,8 +55,9 @@ def _attack(command: list[str], options: argparse.Namespace) -> tuple[Outcome, i
             outcome = attack(port, options.seed, options.requests, options.seconds)
         finally:
             server.terminate()
-        _, logged = server.communicate(timeout=120)
-    return outcome, logged.count("\n")
+        server.wait(timeout=120)
+        log.seek(0)
+        return outcome, log.read().count(b"\n")
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def path(tiny_folder):
 
 
 REQUEST = (
-    b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     b"Content-Length: %d\r\n\r\n%s"
 )
 
@@ -134,9 +134,9 @@ def test_translates(path):
 def test_who_says_nothing_or_half_a_head_is_closed(path):
     with Running(path) as running:
         silent, half = running.connect(), running.connect()
-        half.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nX-A:")
+        half.sendall(b"POST /translate HTTP/1.1\r\nHost: localhost\r\nX-A:")
         again = running.connect()
-        again.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        again.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert again.recv(1000).startswith(b"HTTP/1.1 200")
         again.sendall(b"GET /hea")  # half a head after a whole request
         began = time.monotonic()
@@ -148,7 +148,7 @@ def test_who_says_nothing_or_half_a_head_is_closed(path):
 def test_who_sends_a_body_too_slowly_is_told(path):
     with Running(path) as running:
         slow = running.connect()
-        slow.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        slow.sendall(b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
         slow.settimeout(20)
         assert slow.recv(1000).startswith(b"HTTP/1.1 408")
 
@@ -161,7 +161,7 @@ def test_endless_heads_and_bodies_are_cut_off(path):
             for _ in range(1000):
                 head.sendall(b"X-A: " + b"a" * 10_000 + b"\r\n")
         body = running.connect()
-        body.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        body.sendall(b"POST /translate HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
         chunk = b"1000\r\n" + b"x" * 4096 + b"\r\n"
         for _ in range(4):
             body.sendall(chunk)

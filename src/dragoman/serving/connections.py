@@ -44,15 +44,30 @@ def _make_strict_protocol(*arguments: Any) -> Any:  # noqa: ANN401
     parse_on = connection.next_event
 
     def next_event() -> Any:  # noqa: ANN401
-        if connection.their_state is h11.IDLE:
-            data, _ = connection.trailing_data
-            end = _BLANK_LINE.search(data)
-            if _AMBIGUOUS.search(data, 0, end.end() if end else len(data)):
-                raise h11.RemoteProtocolError("a line is folded, or ends in a line feed alone")
-        return parse_on()
+        try:
+            if connection.their_state is h11.IDLE:
+                _check_lines(connection.trailing_data[0])
+            return parse_on()
+        except h11.RemoteProtocolError:
+            cycle = protocol.cycle
+            if cycle is not None and not cycle.response_complete:
+                # The protocol answers in its place, or ends what has begun.
+                cycle.disconnected = True
+                cycle.message_event.set()
+                if cycle.response_started:
+                    protocol.transport.close()
+                    return h11.NEED_DATA
+            raise
 
     connection.next_event = next_event  # type: ignore[method-assign]
     return protocol
+
+
+def _check_lines(data: bytes) -> None:
+    """Refuse a head, or the beginning of one, with lines that are folded or end otherwise."""
+    end = _BLANK_LINE.search(data)
+    if _AMBIGUOUS.search(data, 0, end.end() if end else len(data)):
+        raise h11.RemoteProtocolError("a line is folded, or ends in a line feed alone")
 
 
 class HeadGuard(asyncio.Protocol):
