@@ -18,7 +18,8 @@ PATHS = (
     "/v2/document/{document_id}/result", "/v2/glossary-language-pairs", "/v2/glossaries",
     "/v2/glossaries/{glossary_id}", "/v2/glossaries/{glossary_id}/entries",
     "/language/translate/v2", "/language/translate/v2/languages",
-    "/language/translate/v2/detect", "/spec", "/", "/page/{name}", "/api/page", "/api/shell",
+    "/language/translate/v2/detect", "/spec", "/openapi.json", "/", "/page/{name}", "/api/page",
+    "/api/shell",
     "/api/translate", "/api/choices", "/api/alignment", "/api/attention", "/api/why",
     "/api/runs/{index}",
 )  # fmt: skip

@@ -1,52 +1,60 @@
 """Connections: what is refused before it is parsed, and heads that do not end."""
 
 import asyncio
-import re
 from collections.abc import Callable
 from typing import Any
 
 import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from dragoman.serving.heads import is_ambiguous
 
 LARGEST_HEAD = 32_768
-_BLANK_LINE = re.compile(rb"\n\r?\n")
-_AMBIGUOUS = re.compile(rb"(?<!\r)\n|\n[ \t]")
 _STATUS = b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
 _TOO_LARGE = _STATUS + b"content-length: 0\r\nconnection: close\r\n\r\n"
 
 
-def choose_protocol() -> Callable[..., Any]:
-    """Choose what parses HTTP.
+def make_parser(
+    config: uvicorn.Config,
+    server_state: ServerState,
+    app_state: dict[str, Any],
+    loop: asyncio.AbstractEventLoop | None,
+) -> H11Protocol:
+    """Make what parses the requests of a connection, and refuses what others may read differently.
+
+    Parameters
+    ----------
+    config : uvicorn.Config
+        How uvicorn serves.
+    server_state : ServerState
+        Its connections and tasks.
+    app_state : dict[str, Any]
+        What the application keeps.
+    loop : asyncio.AbstractEventLoop | None
+        Where it runs; None: in the running one.
 
     Returns
     -------
-    Callable[..., Any]
-        Makes uvicorn's protocol for httptools, which is fast and strict, or if that is not
-        installed for h11, made as strict.
-    """
-    try:
-        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-    except ImportError:
-        return _make_strict_protocol
-    return HttpToolsProtocol
+    H11Protocol
+        uvicorn's protocol for h11, made stricter.
 
-
-def _make_strict_protocol(*arguments: Any) -> Any:  # noqa: ANN401
-    """Make uvicorn's protocol for h11, which refuses heads that others may read differently.
-
+    Notes
+    -----
     h11 takes a bare line feed for the end of a line, and joins a line that begins with white space
     to the one before it. A proxy that does neither would find other headers, and perhaps another
-    end of the request, in the same bytes.
+    end of the request, in the same bytes. Uvicorn would take httptools where that is installed,
+    which refuses other things: one parser is what is tested.
     """
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    protocol = H11Protocol(*arguments)
+    protocol = H11Protocol(config, server_state, app_state, loop)
     connection = protocol.conn
     parse_on = connection.next_event
 
     def next_event() -> Any:  # noqa: ANN401
         try:
-            if connection.their_state is h11.IDLE:
-                _check_lines(connection.trailing_data[0])
+            if connection.their_state is h11.IDLE and is_ambiguous(connection.trailing_data[0]):
+                raise h11.RemoteProtocolError("a line is folded, or ends in a line feed alone")
             return parse_on()
         except h11.RemoteProtocolError:
             cycle = protocol.cycle
@@ -61,13 +69,6 @@ def _make_strict_protocol(*arguments: Any) -> Any:  # noqa: ANN401
 
     connection.next_event = next_event  # type: ignore[method-assign]
     return protocol
-
-
-def _check_lines(data: bytes) -> None:
-    """Refuse a head, or the beginning of one, with lines that are folded or end otherwise."""
-    end = _BLANK_LINE.search(data)
-    if _AMBIGUOUS.search(data, 0, end.end() if end else len(data)):
-        raise h11.RemoteProtocolError("a line is folded, or ends in a line feed alone")
 
 
 class HeadGuard(asyncio.Protocol):

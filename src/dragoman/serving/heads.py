@@ -12,6 +12,8 @@ PROBES = frozenset({"/health", "/ready"})
 # Headers by which a proxy says that it passes on what somebody else asked.
 _FORWARDED = frozenset({b"forwarded", b"via", b"x-forwarded-for", b"x-real-ip"})
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]{1,255})(?::[0-9]{1,5})?", re.IGNORECASE)
+_BLANK_LINE = re.compile(rb"\n\r?\n")
+_ODD_LINE = re.compile(rb"(?<!\r)\n|\n[ \t]")
 _ONCE = (b"content-length", b"host", b"transfer-encoding")
 
 Refusal = tuple[int, str]
@@ -81,6 +83,23 @@ class HeadCheck:
         if is_safe or name in self._names or "*" in self._names:
             return None
         return 421, f"this server is not known as {name}; start it with --allow-host {name}"
+
+
+def is_ambiguous(data: bytes) -> bool:
+    """Say whether lines of a head are folded, or end in a line feed alone.
+
+    Parameters
+    ----------
+    data : bytes
+        What came, from the beginning of the head; perhaps not to its end, or beyond that.
+
+    Returns
+    -------
+    bool
+        Whether others may take its lines for other headers.
+    """
+    end = _BLANK_LINE.search(data)
+    return _ODD_LINE.search(data, 0, end.end() if end else len(data)) is not None
 
 
 def parse_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -145,8 +145,9 @@ def _number(value: object) -> object:
 
 def _sample(value: object) -> object:
     """Take a source, its reference and its translation, or nothing."""
-    is_sample = isinstance(value, list) and len(value) == 3
-    return value if is_sample and all(isinstance(text, str) for text in value) else None
+    if not isinstance(value, list) or len(value) != 3:
+        return None
+    return value if all(isinstance(text, str) for text in value) else None
 
 
 def _is_nested(value: object) -> bool:

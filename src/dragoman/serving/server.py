@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
 from dragoman.errors import OptionError
-from dragoman.serving.connections import LARGEST_HEAD, HeadGuard, choose_protocol
+from dragoman.serving.connections import LARGEST_HEAD, HeadGuard, make_parser
 from dragoman.serving.heads import HeadCheck
 from dragoman.serving.keys import Keys
 from dragoman.serving.limits import Gate
@@ -71,7 +71,6 @@ class Server:
         shedder = Shedder(options, service.metrics, _find_room(service, keys))
         heads = HeadCheck(options.host, other_names)
         self.gate = Gate(app, options, service.metrics, shedder, keys, heads)
-        parser = choose_protocol()
 
         def connect(
             config: uvicorn.Config,
@@ -79,7 +78,8 @@ class Server:
             app_state: dict[str, Any],
             _loop: asyncio.AbstractEventLoop | None = None,
         ) -> HeadGuard:
-            return HeadGuard(parser(config, server_state, app_state, _loop), shedder.refuse)
+            parser = make_parser(config, server_state, app_state, _loop)
+            return HeadGuard(parser, shedder.refuse)
 
         self._server = uvicorn.Server(
             uvicorn.Config(
