@@ -25,7 +25,8 @@ TOO_MUCH = "Slowdown: too many texts are waiting to be translated; try again"
 _POST = re.compile(rb"POST ([^ ?\r\n]+)[^ \r\n]* HTTP/1\.1\r\n")
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d{1,7})\r\n", re.IGNORECASE)
 _UNUSUAL = re.compile(
-    rb"\r\n(?:transfer-encoding|expect|connection|upgrade) *:|\r\ncontent-length.*\r\ncontent-length",
+    rb"\r\n(?:transfer-encoding|expect|connection|upgrade) *:"
+    rb"|\r\ncontent-length.*\r\ncontent-length",
     re.IGNORECASE | re.DOTALL,
 )
 
