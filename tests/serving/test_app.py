@@ -8,7 +8,9 @@ from tests.serving.small_service import make_service
 
 from dragoman.serving.app import build_app
 from dragoman.serving.keys import Keys
+from dragoman.serving.models import Models
 from dragoman.serving.refusals import cors_headers, is_open
+from dragoman.serving.service import Service
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +93,15 @@ def test_wrong_methods_are_named(client, method, path):
 )
 def test_all_protocols_are_there(client, path):
     assert client.get(path).status_code in (200, 403)
+
+
+def test_a_server_of_runs_has_no_protocols(tmp_path):
+    service = Service(Models([]))
+    client = TestClient(build_app(service, Keys(), {"run": tmp_path}))
+    assert client.get("/api/page").json()["runs"] == ["run"]
+    assert client.get("/health").status_code == 200
+    for path in ("/frontend/settings", "/languages", "/v2/languages", "/spec"):
+        assert client.get(path).status_code == 404
 
 
 def test_handlers_find_service_and_keys_in_the_state(service):

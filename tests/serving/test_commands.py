@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,12 +17,14 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+import httpx
 import pytest
 from tests.serving.small_service import copy_folder
 
 from dragoman.cli import build_parser, main
 from dragoman.errors import OptionError
 from dragoman.serving.commands import check_extra
+from dragoman.serving.document_store import PREFIX
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
 
@@ -99,6 +102,48 @@ def test_wants_a_key_where_there_are_keys(tiny_folder, tmp_path):
         status, words = server.end()
     assert (status, words) == (0, "")
     assert "alice-secret" not in "".join(server.lines)
+
+
+def test_is_known_by_the_names_that_it_is_given(tiny_folder):
+    names = ["--allow-host", "one.example", "--allow-host", "two.example"]
+    with Process("serve", *names, tiny_folder.path, "--port", "0") as server:
+        statuses = []
+        for host in ("one.example", "two.example:80", "three.example"):
+            connection = server.connect()
+            connection.request("GET", "/languages", headers={"Host": host})
+            statuses.append(connection.getresponse().status)
+        assert statuses == [200, 200, 421]
+        assert server.end() == (0, "")
+
+
+def test_nonsense_does_not_fill_the_log(tiny_folder):
+    with Process("serve", tiny_folder.path, "--port", "0") as server:
+        for _ in range(50):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+                connection.sendall(b"nonsense " * 100 + b"\r\n\r\n")
+                assert connection.recv(100).startswith(b"HTTP/1.1 400")
+        status, words = server.end()
+    said = ["Invalid HTTP request received."] * 10
+    said[-1] += " (more such lines are left out for a minute)"
+    assert (status, words.splitlines()) == (0, said)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks of folders")
+def test_a_new_server_sweeps_what_a_killed_one_left(tiny_folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with Process("serve", tiny_folder.path, "--port", "0") as server:
+        form = {"file": ("a.txt", b"A dog.")}
+        fields = {"source": "en", "target": "fr"}
+        answer = httpx.post(f"{server.url}translate_file", files=form, data=fields, timeout=30)
+        assert answer.status_code == 200
+        assert len(list(tmp_path.glob(f"{PREFIX}*/*"))) == 1
+        with Process("serve", tiny_folder.path, "--port", "0"):  # beside it: not its to sweep
+            assert httpx.get(answer.json()["translatedFileUrl"]).status_code == 200
+        server.process.kill()
+        server.process.wait()
+    assert len(list(tmp_path.glob(f"{PREFIX}*/*"))) == 1
+    with Process("serve", tiny_folder.path, "--port", "0"):
+        assert list(tmp_path.glob(f"{PREFIX}*")) == []
 
 
 class Told(NamedTuple):

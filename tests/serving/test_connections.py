@@ -1,11 +1,10 @@
-"""Whatever parses HTTP, heads end somewhere, and what is refused is not parsed."""
+"""Heads end somewhere, and what is refused is not parsed."""
 
-import sys
 from types import SimpleNamespace
 
 import pytest
 
-from dragoman.serving.connections import LARGEST_HEAD, HeadGuard, choose_protocol
+from dragoman.serving.connections import LARGEST_HEAD, HeadGuard
 
 
 class Transport:
@@ -106,14 +105,3 @@ def test_says_where_a_request_came_from():
     guard.connection_made(Transport())
     guard.data_received(b"x")
     assert asked == ["1.2.3.4"]
-
-
-@pytest.mark.parametrize("is_fast", [False, True])
-def test_parses_with_what_is_installed(monkeypatch, is_fast):
-    if is_fast:
-        pytest.importorskip("httptools")
-    else:
-        for name in ("httptools", "uvicorn.protocols.http.httptools_impl"):
-            monkeypatch.setitem(sys.modules, name, None)
-    name = choose_protocol().__name__
-    assert name == ("HttpToolsProtocol" if is_fast else "H11Protocol")

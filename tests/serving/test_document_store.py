@@ -1,9 +1,13 @@
 import asyncio
+import signal
+import subprocess
+import sys
+import tempfile
 
 import pytest
 
 from dragoman.serving import document_store
-from dragoman.serving.document_store import DocumentStore
+from dragoman.serving.document_store import PREFIX, DocumentStore, sweep_folders
 from dragoman.serving.interface import ServiceError
 
 
@@ -114,3 +118,51 @@ def test_work_on_a_removed_document_ends(store):
             await document.task
 
     asyncio.run(work())
+
+
+KEEPER = """
+import sys
+from dragoman.serving.document_store import DocumentStore
+store = DocumentStore()
+store.finish(store.create("ann", "a.txt"), b"text")
+print(store.folder, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """Give a folder for temporary files that is this test's alone."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def keep():
+    """Start a process that keeps a document, and give its folder."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", KEEPER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    return process, process.stdout.readline().strip()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks of folders")
+def test_documents_of_a_killed_server_are_swept_and_those_of_others_are_not(temporary):
+    (killed, left), (living, kept) = keep(), keep()
+    with killed, living:
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        own = DocumentStore()
+        other = temporary / "of-somebody-else"
+        other.mkdir()
+        link = temporary / f"{PREFIX}link"
+        link.symlink_to(other)
+        paths = {str(each) for each in temporary.iterdir()}
+        assert paths == {left, kept, str(own.folder), str(other), str(link)}
+        assert sweep_folders() == 1
+        assert {str(each) for each in temporary.iterdir()} == paths - {left}
+        assert len(list(temporary.glob(f"{PREFIX}*/*"))) == 1  # the living server's document
+        living.stdin.close()
+        living.wait()
+    own.close()
+    assert {str(each) for each in temporary.iterdir()} == {str(other), str(link)}

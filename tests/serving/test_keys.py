@@ -7,7 +7,7 @@ import pytest
 from dragoman.errors import DataError, OptionError
 from dragoman.serving.client import Client
 from dragoman.serving.interface import ServiceError
-from dragoman.serving.keys import MOST_REMEMBERED, Keys, read_keys
+from dragoman.serving.keys import WRONG_KEYS_PER_MINUTE, Keys, read_keys
 
 FILE = """
 [alice]
@@ -122,14 +122,35 @@ def test_requests_are_counted_by_the_minute(entries, clock):
         keys.charge(alice, 1)
 
 
-def test_addresses_are_limited_and_quiet_ones_forgotten(clock):
+def test_addresses_are_limited(clock):
     keys = clock.keys(requests_per_minute=1)
-    for number in range(MOST_REMEMBERED):
+    for number in range(10):
         keys.charge(keys.client_of(None, f"address {number}"), 1)
     assert kind_of(lambda: keys.charge(keys.client_of(None, "address 5"), 1)).retry_after == 60
-    clock.seconds += 61
-    keys.charge(keys.client_of(None, "new"), 1)
-    assert len(keys._full_until) == 1
+
+
+def test_wrong_keys_are_limited_by_address_and_right_ones_are_not(entries, clock):
+    keys = clock.keys(entries)
+    kinds = [
+        kind_of(lambda: keys.client_of("wrong", "1.2.3.4")).kind
+        for _ in range(WRONG_KEYS_PER_MINUTE + 2)
+    ]
+    assert kinds == ["bad_key"] * WRONG_KEYS_PER_MINUTE + ["too_many_requests"] * 2
+    error = kind_of(lambda: keys.client_of("wrong", "1.2.3.4"))
+    assert error.message == "Invalid API key; wrong ones of an address: 20 per 1 minute"
+    assert error.retry_after == pytest.approx(3)
+    assert keys.client_of("alice-secret", "1.2.3.4").name == "key alice"
+    assert kind_of(lambda: keys.client_of("wrong", "1.2.3.5")).kind == "bad_key"
+    assert kind_of(lambda: keys.client_of(None, "1.2.3.4")).kind == "missing_key"
+    clock.seconds += error.retry_after
+    assert kind_of(lambda: keys.client_of("wrong", "1.2.3.4")).kind == "bad_key"
+
+
+def test_one_person_with_many_ipv6_addresses_is_one(entries, clock):
+    keys = clock.keys(entries)
+    for number in range(WRONG_KEYS_PER_MINUTE):
+        kind_of(lambda end=number: keys.client_of("wrong", f"2001:db8::{end:x}"))
+    assert kind_of(lambda: keys.client_of("wrong", "2001:db8::ffff")).kind == "too_many_requests"
 
 
 def test_characters_are_counted_by_the_month(entries, clock):

@@ -229,8 +229,9 @@ def test_refusals(url, name, body, expected):
 
 @pytest.mark.parametrize("name", ["translate", "choices", "attention", "why", "alignment"])
 def test_hostile_bodies_are_refused(url, name):
+    kind = {"Content-Type": "application/json"}
     for body in (b"\xff\xfe", b"[" * 50_000, b'{"text": "\\ud800", "source": "\\ud800"}', b"{}"):
-        answer = httpx.post(f"{url}/api/{name}", content=body)
+        answer = httpx.post(f"{url}/api/{name}", content=body, headers=kind)
         assert answer.status_code == 400, body[:20]
     assert httpx.get(f"{url}/api/{name}").status_code == 405
     nasty = "a\x00b \u202e <script>alert(1)</script> &amp; \U0001f600"
@@ -258,6 +259,80 @@ def test_keys_are_wanted_where_there_are_keys(folders):
         answer = post(url, "choices", PAIR, headers=right)
         assert complaint(answer)[:2] == (429, "too_many_requests")
         assert int(answer.headers["retry-after"]) >= 1
+
+
+@pytest.mark.parametrize("name", ["translate", "choices", "attention", "why", "alignment"])
+def test_what_other_pages_may_send_unasked_is_refused(url, name):
+    body = json.dumps(PAIR | {"text": SOURCE, "source": "en", "target": "fr"})
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""):
+        answer = httpx.post(f"{url}/api/{name}", content=body, headers={"Content-Type": kind})
+        assert complaint(answer) == (400, "bad_request", "Content-Type must be application/json")
+
+
+FOREIGN = [
+    {"Origin": "http://evil.example"},
+    {"Origin": "null"},
+    {"Origin": ""},
+    {"Origin": "http://127.0.0.1"},  # another port of the same machine
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Sec-Fetch-Site": "cross-site", "Origin": "OWN"},
+]
+OWN = [
+    {"Origin": "OWN"},
+    {"Sec-Fetch-Site": "same-origin", "Origin": "OWN"},
+    {"Sec-Fetch-Site": "none"},
+    {"Origin": "https://LOCALHOST", "Host": "localhost"},  # a proxy speaks TLS
+    {"Origin": "https://localhost", "Host": "localhost:443"},
+    {"Origin": "http://localhost:8443", "Host": "localhost:8443"},
+]
+
+
+@pytest.mark.parametrize("is_own", [False, True])
+def test_other_sites_pages_are_refused(url, is_own):
+    for headers in OWN if is_own else FOREIGN:
+        said = {name: url if value == "OWN" else value for name, value in headers.items()}
+        body = {"text": "A dog.", "source": "en", "target": "fr"}
+        answers = [post(url, "translate", body, headers=said)]
+        answers += [httpx.get(f"{url}/api/{name}", headers=said) for name in ("page", "runs/0")]
+        for answer in answers:
+            assert answer.status_code == (200 if is_own else 403), headers
+            assert "access-control-allow-origin" not in answer.headers
+
+
+def test_a_log_with_half_characters_and_endless_numbers_is_shown(folders):
+    log = folders[1] / "metrics.jsonl"
+    log.write_text('{"event": "end", "why": "\\ud800", "loss": NaN, "bleu": 1e999}\n')
+    with serve(folders[1:]) as url:
+        answer = httpx.get(f"{url}/api/runs/0")
+    log.unlink()
+    assert answer.json()["events"] == [
+        {"event": "end", "why": "\ud800", "loss": None, "bleu": None}
+    ]
+
+
+def test_a_run_s_number_may_be_anything(url):
+    for number in ("9" * 5000, "00", "-1", "x", "%00", "١"):
+        assert httpx.get(f"{url}/api/runs/{number}").status_code == 404, number[:9]
+
+
+def test_runs_are_not_shown_through_a_proxy(folders):
+    for options, headers in (
+        ({"proxy": "127.0.0.1"}, {}),
+        ({"proxy": "127.0.0.1"}, {"X-Forwarded-For": "127.0.0.1"}),
+        ({}, {"X-Forwarded-For": "127.0.0.1"}),  # a proxy that nobody told of
+        ({}, {"Forwarded": "for=127.0.0.1"}),
+    ):
+        with serve(folders[:1], **options) as url:
+            assert httpx.get(f"{url}/api/page", headers=headers).json()["runs"] == []
+            assert httpx.get(f"{url}/api/runs/0", headers=headers).status_code == 404
+
+
+def test_through_a_proxy_a_key_opens_the_runs(folders):
+    with serve(folders[:1], keys=make_keys(), proxy="127.0.0.1") as url:
+        assert httpx.get(f"{url}/api/runs/0").status_code == 401
+        right = {"Authorization": f"Bearer {KEY}", "X-Forwarded-For": "1.2.3.4"}
+        assert httpx.get(f"{url}/api/runs/0", headers=right).status_code == 200
 
 
 def test_runs_are_not_shown_to_other_machines(folders):

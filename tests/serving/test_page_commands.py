@@ -8,6 +8,7 @@ import sys
 import urllib.request
 from xml.etree import ElementTree
 
+import httpx
 import pytest
 
 from dragoman.cli import main
@@ -75,6 +76,24 @@ def test_watch_serves_runs_until_it_is_stopped(tmp_path):
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=30)
         assert (process.returncode, said) == (0, "")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_watch_warns_of_an_open_door_and_knows_its_names(tmp_path):
+    command = [sys.executable, "-m", "dragoman", "watch", str(tmp_path), "--port", "0"]
+    command += ["--no-browser", "--host", "0.0.0.0", "--allow-host", "runs.example"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        process.stdout.readline()
+        port = process.stdout.readline().partition("#")[0].rstrip("/").rpartition(":")[2]
+        url = f"http://127.0.0.1:{port}/api/page"
+        for host, status in (("runs.example", 200), ("evil.example", 421)):
+            assert httpx.get(url, headers={"Host": host}, timeout=30).status_code == status
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=30)
+        assert said == "dragoman: warning: whoever can reach this machine can see the runs\n"
     finally:
         process.kill()
         process.communicate()

@@ -42,6 +42,9 @@ def make_request(body=b"", headers=(), **state) -> Request:
     return Request(scope, receive)
 
 
+JSON = [("content-type", "application/json; charset=utf-8")]
+
+
 @contextlib.contextmanager
 def refuse(kind, match):
     with pytest.raises(ServiceError, match=match) as caught:
@@ -52,11 +55,12 @@ def refuse(kind, match):
 @pytest.mark.parametrize("body", [b"", b"[1]", b"{", b"\xff", b"null", b"[" * 100_000])
 def test_body_must_be_an_object(body):
     with refuse("bad_request", "the request must be a JSON object"):
-        asyncio.run(read_fields(make_request(body)))
+        asyncio.run(read_fields(make_request(body, JSON)))
 
 
 def test_texts():
-    fields = asyncio.run(read_fields(make_request(json.dumps({"a": "é", "b": None}).encode())))
+    body = json.dumps({"a": "é", "b": None}).encode()
+    fields = asyncio.run(read_fields(make_request(body, JSON)))
     assert (fields.text("a"), fields.text("b", "x"), fields.text("c", "")) == ("é", "x", "")
     for name in ("b", "c"):
         with refuse("bad_request", f"“{name}” must be a text"):

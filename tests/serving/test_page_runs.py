@@ -1,6 +1,7 @@
 """What a page reads of logs: from where it stopped, whatever happens to the file."""
 
 import json
+import os
 
 import pytest
 
@@ -98,6 +99,51 @@ def test_lines_that_are_no_events_are_left_out(tmp_path):
     found = read_run(tmp_path, 0, "")
     assert len(found["points"]) == 1
     assert found["events"] == found["validations"] == []
+
+
+def test_numbers_that_json_does_not_know_are_none(tmp_path):
+    tmp_path.joinpath(METRICS_FILE).write_text(
+        '{"event": "update", "time": 1, "step": 3, "loss": NaN, "learning_rate": 1e999, '
+        '"tokens_per_second": -Infinity}\n'
+        '{"event": "validation", "step": 3, "bleu": Infinity, "loss": 1' + "0" * 400 + "}\n"
+        '{"event": "end", "time": NaN, "step": 12, "loss": -2.5}\n'
+    )
+    found = read_run(tmp_path, 0, "")
+    assert found["points"] == [[3, 1, None, None, None]]
+    assert (found["validations"][0]["bleu"], found["validations"][0]["loss"]) == (None, None)
+    assert found["events"] == [{"event": "end", "time": None, "step": 12, "loss": -2.5}]
+    json.dumps(found, allow_nan=False)
+
+
+def test_values_of_other_kinds_are_left_out(tmp_path):
+    deep = [[]]
+    for _ in range(400):
+        deep = [deep]
+    write(
+        tmp_path,
+        update(1, loss=deep),
+        {"event": "validation", "step": "x", "sample": ["a", "b"]},
+        {"event": "validation", "step": 2, "sample": ["a", "b", 3]},
+        {"event": "start", "time": 1.0, "more": {"deep": deep}},
+    )
+    found = read_run(tmp_path, 0, "")
+    assert found["points"][0][:3] == [1, 101.0, None]
+    assert [(each["step"], each["sample"]) for each in found["validations"]] == [
+        (None, None), (2, None),
+    ]  # fmt: skip
+    assert found["events"] == [{"event": "start", "time": 1.0}]
+
+
+def test_what_is_no_log_is_named_and_not_waited_for(tmp_path):
+    for name, make in (("pipe", os.mkfifo), ("folder", os.mkdir)):
+        (tmp_path / name).mkdir()
+        make(tmp_path / name / METRICS_FILE)
+        with pytest.raises(FolderError, match=r"metrics\.jsonl: is a folder, pipe or device"):
+            read_run(tmp_path / name, 0, "")
+    (tmp_path / "round").mkdir()
+    (tmp_path / "round" / METRICS_FILE).symlink_to(METRICS_FILE)
+    with pytest.raises(FolderError, match=r"metrics\.jsonl: cannot be read \(.*\); let the server"):
+        read_run(tmp_path / "round", 0, "")
 
 
 def test_long_logs_come_in_parts_and_thinned(tmp_path, monkeypatch):

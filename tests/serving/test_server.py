@@ -1,11 +1,15 @@
 """A real server: slow, silent and leaving clients, and a stop that loses nothing."""
 
+import contextlib
 import http.client
+import importlib.util
 import json
 import socket
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from tests.serving.small_service import make_service
@@ -16,17 +20,23 @@ from dragoman.errors import OptionError
 from dragoman.serving import server as module
 from dragoman.serving.app import build_app
 from dragoman.serving.keys import Keys
+from dragoman.serving.models import Models
+from dragoman.serving.options import ServeOptions
 from dragoman.serving.server import Server, listen, name_url
+from dragoman.serving.service import Service
 
 
 class Running:
     """A server in a thread, and its address."""
 
-    def __init__(self, path, **options):
+    def __init__(self, path, server=None, **options):
         options = {"client_seconds": 1.0, "wait_milliseconds": 0.0} | options
-        self.service = make_service([path], **options)
         keys = Keys()
-        app = build_app(self.service, keys)
+        if server is None:
+            self.service = make_service([path], **options)
+            app = build_app(self.service, keys)
+        else:
+            app, self.service = server
         self.listener = listen("127.0.0.1", 0)
         self.port = self.listener.getsockname()[1]
         self.server = Server(app, self.service, self.service.options, keys)
@@ -101,8 +111,19 @@ def path(tiny_folder):
     return tiny_folder.path
 
 
+@pytest.fixture(scope="module")
+def attacks():
+    """Give the module that makes odd requests."""
+    place = Path(__file__).parents[2] / "benchmarks" / "attacks" / "odd_requests.py"
+    specification = importlib.util.spec_from_file_location("odd_requests", place)
+    module = importlib.util.module_from_spec(specification)
+    sys.modules["odd_requests"] = module
+    specification.loader.exec_module(module)
+    return module
+
+
 REQUEST = (
-    b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     b"Content-Length: %d\r\n\r\n%s"
 )
 
@@ -134,9 +155,9 @@ def test_translates(path):
 def test_who_says_nothing_or_half_a_head_is_closed(path):
     with Running(path) as running:
         silent, half = running.connect(), running.connect()
-        half.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nX-A:")
+        half.sendall(b"POST /translate HTTP/1.1\r\nHost: localhost\r\nX-A:")
         again = running.connect()
-        again.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        again.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert again.recv(1000).startswith(b"HTTP/1.1 200")
         again.sendall(b"GET /hea")  # half a head after a whole request
         began = time.monotonic()
@@ -148,7 +169,7 @@ def test_who_says_nothing_or_half_a_head_is_closed(path):
 def test_who_sends_a_body_too_slowly_is_told(path):
     with Running(path) as running:
         slow = running.connect()
-        slow.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        slow.sendall(b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
         slow.settimeout(20)
         assert slow.recv(1000).startswith(b"HTTP/1.1 408")
 
@@ -161,7 +182,9 @@ def test_endless_heads_and_bodies_are_cut_off(path):
             for _ in range(1000):
                 head.sendall(b"X-A: " + b"a" * 10_000 + b"\r\n")
         body = running.connect()
-        body.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        body.sendall(
+            b"POST /translate HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
         chunk = b"1000\r\n" + b"x" * 4096 + b"\r\n"
         for _ in range(4):
             body.sendall(chunk)
@@ -276,6 +299,116 @@ def test_forwarded_addresses_are_believed_of_a_known_proxy_only(path):
                 for number in (1, 2)
             ]  # fmt: skip
             assert found == statuses
+
+
+def test_a_name_that_is_not_the_server_s_is_refused(path):
+    with Running(path) as running:
+        for host, status in (("evil.example", 421), (f"localhost:{running.port}", 200)):
+            assert running.ask("GET", "/languages", headers={"Host": host})[0] == status
+        told = json.loads(running.ask("GET", "/api/page", headers={"Host": "evil.example"})[1])
+    assert told == {
+        "error": "this server is not known as evil.example; start it with --allow-host evil.example"
+    }
+
+
+POST = b"POST /translate HTTP/1.1\r\nHost: localhost\r\n"
+HIDDEN = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+AMBIGUOUS = {
+    "both": POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "two lengths": POST + b"Content-Length: 0\r\nContent-Length: 5\r\n\r\n",
+    "length with sign": POST + b"Content-Length: +0\r\n\r\n",
+    "other coding": POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "two codings": POST + b"Transfer-Encoding: chunked\r\n" * 2 + b"\r\n0\r\n\r\n",
+    "space before colon": POST + b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    "folded": POST + b"X: a\r\n Content-Length: 5\r\nContent-Length: 0\r\n\r\n",
+    "folded coding": POST + b"Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+    "line feed": POST + b"X: a\nContent-Length: 0\r\n\r\n",
+    "line feeds": b"POST /translate HTTP/1.1\nHost: localhost\nContent-Length: 0\n\n",
+    "line feed at the end": POST + b"Content-Length: 0\r\n\n",
+    "carriage return": POST + b"X: a\rContent-Length: 5\r\nContent-Length: 0\r\n\r\n",
+    "nul": POST + b"X: a\0b\r\nContent-Length: 0\r\n\r\n",
+    "two hosts": b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: a\r\n\r\n",
+    "version": b"GET /health HTTP/2.0\r\nHost: localhost\r\n\r\n",
+    "chunk": POST + b"Transfer-Encoding: chunked\r\n\r\n0x0\r\n\r\n",
+}
+
+
+def read_all(connection):
+    """Read until the server closes the connection."""
+    answer = b""
+    connection.settimeout(20)
+    while part := connection.recv(65536):
+        answer += part
+    return answer
+
+
+@pytest.fixture(scope="module")
+def patient(path):
+    """Give a server that never closes a connection for being slow while these tests run."""
+    with Running(path, client_seconds=60.0) as running:
+        yield running
+
+
+@pytest.mark.parametrize("first", [b"", HIDDEN], ids=["alone", "after another"])
+@pytest.mark.parametrize("name", AMBIGUOUS)
+def test_ambiguous_requests_are_refused_and_nothing_after_them_is_read(patient, name, first):
+    connection = patient.connect()
+    connection.sendall(first + AMBIGUOUS[name] + HIDDEN)
+    answer = read_all(connection)
+    assert answer.count(b"HTTP/1.1 200") == bool(first)
+    assert answer.count(b"HTTP/1.1 400") == 1
+    assert answer.count(b"HTTP/1.1 ") == 1 + bool(first)
+
+
+@pytest.mark.parametrize("end", [b"0\r\n\r\n", b"0\r\n\n", b"0\r\nX: y\n\n", b"0;a=b\r\n\r\n"])
+def test_nothing_after_chunks_is_read(patient, end):
+    body = json.dumps({"q": "A dog.", "source": "en", "target": "fr"}).encode()
+    head = POST + b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    connection = patient.connect()
+    connection.sendall(head + b"%x\r\n%s\r\n" % (len(body), body) + end + HIDDEN)
+    answer = read_all(connection)
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert b"translatedText" in answer or b"HTTP/1.1 400" in answer
+
+
+def test_what_is_wrong_in_the_middle_of_an_answer_ends_it_quietly(patient, caplog):
+    """The head is refused at once; what comes then cannot be answered again."""
+    connection = patient.connect()
+    connection.sendall(POST + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n")
+    assert b"HTTP/1.1 400" in connection.recv(65536)
+    with contextlib.suppress(ConnectionError):
+        connection.sendall(b"no chunk\r\n")
+        read_all(connection)
+    patient.wait_until(lambda: patient.server.gate.num_in_progress == 0)
+    assert patient.status("/health") == 200
+    assert not [each for each in caplog.records if each.exc_info]
+
+
+def test_odd_requests_are_answered(patient, attacks, caplog):
+    outcome = attacks.attack(patient.port, 5, 700, 120)
+    assert outcome.num_tried == 700
+    assert (outcome.failures, outcome.hangs) == ([], [])
+    assert outcome.statuses[200] > 20
+    assert not [each for each in caplog.records if each.exc_info]
+
+
+def test_odd_requests_to_a_server_of_runs_are_answered(attacks, tmp_path, caplog):
+    log = '{"event": "update", "step": 1, "loss": NaN}\n{"event": "end", "why": "\\ud800"}\n'
+    (tmp_path / "metrics.jsonl").write_text(log)
+    options = ServeOptions(client_seconds=60.0)
+    service = Service(Models([]), options)
+    app = build_app(service, Keys(), {"run": tmp_path})
+    with Running(None, server=(app, service)) as running:
+        outcome = attacks.attack(running.port, 6, 500, 120)
+        assert running.ask("GET", "/api/runs/0")[0] == 200
+        assert running.status("/frontend/settings") == 404
+    assert (outcome.num_tried, outcome.failures, outcome.hangs) == (500, [], [])
+    assert not [each for each in caplog.records if each.exc_info]
+
+
+def test_every_route_is_attacked(patient, attacks):
+    app = patient.server.gate._app
+    assert {route.path for route in app.routes} == set(attacks.PATHS)
 
 
 def test_a_port_that_is_taken_is_named():

@@ -60,6 +60,9 @@ def test_a_whole_request_is_refused_in_the_words_of_its_protocol():
         HEAD.replace(b"Host", b"Connection: close\r\nHost") + b"x" * 9,
         HEAD.replace(b": 9", b": 99999999") + b"x" * 9,
         HEAD.replace(b": 9", b": -9") + b"x" * 9,
+        HEAD.replace(b"Host", b"Content-Length: 9\r\nHost") + b"x" * 9,
+        HEAD.replace(b"Host", b"X: y\nTransfer-Encoding: chunked\r\nHost") + b"x" * 9,
+        HEAD.replace(b"Host", b"X: y\r\n Transfer-Encoding: chunked\r\nHost") + b"x" * 9,
     ],
 )
 def test_whatever_is_less_plain_is_left_to_others(data):

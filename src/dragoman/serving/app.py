@@ -2,7 +2,8 @@
 
 import importlib
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -15,10 +16,11 @@ from dragoman.serving.refusals import write_refusal
 from dragoman.serving.service import Service
 
 PROTOCOLS = ("libretranslate", "deepl", "google", "openapi", "page_api")
+PAGE_ALONE = ("page_api",)
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def build_app(service: Service, keys: Keys) -> Starlette:
+def build_app(service: Service, keys: Keys, runs: Mapping[str, Path] | None = None) -> Starlette:
     """Put the protocols together.
 
     Parameters
@@ -27,6 +29,8 @@ def build_app(service: Service, keys: Keys) -> Starlette:
         What translates.
     keys : Keys
         Who may ask, and for how much.
+    runs : Mapping[str, Path] | None
+        Training runs to show by their names, in place of all else; None: those of the models.
 
     Returns
     -------
@@ -35,13 +39,14 @@ def build_app(service: Service, keys: Keys) -> Starlette:
         `Gate`, which limits what reaches it.
     """
     app = Starlette(
-        routes=[*_signs_of_life(), *_protocol_routes()],
+        routes=[*_signs_of_life(), *_protocol_routes(PROTOCOLS if runs is None else PAGE_ALONE)],
         exception_handlers={HTTPException: _refuse},
     )
     # A redirection would send back the Host that a client made up.
     app.router.redirect_slashes = False
     app.state.service = service
     app.state.keys = keys
+    app.state.runs = runs
     return app
 
 
@@ -53,8 +58,8 @@ def _signs_of_life() -> list[BaseRoute]:
     ]
 
 
-def _protocol_routes() -> Iterable[BaseRoute]:
-    for name in PROTOCOLS:
+def _protocol_routes(names: Iterable[str]) -> Iterable[BaseRoute]:
+    for name in names:
         if importlib.util.find_spec(f"dragoman.serving.{name}"):
             yield from importlib.import_module(f"dragoman.serving.{name}").routes()
 

@@ -14,7 +14,7 @@ from dragoman.errors import DragomanError, OptionError
 from dragoman.flags import add_device, add_flags, add_verb, given_flags
 from dragoman.options import from_plain
 from dragoman.serving.options import ServeOptions
-from dragoman.serving.page_commands import add_page
+from dragoman.serving.page_commands import add_allow_host, add_page
 
 if TYPE_CHECKING:
     from dragoman.serving.models import Models
@@ -28,7 +28,6 @@ NEEDED = (
     "py3langid",
     "defusedxml",
 )
-LOOPBACK = ("127.", "::1", "localhost")
 MOST_PROCESSES = 4
 # How long Python lets one thread run before another may: the loop should not wait for a model.
 SWITCH_SECONDS = 0.001
@@ -59,6 +58,7 @@ def add_serving(verbs: argparse._SubParsersAction) -> None:
         help="of the products; auto: eight bits on a CPU where that loses nothing",
     )  # fmt: skip
     add_flags(parser, ServeOptions)
+    add_allow_host(parser)
     add_page(verbs)
 
 
@@ -78,7 +78,10 @@ def check_extra(verb: str) -> None:
 def _serve(options: argparse.Namespace) -> None:
     check_extra("serve")
     from dragoman.serving.app import build_app
+    from dragoman.serving.document_store import sweep_folders
+    from dragoman.serving.heads import is_loopback
     from dragoman.serving.keys import Keys, read_keys
+    from dragoman.serving.log_lines import bound_log
     from dragoman.serving.models import load_models
     from dragoman.serving.server import BACKLOG, Server, listen, name_url
     from dragoman.serving.service import Service
@@ -86,16 +89,18 @@ def _serve(options: argparse.Namespace) -> None:
     how = from_plain(ServeOptions, given_flags(options, ServeOptions), place="options")
     entries = None if options.keys is None else read_keys(options.keys)
     keys = Keys(entries, requests_per_minute=how.requests_per_minute)
+    bound_log()
+    sweep_folders()
     with listen(how.host, how.port) as listener:
         models = load_models(options.models, options.device, options.precision)
         how = replace(how, processes=_choose_processes(models, how.processes))
         service = Service(models, how)
         _tune()
         _start(service)
-        server = Server(build_app(service, keys), service, how, keys)
+        server = Server(build_app(service, keys), service, how, keys, options.allow_host)
         for model in models.all:
             print(f"{model.name}: {model.source} → {model.target}")
-        if not how.host.startswith(LOOPBACK) and not keys.is_required:
+        if not is_loopback(how.host) and not keys.is_required:
             _say("warning: whoever can reach this machine can use the server; see --keys")
         listener.listen(BACKLOG)  # so that whoever reads the next line can connect
         print(name_url(listener), flush=True)

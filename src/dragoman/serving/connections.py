@@ -4,26 +4,71 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from dragoman.serving.heads import is_ambiguous
+
 LARGEST_HEAD = 32_768
 _STATUS = b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
 _TOO_LARGE = _STATUS + b"content-length: 0\r\nconnection: close\r\n\r\n"
 
 
-def choose_protocol() -> Any:  # noqa: ANN401
-    """Choose what parses HTTP.
+def make_parser(
+    config: uvicorn.Config,
+    server_state: ServerState,
+    app_state: dict[str, Any],
+    loop: asyncio.AbstractEventLoop | None,
+) -> H11Protocol:
+    """Make what parses the requests of a connection, and refuses what others may read differently.
+
+    Parameters
+    ----------
+    config : uvicorn.Config
+        How uvicorn serves.
+    server_state : ServerState
+        Its connections and tasks.
+    app_state : dict[str, Any]
+        What the application keeps.
+    loop : asyncio.AbstractEventLoop | None
+        Where it runs; None: in the running one.
 
     Returns
     -------
-    Any
-        uvicorn's class for httptools, which is fast, or if that is not installed for h11.
-    """
-    try:
-        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-    except ImportError:
-        from uvicorn.protocols.http.h11_impl import H11Protocol
+    H11Protocol
+        uvicorn's protocol for h11, made stricter.
 
-        return H11Protocol
-    return HttpToolsProtocol
+    Notes
+    -----
+    h11 takes a bare line feed for the end of a line, and joins a line that begins with white space
+    to the one before it. A proxy that does neither would find other headers, and perhaps another
+    end of the request, in the same bytes. Uvicorn would take httptools where that is installed,
+    which refuses other things: one parser is what is tested.
+    """
+    protocol = H11Protocol(config, server_state, app_state, loop)
+    connection = protocol.conn
+    parse_on = connection.next_event
+
+    def next_event() -> Any:  # noqa: ANN401
+        try:
+            if connection.their_state is h11.IDLE and is_ambiguous(connection.trailing_data[0]):
+                raise h11.RemoteProtocolError("a line is folded, or ends in a line feed alone")
+            return parse_on()
+        except h11.RemoteProtocolError:
+            cycle = protocol.cycle
+            if cycle is not None and not cycle.response_complete:
+                # The protocol answers in its place, or ends what has begun.
+                cycle.disconnected = True
+                cycle.message_event.set()
+                if cycle.response_started:
+                    protocol.transport.close()
+                    return h11.NEED_DATA
+            raise
+
+    connection.next_event = next_event  # type: ignore[method-assign]
+    return protocol
 
 
 class HeadGuard(asyncio.Protocol):

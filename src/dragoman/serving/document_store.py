@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hmac
+import os
 import secrets
 import shutil
 import tempfile
@@ -21,8 +22,15 @@ from dragoman.serving.interface import ServiceError
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.text_documents import Document
 
+try:
+    from fcntl import LOCK_EX, LOCK_NB, flock
+except ImportError:  # Windows, where what a killed server leaves is left to the system
+    flock = None  # type: ignore[assignment]
+
 Status = Literal["queued", "translating", "done", "error"]
 
+PREFIX = "dragoman-served-"
+"""Of the names of folders for documents."""
 UNPACKED_TIMES = 8
 """How many times larger than it may be sent a file may be when unpacked."""
 MOST_DOCUMENTS = 200
@@ -85,13 +93,14 @@ class DocumentStore:
     Notes
     -----
     Files are in a temporary folder of the store's own that only its user can read, under names that
-    no client chooses. They go when their time is over, and the folder goes with the store.
+    no client chooses. They go when their time is over, and the folder goes with the store. If the
+    process is killed, the system lets go of the folder's lock, by which `sweep_folders` knows.
     """
 
     def __init__(self, seconds: float = 3600.0, now: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
         self._now = now
-        self._folder = tempfile.TemporaryDirectory(prefix="dragoman-documents-")
+        self._folder, self._lock = _make_folder()
         self._documents: dict[str, StoredDocument] = {}
         self._reading = asyncio.Lock()
 
@@ -273,8 +282,8 @@ class DocumentStore:
         """Forget all documents, and remove the folder."""
         for document in list(self._documents.values()):
             self.remove(document)
-        shutil.rmtree(self.folder, ignore_errors=True)
         self._folder.cleanup()
+        os.close(self._lock)
 
 
 def find_store(app: Starlette) -> DocumentStore:
@@ -294,6 +303,44 @@ def find_store(app: Starlette) -> DocumentStore:
         app.state.documents = DocumentStore()
     store: DocumentStore = app.state.documents
     return store
+
+
+def sweep_folders() -> int:
+    """Remove the documents of servers that were killed.
+
+    Returns
+    -------
+    int
+        How many folders were removed: those of this user whose server no longer holds their lock.
+    """
+    if flock is None:
+        return 0
+    num_removed = 0
+    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                if os.fstat(handle).st_uid == os.geteuid():
+                    flock(handle, LOCK_EX | LOCK_NB)
+                    shutil.rmtree(path)
+                    num_removed += 1
+            finally:
+                os.close(handle)
+    return num_removed
+
+
+def _make_folder() -> "tuple[tempfile.TemporaryDirectory[str], int]":
+    """Make a folder, and hold its lock for as long as this process lives."""
+    while True:
+        folder = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
+        if flock is None:
+            return folder, os.open(os.devnull, os.O_RDONLY)
+        handle = os.open(folder.name, os.O_RDONLY)
+        with contextlib.suppress(OSError):  # no locks there: others cannot sweep it either
+            flock(handle, LOCK_EX)
+        if Path(folder.name).exists():
+            return folder, handle
+        os.close(handle)  # swept by a server that began between the two calls
 
 
 _BUSY: tuple[Status, ...] = ("queued", "translating")

@@ -12,10 +12,12 @@ from typing import Any
 
 from dragoman.errors import DataError
 from dragoman.options import read_toml, suggest
+from dragoman.serving.buckets import Buckets
 from dragoman.serving.client import Client
 from dragoman.serving.interface import ServiceError
 
-MOST_REMEMBERED = 10_000
+WRONG_KEYS_PER_MINUTE = 20
+"""Of one address; then each is answered with status 429."""
 _FIELDS = ("key", "requests_per_minute", "characters_per_month")
 
 
@@ -52,10 +54,10 @@ class Keys:
     Notes
     -----
     All keys are compared with what a client sends, each in a time that does not depend on where
-    they differ. Requests are counted by the leaky bucket: a minute's worth may come at once, then
-    one each 60/n seconds. Of clients that have been quiet for a minute nothing is remembered but
-    how many characters the owners of keys have had translated in this month. Counts begin anew
-    with the server.
+    they differ. Wrong keys are counted by address, and a right one is accepted whatever came from
+    there before, so that nobody can lock others out. Of clients that have been quiet for a minute
+    nothing need be remembered but how many characters the owners of keys have had translated in
+    this month. Counts begin anew with the server.
     """
 
     def __init__(
@@ -68,9 +70,9 @@ class Keys:
     ) -> None:
         self._entries = None if entries is None else tuple(entries)
         self._requests_per_minute = requests_per_minute
-        self._now = now
         self._month = month
-        self._full_until: dict[str, float] = {}
+        self._requests = Buckets(now)
+        self._wrong_keys = Buckets(now)
         self._characters: dict[str, int] = {}
         self._counted_month = month()
 
@@ -106,6 +108,11 @@ class Keys:
         digest = _digest(raw_key)
         found = [each for each in self._entries if hmac.compare_digest(each.digest, digest)]
         if not found:
+            self._wrong_keys.fill(
+                _network(address),
+                WRONG_KEYS_PER_MINUTE,
+                "Invalid API key; wrong ones of an address",
+            )
             raise ServiceError("bad_key", "Invalid API key")
         return found[0].client
 
@@ -134,7 +141,7 @@ class Keys:
         num_characters : int
             How many characters it wants translated.
         """
-        self._count_request(client)
+        self._requests.fill(client.name, client.requests_per_minute)
         self.spend(client, num_characters)
 
     def spend(self, client: Client, num_characters: int) -> None:
@@ -165,7 +172,7 @@ class Keys:
         client : Client
             Who asks.
         """
-        self._find_room(client)
+        self._requests.check(client.name, client.requests_per_minute)
         used, limit = self.usage(client)
         if limit is not None and used >= limit:
             self.spend(client, 1)
@@ -202,35 +209,6 @@ class Keys:
             self._counted_month = month
             self._characters.clear()
         return self._characters.get(client.name, 0), client.characters_per_month
-
-    def _count_request(self, client: Client) -> None:
-        """Let a drop into the client's bucket, or say when there will be room."""
-        full_until = self._find_room(client)
-        if full_until is None:
-            return
-        if len(self._full_until) >= MOST_REMEMBERED:
-            now = self._now()
-            self._full_until = {
-                name: until for name, until in self._full_until.items() if until > now
-            }
-        self._full_until[client.name] = full_until
-
-    def _find_room(self, client: Client) -> float | None:
-        """Say until when another drop would fill a client's bucket; None: there is none."""
-        rate = client.requests_per_minute
-        if rate is None:
-            return None
-        now = self._now()
-        full_until = max(self._full_until.get(client.name, now), now) + 60 / rate
-        wait = full_until - 60 - now
-        if wait > 1e-9:
-            raise ServiceError(
-                "too_many_requests",
-                f"Slowdown: {rate:,} per 1 minute",
-                retry_after=wait,
-                details={"limit": rate},
-            )
-        return full_until
 
 
 def read_keys(path: Path) -> list[Entry]:
@@ -292,7 +270,7 @@ def _network(address: str) -> str:
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
-        return address
+        return address[:64]  # whatever a proxy says: it is remembered
     if isinstance(parsed, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((parsed, 64), strict=False))
     return address

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dragoman.serving.heads import HeadCheck
 from dragoman.serving.keys import Keys
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
@@ -83,6 +84,8 @@ class Gate:
         Refuses requests for which there is no room; None: there is always some.
     keys : Keys | None
         Says whose files need not be read; None: nobody's.
+    heads : HeadCheck | None
+        Refuses requests that are for another server; None: for one without names.
 
     Notes
     -----
@@ -98,12 +101,14 @@ class Gate:
         metrics: Metrics,
         shedder: Shedder | None = None,
         keys: Keys | None = None,
+        heads: HeadCheck | None = None,
     ) -> None:
         self._app = app
         self._shedder = Shedder(options, metrics, None) if shedder is None else shedder
         self._options = options
         self._metrics = metrics
         self._keys = keys
+        self._heads = HeadCheck(options.host) if heads is None else heads
         self._is_closed = self._is_given_up = False
         self._running: set[asyncio.Task[object]] = set()
         self.num_in_progress = 0
@@ -135,7 +140,7 @@ class Gate:
             return
         began = time.perf_counter()
         progress = _Progress()
-        answer = self._limited(send, progress, scope["path"])
+        answer = self._limited(send, progress, scope)
         begin_passage()
         self.num_in_progress += 1
         self._metrics.note_begun()
@@ -165,6 +170,9 @@ class Gate:
     async def _read(self, scope: Scope, receive: Receive) -> bytes:
         """Read a request's body, or refuse it as soon as it is clear that it is too large."""
         path = scope["path"]
+        wrong = self._heads.find_refusal(scope)
+        if wrong is not None:
+            raise RefusedError(*wrong, is_coming=True)
         if path not in SIGNS_OF_LIFE:
             if self._is_closed:
                 raise RefusedError(503, "the server is stopping", 1.0)
@@ -243,10 +251,13 @@ class Gate:
             self._running.discard(task)
             watcher.cancel()
 
-    def _limited(self, send: Send, progress: _Progress, path: str) -> Send:
+    def _limited(self, send: Send, progress: _Progress, scope: Scope) -> Send:
         """Send an answer no more slowly than a client may be, and take note of its status."""
         seconds = self._options.client_seconds
-        extra = cors_headers(path, self._options.allow_origin)
+        extra = cors_headers(scope["path"], self._options.allow_origin)
+        if any(name == b"transfer-encoding" for name, _ in scope["headers"]):
+            # Nothing after chunks is read as another request: where they end can be disputed.
+            extra.append((b"connection", b"close"))
 
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":

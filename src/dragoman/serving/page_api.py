@@ -15,6 +15,7 @@ from dragoman.insight.choices import list_choices
 from dragoman.insight.explanation import NUM_MASKS, Explanation, explain_in_steps
 from dragoman.serving.detection import choose_source
 from dragoman.serving.documents import find_fitting
+from dragoman.serving.heads import is_forwarded, is_loopback
 from dragoman.serving.interface import Answer, ErrorKind, Request, ServiceError
 from dragoman.serving.page_document import write_shell
 from dragoman.serving.page_files import give_asset, give_index
@@ -26,6 +27,7 @@ from dragoman.serving.page_request import (
     Pair,
     charge,
     check_length,
+    check_origin,
     check_work,
     find_model,
     identify,
@@ -43,7 +45,6 @@ MOST_ALTERNATIVES = 8
 MOST_CHOICES = 8
 # Subwords that the model reads between two estimates, so that translating goes on meanwhile.
 STEP_TOKENS = 4096
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 STATUS: dict[ErrorKind, int] = {
     "bad_request": 400,
@@ -84,15 +85,16 @@ def routes() -> list[Route]:
         Route("/api/alignment", _answering(_alignment), methods=["POST"]),
         Route("/api/attention", _answering(_attention), methods=["POST"]),
         Route("/api/why", _answering(_why), methods=["POST"]),
-        Route("/api/runs/{index:int}", _answering(_run)),
+        Route("/api/runs/{index}", _answering(_run)),
     ]
 
 
 def _answering(handler: Handler) -> Handler:
-    """Turn errors for people into answers."""
+    """Answer the server's own page alone, and turn errors for people into answers."""
 
     async def answer(request: WebRequest) -> Response:
         try:
+            check_origin(request)
             return await handler(request)
         except ServiceError as error:
             return _complain(error)
@@ -317,22 +319,26 @@ async def _read(request: WebRequest) -> tuple[Pair, Fields]:
 def _runs_of(request: WebRequest) -> dict[str, Any]:
     """Find the runs to watch: those that were named, else those that made the models.
 
-    Logs have sentences of the training data in them: unnamed ones are for this machine only.
+    Logs have sentences of the training data in them: unnamed ones are for this machine only, and
+    behind a proxy, where requests may come from anywhere, for those who have a key.
     """
     named = getattr(request.app.state, "runs", None)
     if named is not None:
         return dict(named)
     service: Service | None = getattr(request.app.state, "service", None)
-    is_private = service is not None and service.options.host in LOOPBACK
-    models = service.models() if service is not None and is_private else []
-    paths = [each.translator.folder.path.resolve() for each in models]
+    if service is None or not is_loopback(service.options.host):
+        return {}
+    is_proxied = service.options.proxy is not None or is_forwarded(request.scope)
+    if is_proxied and not request.app.state.keys.is_required:
+        return {}
+    paths = [each.translator.folder.path.resolve() for each in service.models()]
     return name_runs([path for path in paths if (path / METRICS_FILE).exists()])
 
 
 async def _run(request: WebRequest) -> Response:
-    runs = list(_runs_of(request).values())
-    index = request.path_params["index"]
-    if index >= len(runs):
+    runs = {str(index): run for index, run in enumerate(_runs_of(request).values())}
+    run = runs.get(request.path_params["index"])
+    if run is None:
         raise ServiceError("not_found", "there is no such run")
     if getattr(request.app.state, "service", None) is not None:
         identify(request)
@@ -343,4 +349,6 @@ async def _run(request: WebRequest) -> Response:
         offset = -1
     if not 0 <= offset < 1 << 53:
         raise ServiceError("bad_request", "“offset” must be a whole number")
-    return JSONResponse(read_run(runs[index], offset, query.get("token", "")))
+    found = read_run(run, offset, query.get("token", ""))
+    # As ASCII, for logs may have half characters in them, of which UTF-8 knows nothing.
+    return Response(json.dumps(found, allow_nan=False), media_type="application/json")

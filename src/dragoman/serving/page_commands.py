@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from dragoman.errors import OptionError
-from dragoman.flags import add_device, add_verb
+from dragoman.flags import Parser, add_device, add_verb
 
 PORT = 5001
 SUFFIXES = (".html", ".svg", ".png")
@@ -48,7 +48,23 @@ def add_page(verbs: argparse._SubParsersAction) -> None:
         "--port", type=int, default=PORT, metavar="PORT",
         help=f"port to listen at; 0 takes a free one (default: {PORT})",
     )  # fmt: skip
+    add_allow_host(parser)
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
+
+
+def add_allow_host(parser: Parser) -> None:
+    """Let a user say by which names clients know the server.
+
+    Parameters
+    ----------
+    parser : Parser
+        Of the verb.
+    """
+    parser.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME",
+        help="a name by which browsers, clients or a proxy know the server, besides its address; "
+        "may be given several times, * for any",
+    )  # fmt: skip
 
 
 def _explain(options: argparse.Namespace) -> None:
@@ -83,20 +99,24 @@ def _watch(options: argparse.Namespace) -> None:
 
     check_extra("watch")
     from dragoman.serving.app import build_app
+    from dragoman.serving.heads import is_loopback
     from dragoman.serving.keys import Keys
+    from dragoman.serving.log_lines import bound_log
     from dragoman.serving.models import Models
     from dragoman.serving.options import ServeOptions
     from dragoman.serving.page_runs import find_runs
     from dragoman.serving.server import Server, listen, name_url
     from dragoman.serving.service import Service
 
+    bound_log()
     runs = find_runs(options.runs)
     how = ServeOptions(host=options.host, port=options.port)
     with listen(how.host, how.port) as listener:
         service = Service(Models([]), how)
-        app = build_app(service, Keys())
-        app.state.runs = runs
-        server = Server(app, service, how)
+        app = build_app(service, Keys(), runs)
+        server = Server(app, service, how, other_names=options.allow_host)
+        if not is_loopback(how.host):
+            sys.stderr.write("dragoman: warning: whoever can reach this machine can see the runs\n")
         # Who comes before the server is up waits for it.
         listener.listen()
         url = f"{name_url(listener)}#view=training"

@@ -127,6 +127,9 @@ async def read_fields(request: WebRequest) -> Fields:
     Fields
         Its fields.
     """
+    # Another site's page can send anything else without being asked (CORS).
+    if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
+        raise ServiceError("bad_request", "Content-Type must be application/json")
     try:
         plain = json.loads(await request.body())
     except (ValueError, RecursionError):
@@ -134,6 +137,33 @@ async def read_fields(request: WebRequest) -> Fields:
     if not isinstance(plain, dict):
         raise ServiceError("bad_request", "the request must be a JSON object")
     return Fields(plain)
+
+
+def check_origin(request: WebRequest) -> None:
+    """Refuse what another web page asks; programs that are no browsers may ask.
+
+    Parameters
+    ----------
+    request : WebRequest
+        The request.
+
+    Notes
+    -----
+    Browsers say in Sec-Fetch-Site whose page asks, where a server is on this machine or has TLS,
+    and otherwise in Origin, of all but plain questions to the page's own server.
+    """
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site is not None:
+        is_own = site in ("same-origin", "none")
+    else:
+        scheme, _, place = (origin or "").lower().partition("://")
+        host = request.headers.get("host", "").lower()
+        usual_port = {"http": ":80", "https": ":443"}.get(scheme, "")
+        is_own = origin is None or (bool(place) and place == host.removesuffix(usual_port))
+    if not is_own:
+        raise ServiceError(
+            "forbidden", "this is for the server's own page; use /translate, described in /spec"
+        )
 
 
 def service_of(request: WebRequest) -> Service:

@@ -1,11 +1,14 @@
 """Training runs for the web page: what their logs say, from where the page last read."""
 
 import json
+import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from dragoman.errors import FolderError
+from dragoman.files import open_ordinary
 from dragoman.training.log import METRICS_FILE
 
 MOST_BYTES = 8 << 20
@@ -15,7 +18,7 @@ MOST_POINTS = 2000
 """Of a curve in one answer; of more, some are left out evenly."""
 
 _POINT = ("step", "time", "loss", "learning_rate", "tokens_per_second")
-_VALIDATION = ("step", "time", "loss", "perplexity", "bleu", "is_best", "sample")
+_VALIDATION = ("step", "time", "loss", "perplexity", "bleu", "is_best")
 _OTHERS = ("start", "divergence", "memory", "stop", "end")
 
 
@@ -85,15 +88,20 @@ def read_run(path: Path, offset: int, token: str) -> dict[str, Any]:
     """
     empty = {"points": [], "validations": [], "events": [], "isMore": False}
     try:
-        with (path / METRICS_FILE).open("rb") as file:
-            now = _token_of(path)
-            is_new = token != now or offset > (path / METRICS_FILE).stat().st_size
+        with open_ordinary(path / METRICS_FILE) as file:
+            facts = os.fstat(file.fileno())
+            now = str(facts.st_ino)
+            is_new = token != now or offset > facts.st_size
             start = 0 if is_new else offset
             file.seek(start)
             content = file.read(MOST_BYTES)
             is_more = len(content) == MOST_BYTES
     except FileNotFoundError:
         return empty | {"restarts": True, "offset": 0, "token": "", "isWaiting": True}
+    except OSError as error:
+        raise FolderError(
+            f"{path / METRICS_FILE}: cannot be read ({error.strerror}); let the server read it"
+        ) from None
     # A line that is still being written is left for next time.
     whole = content[: content.rfind(b"\n") + 1]
     points, validations, events = _sort_events(whole)
@@ -109,26 +117,49 @@ def read_run(path: Path, offset: int, token: str) -> dict[str, Any]:
     }
 
 
-def _token_of(path: Path) -> str:
-    return str((path / METRICS_FILE).stat().st_ino)
-
-
 def _sort_events(content: bytes) -> tuple[list[list[Any]], list[dict[str, Any]], list[Any]]:
     """Sort the lines of a log; those that are none are left out."""
     points, validations, events = [], [], []
     for line in content.splitlines():
         try:
-            event = json.loads(line)
+            event = json.loads(
+                line, parse_float=_read_number, parse_int=_read_number, parse_constant=_read_number
+            )
             kind = event.get("event")
         except (ValueError, AttributeError, RecursionError):
             continue
         if kind == "update":
-            points.append([event.get(name) for name in _POINT])
+            points.append([_number(event.get(name)) for name in _POINT])
         elif kind == "validation":
-            validations.append({name: event.get(name) for name in _VALIDATION})
+            facts = {name: _number(event.get(name)) for name in _VALIDATION}
+            validations.append(facts | {"sample": _sample(event.get("sample"))})
         elif kind in _OTHERS:
-            events.append(event)
+            events.append({name: event[name] for name in event if not _is_nested(event[name])})
     return points, validations, events
+
+
+def _number(value: object) -> object:
+    """Take a number, or nothing: the page computes with it."""
+    return value if isinstance(value, int | float) else None
+
+
+def _sample(value: object) -> object:
+    """Take a source, its reference and its translation, or nothing."""
+    if not isinstance(value, list) or len(value) != 3:
+        return None
+    return value if all(isinstance(text, str) for text in value) else None
+
+
+def _is_nested(value: object) -> bool:
+    return isinstance(value, dict | list)
+
+
+def _read_number(text: str) -> float | None:
+    """Read a number of a log; what is endless, or would be in a browser, is none."""
+    number = float(text)
+    if not math.isfinite(number):
+        return None
+    return int(text) if text.lstrip("-").isdigit() else number
 
 
 def _thin(points: list[list[Any]]) -> list[list[Any]]:

@@ -72,7 +72,8 @@ def is_open(path: str, origin: str | None) -> bool:
     Parameters
     ----------
     path : str
-        What is asked for. What is under ``/api`` is for the server's own page alone.
+        What is asked for. What is under ``/api`` is for the server's own page alone, and figures
+        are for nobody's page.
     origin : str | None
         The origin that may use it, ``*`` for any; None: none.
 
@@ -81,7 +82,7 @@ def is_open(path: str, origin: str | None) -> bool:
     bool
         Whether one may.
     """
-    return origin is not None and path != "/api" and not path.startswith("/api/")
+    return origin is not None and path.split("/")[1:2] not in (["api"], ["metrics"])
 
 
 def cors_headers(path: str, origin: str | None) -> Headers:

@@ -6,6 +6,7 @@ import socket
 import sys
 import time
 import weakref
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
@@ -14,7 +15,8 @@ from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
 from dragoman.errors import OptionError
-from dragoman.serving.connections import LARGEST_HEAD, HeadGuard, choose_protocol
+from dragoman.serving.connections import LARGEST_HEAD, HeadGuard, make_parser
+from dragoman.serving.heads import HeadCheck
 from dragoman.serving.keys import Keys
 from dragoman.serving.limits import Gate
 from dragoman.serving.options import ServeOptions
@@ -44,6 +46,8 @@ class Server:
     keys : Keys | None
         Tells clients apart; with them, who would be refused for want of room is refused at little
         cost.
+    other_names : Sequence[str]
+        Names by which clients and proxies know the server, besides where it listens.
 
     Notes
     -----
@@ -54,14 +58,19 @@ class Server:
     """
 
     def __init__(
-        self, app: ASGIApp, service: Service, options: ServeOptions, keys: Keys | None = None
+        self,
+        app: ASGIApp,
+        service: Service,
+        options: ServeOptions,
+        keys: Keys | None = None,
+        other_names: Sequence[str] = (),
     ) -> None:
         self._service = service
         self._options = options
 
         shedder = Shedder(options, service.metrics, _find_room(service, keys))
-        self.gate = Gate(app, options, service.metrics, shedder, keys)
-        parser = choose_protocol()
+        heads = HeadCheck(options.host, other_names)
+        self.gate = Gate(app, options, service.metrics, shedder, keys, heads)
 
         def connect(
             config: uvicorn.Config,
@@ -69,7 +78,8 @@ class Server:
             app_state: dict[str, Any],
             _loop: asyncio.AbstractEventLoop | None = None,
         ) -> HeadGuard:
-            return HeadGuard(parser(config, server_state, app_state, _loop), shedder.refuse)
+            parser = make_parser(config, server_state, app_state, _loop)
+            return HeadGuard(parser, shedder.refuse)
 
         self._server = uvicorn.Server(
             uvicorn.Config(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from dragoman.serving.heads import is_ambiguous
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.refusals import cors_headers, write_refusal
@@ -23,7 +24,11 @@ TOO_MUCH = "Slowdown: too many texts are waiting to be translated; try again"
 # A head, of which the path is known before the rest is looked at.
 _POST = re.compile(rb"POST ([^ ?\r\n]+)[^ \r\n]* HTTP/1\.1\r\n")
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d{1,7})\r\n", re.IGNORECASE)
-_UNUSUAL = re.compile(rb"\r\n(?:transfer-encoding|expect|connection|upgrade) *:", re.IGNORECASE)
+_UNUSUAL = re.compile(
+    rb"\r\n(?:transfer-encoding|expect|connection|upgrade) *:"
+    rb"|\r\ncontent-length.*\r\ncontent-length",
+    re.IGNORECASE | re.DOTALL,
+)
 
 WaitForRoom = Callable[[str, int], float | None]
 
@@ -105,6 +110,8 @@ class Shedder:
         length = _LENGTH.search(data, 0, head_end + 2)
         is_whole = length is not None and int(length[1]) == len(data) - head_end - 4
         if head_end < 0 or not is_whole or _UNUSUAL.search(data, 0, head_end + 2):
+            return None
+        if is_ambiguous(data):
             return None
         seconds = self.find_wait(path, address, len(data))
         if seconds is None:
