@@ -38,7 +38,8 @@ def fill(path: Path, draw: random.Random) -> None:
 
 def swap(path: Path, draw: random.Random) -> None:
     """Put another entry in its place."""
-    other = draw.choice(sorted(each for each in path.parent.iterdir() if each != path))
+    others = [each for each in path.parent.iterdir() if each != path and each.is_file()]
+    other = draw.choice(sorted(others))
     path.write_bytes(other.read_bytes())
 
 
@@ -91,7 +92,8 @@ def main() -> None:
             (first,) = [each for each in entries if each.name.startswith("search.search-")]
             damage = DAMAGES[index % len(DAMAGES)]
             damage(first, draw)
-            damage(draw.choice([each for each in entries if each != first]), draw)
+            others = [each for each in entries if each != first and each.is_file()]
+            damage(draw.choice(others), draw)
             status, complaint = load(Path(name))
             is_told = "compiling anew without it" in complaint and "Traceback" not in complaint
             is_replaced = load(Path(name)) == (0, "")
