@@ -539,3 +539,44 @@ def test_debug_shows_the_traceback(tmp_path):
 
 def test_parser_is_built_once_for_all_verbs():
     assert build_parser().prog == "dragoman"
+
+
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+from dragoman.cli import main
+count = 0
+def interrupt(event, arguments):
+    global count
+    count += event == "import"
+    if event == "import" and count == {number}:
+        os.kill(os.getpid(), signal.SIGINT)
+sys.addaudithook(interrupt)
+sys.argv = ["dragoman", *{words}]
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [1, 2, 10, 50, 100, 200, 400])
+def test_interrupted_while_importing(tmp_path, model, number):
+    (tmp_path / "in.de").write_text("Zahl 1\n")
+    words = ["translate", str(model), str(tmp_path / "in.de")]
+    code = INTERRUPTED_IMPORT.format(number=number, words=words)
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (answer.returncode, answer.stderr) == (130, "dragoman: interrupted\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [0.1 * step for step in range(1, 21)])
+def test_interrupted_at_any_moment(tmp_path, model, delay):
+    command = [sys.executable, "-m", "dragoman", "translate", str(model), "--device", "cpu"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, text=True, **pipes) as process:  # which waits for input
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(60)
+        finally:
+            process.kill()
+        assert (process.returncode, process.stderr.read()) == (130, "dragoman: interrupted\n")

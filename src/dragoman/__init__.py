@@ -6,16 +6,24 @@
 'Jane visits Africa in September.'
 """
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dragoman.decoding.translator import Translator
 
-try:
-    __version__ = version("dragoman")
-except PackageNotFoundError:  # run from a source tree that was not installed
-    __version__ = "0+unknown"
+    __version__: str
+
+
+def __getattr__(name: str) -> str:
+    """Look the version up when it is asked for, which takes time."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("dragoman")
+    except PackageNotFoundError:  # run from a source tree that was not installed
+        return "0+unknown"
 
 
 def load(path: str, device: str = "auto") -> "Translator":

@@ -1,13 +1,22 @@
-"""The command ``dragoman``: what every verb has in common, errors above all."""
+"""The command ``dragoman``: what every verb has in common, errors above all.
+
+Nothing but errors is imported before `main` is ready to be interrupted.
+"""
 
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
-from dragoman import __version__
 from dragoman.errors import DragomanError, OptionError
-from dragoman.flags import Parser
-from dragoman.verbs import add_verbs
+
+if TYPE_CHECKING:
+    from dragoman.flags import Parser
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -18,6 +27,12 @@ def main(arguments: list[str] | None = None) -> None:
     arguments : list[str] | None
         The words after ``dragoman``; None: those of the process.
     """
+    with _interruptible(ends_process=arguments is None):
+        _run(arguments)
+
+
+def _run(arguments: list[str] | None) -> None:
+    """Run the command, and tell what goes wrong in one line."""
     words = sys.argv[1:] if arguments is None else arguments
     # A closed stream is None, and what is printed to None goes to standard output.
     sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
@@ -55,6 +70,54 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(130)
     finally:
         _forget_untold()
+
+
+@contextmanager
+def _interruptible(*, ends_process: bool) -> Iterator[None]:
+    """Let Ctrl-C end the command in one line, whatever it is doing."""
+    is_main = threading.current_thread() is threading.main_thread()  # others get no signals
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    former = sys.unraisablehook
+
+    def leave_if_interrupted(lost: Any) -> None:  # noqa: ANN401
+        """Leave where an interruption would be lost: when objects are freed, or C calls Python."""
+        if lost.exc_type is KeyboardInterrupt:
+            _leave(signal.SIGINT, None)
+        former(lost)
+
+    signal.signal(signal.SIGINT, _interrupt)
+    sys.unraisablehook = leave_if_interrupted
+    try:
+        yield
+    finally:
+        sys.unraisablehook = former
+        # What Python does at its end shows a traceback when it is interrupted.
+        signal.signal(signal.SIGINT, _leave if ends_process else signal.default_int_handler)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Interrupt the work; during an import, leave at once.
+
+    Within an import an exception may be shown with a traceback and lost, or become another one.
+    There is nothing to be put in order: files are written so that a killed process does no harm.
+    """
+    each = frame
+    while each is not None:
+        if each.f_code.co_filename.startswith("<frozen importlib"):
+            _leave(number, frame)
+        each = each.f_back
+    raise KeyboardInterrupt
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """Leave at once, saying why."""
+    del number, frame
+    try:
+        os.write(2, b"dragoman: interrupted\n")
+    finally:
+        os._exit(130)
 
 
 def _is_out_of_memory(error: Exception) -> bool:
@@ -102,7 +165,7 @@ def _stdout_is_broken() -> bool:
     return False
 
 
-def build_parser() -> Parser:
+def build_parser() -> "Parser":
     """Make the parser of all verbs.
 
     Returns
@@ -110,6 +173,10 @@ def build_parser() -> Parser:
     Parser
         The parser; what it parses has the function to call as ``run``.
     """
+    from dragoman import __version__
+    from dragoman.flags import Parser
+    from dragoman.verbs import add_verbs
+
     parser = Parser(
         prog="dragoman",
         description="Train, run and explain translation models.",

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -158,7 +159,7 @@ def test_a_journal_without_a_line_done_is_nothing(tmp_path):
         json.dumps({"lines": 1, "bytes": 1, "digest": ""} | wrong)
         for wrong in (
             {"bytes": 1.5}, {"bytes": -1}, {"bytes": None}, {"lines": "x"}, {"lines": True},
-            {"digest": 3},
+            {"digest": 3}, {"pace": 1}, {"pace": -1.0}, {"pace": float("nan")},
         )
     ],
     ids=lambda each: each[:50],
@@ -295,3 +296,30 @@ def test_everything_is_on_the_disk_before_the_journal_says_so(tmp_path, monkeypa
     monkeypatch.setattr(os, "fsync", note)
     run(tmp_path / "out", block=5)
     assert order == [".journal", ".partial", ".journal", ".partial", ".journal", ""]
+
+
+def test_a_block_has_as_many_lines_as_take_some_seconds(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal, "BLOCK_SECONDS", 0.05)
+    reader = LineReader(iter(LINES), place="input")
+    with ContinuedOutput(tmp_path / "out", IDENTITY) as output:
+        output.skip(reader)
+        assert output.limit(1000) == 1000  # nothing is known yet
+        raw = reader.take(5)
+        time.sleep(0.05)  # 10 ms a line, or more
+        output.add(raw, [""] * 5)
+        assert 1 <= output.limit(1000) <= 5
+        assert output.limit(1) == 1
+        before = output.limit(1000)
+    limits = []
+    while not limits or limits[-1] > 1:  # each run is killed before its first block is done
+        with ContinuedOutput(tmp_path / "out", IDENTITY) as output:
+            limits.append(output.limit(1000))
+    assert limits[0] <= max(1, before // 2)
+    assert len(limits) <= 4
+
+
+def test_windows_of_quick_work_stay_as_they_are(tmp_path):
+    with ContinuedOutput(tmp_path / "out", IDENTITY) as output:
+        output.add(LINES, [""] * 10)
+        assert output.limit(32) == 32
+        output.finish()

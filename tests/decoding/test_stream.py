@@ -16,7 +16,8 @@ import pytest
 
 from dragoman.cli import build_parser, main
 from dragoman.data.lines import LineReader
-from dragoman.decoding import piece_search, stream
+from dragoman.decoding import journal, piece_search, stream
+from dragoman.decoding.journal import ContinuedOutput
 from dragoman.decoding.progress import Watch
 from dragoman.decoding.stream import (
     FIRST_WINDOW_LINES,
@@ -65,7 +66,7 @@ def test_every_line_once_and_in_order(count, is_steady):
     assert out.getvalue() == "".join(f"{n + 1}: {line}\n" for n, line in enumerate(lines))
     assert all(length <= 1000 for _, length in seen)
     if is_steady and count == 3000:
-        assert [length for _, length in seen] == [256, 256, 512, 1000, 976]
+        assert [length for _, length in seen] == [8, 128, 1000, 1000, 864]
 
 
 def test_windows_grow_to_the_most():
@@ -93,7 +94,7 @@ def test_results_come_before_the_next_lines_are_asked_for():
         return block
 
     run_stream(reader, work, PrintedOutput(Noting()), Watch(io.StringIO()), 256)
-    assert order == [256, "flushed", 256, "flushed", 88, "flushed"]
+    assert order == [8, "flushed", 128, "flushed", 256, "flushed", 208, "flushed"]
 
 
 def test_batch_size_and_order_change_nothing(tiny_folder, monkeypatch):
@@ -111,6 +112,23 @@ def test_batch_size_and_order_change_nothing(tiny_folder, monkeypatch):
             num_same += each.text == whole[index].text
             num_all += 1
     assert num_same >= num_all - 1
+
+
+def test_slow_work_is_written_down_in_small_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal, "BLOCK_SECONDS", 0.02)
+    reader = LineReader((b"%d\n" % n for n in range(100)), place="in")
+    sizes = []
+
+    def work(block, first):
+        sizes.append(len(block))
+        time.sleep(0.001 * len(block))
+        return block
+
+    with ContinuedOutput(tmp_path / "out", {}) as output:
+        run_stream(reader, work, output, Watch(io.StringIO()), 1000)
+    assert sum(sizes) == 100
+    assert max(sizes) <= 20
+    assert (tmp_path / "out").read_text().splitlines() == [str(n) for n in range(100)]
 
 
 # What an interrupted run must have in common with the next
@@ -304,7 +322,7 @@ def test_other_options_are_refused_and_a_pipe_can_go_on(tiny_folder, expected, t
     ) as process:
         process.stdin.write(b"".join(source.read_bytes().splitlines(keepends=True)[:600]))
         process.stdin.flush()
-        while num_done(out) < 512:
+        while num_done(out) < 136:
             time.sleep(0.01)
         process.kill()
     answer = run_process(*words[:-1], "3", input=b"x\n")

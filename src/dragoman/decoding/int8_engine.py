@@ -41,10 +41,7 @@ Choose = Callable[[Sequence[int]], Int[np.ndarray, "words"]]
 
 _log = logging.getLogger("dragoman.decoding")
 PATIENCE = 2.0
-COMPILING = (
-    "compiling for this processor, which takes less than a minute; the result is kept where Numba "
-    "may write (NUMBA_CACHE_DIR)"
-)
+COMPILING = "compiling for this processor, which takes less than a minute"
 COMPILER = "libllvmlite"
 # Hypotheses under way on a core: more do not make products faster.
 MOST_ROWS = 96
@@ -336,10 +333,13 @@ def _load_functions() -> None:
     It is made for types, not for sizes, so the smallest model will do. The compiler's own code,
     some 70 MB, is not needed any more then.
     """
+    from dragoman.kernels.int8.compile_cache import find_folder
     from dragoman.kernels.int8.search import search
 
     task = make_empty_task()
-    notice = threading.Timer(PATIENCE, _log.warning, [COMPILING])
+    folder = find_folder()
+    kept = "" if folder is None else f"; the result is kept in {folder}"
+    notice = threading.Timer(PATIENCE, _log.warning, [COMPILING + kept])
     notice.start()
     try:
         search(*task)

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import math
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +22,8 @@ except ImportError:  # Windows, where two runs at once are not noticed
 FORMAT = 1
 OPENING = b'{"format": '
 SKIPPED_LINES = 65_536
+BLOCK_SECONDS = 10.0
+"""Of work that is lost at most, or about so many, when a run is killed."""
 
 
 class ContinuedOutput:
@@ -41,9 +45,9 @@ class ContinuedOutput:
     -----
     The output grows in ``FILE.partial``. After each block it is flushed to the disk, and then a
     line is added to ``FILE.journal``: how many lines of the input are done, how many bytes they
-    have become, and a hash of those lines. Whatever lies beyond the last whole line of the journal
-    is cut off and made again. When all is done the partial file is moved into place, over a file
-    that may be there, and the journal removed.
+    have become, a hash of those lines, and how long a line of the block took. Whatever lies beyond
+    the last whole line of the journal is cut off and made again. When all is done the partial file
+    is moved into place, over a file that may be there, and the journal removed.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, str]) -> None:
@@ -57,6 +61,7 @@ class ContinuedOutput:
         self._digest = hashlib.blake2b(digest_size=16)
         self._wanted_digest = self._digest.hexdigest()
         self.num_done = 0
+        self._pace = 0.0  # seconds a line; not known yet
 
     def __enter__(self) -> "ContinuedOutput":
         try:
@@ -72,6 +77,7 @@ class ContinuedOutput:
         except DragomanError:
             self._close()
             raise
+        self._since = time.monotonic()
         return self
 
     def __exit__(
@@ -103,6 +109,24 @@ class ContinuedOutput:
                 f"{self._journal}: {self.num_done:,} lines are done, but {reader.place} does not "
                 f"begin with them; give the same input, or {self._begin_afresh}"
             )
+        self._since = time.monotonic()
+
+    def limit(self, num_lines: int) -> int:
+        """Say how many lines the next block may have, so that it is written down soon.
+
+        Parameters
+        ----------
+        num_lines : int
+            At most so many.
+
+        Returns
+        -------
+        int
+            As many as take about `BLOCK_SECONDS`, judged by the last block.
+        """
+        if self._pace * num_lines <= BLOCK_SECONDS:
+            return num_lines
+        return max(1, int(BLOCK_SECONDS / self._pace))
 
     def add(self, raw: Sequence[bytes], records: Sequence[str]) -> None:
         """Write what some lines have become, for good.
@@ -116,11 +140,18 @@ class ContinuedOutput:
         """
         self._digest.update(b"".join(raw))
         num_done = self.num_done + len(raw)
+        self._pace = (time.monotonic() - self._since) / len(raw)
         with self._named_place():
             self._file.write("".join(f"{record}\n" for record in records).encode())
             _flush(self._file)
-            self._note(lines=num_done, bytes=self._file.tell(), digest=self._digest.hexdigest())
+            self._note(
+                lines=num_done,
+                bytes=self._file.tell(),
+                digest=self._digest.hexdigest(),
+                pace=self._pace,
+            )
         self.num_done = num_done
+        self._since = time.monotonic()
 
     def finish(self) -> None:
         """Move the file into place."""
@@ -173,6 +204,11 @@ class ContinuedOutput:
         self._file.truncate(last["bytes"])
         self._file.seek(0, os.SEEK_END)
         self.num_done, self._wanted_digest = last["lines"], last["digest"]
+        # A run that is killed before its first block is done tries a shorter one each time.
+        self._pace = 2 * last.get("pace", 0.0)
+        if records:
+            with self._named_place():
+                self._note(**last | {"pace": self._pace})
 
     def _read_records(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         """Read the journal, and cut off a last line that was not written to its end."""
@@ -224,6 +260,8 @@ def _is_record(line: Any) -> bool:  # noqa: ANN401
         isinstance(line, dict)
         and all(type(line.get(name)) is int and line[name] >= 0 for name in ("lines", "bytes"))
         and isinstance(line.get("digest"), str)
+        and isinstance(line.get("pace", 0.0), float)
+        and 0 <= line.get("pace", 0.0) < math.inf
     )
 
 

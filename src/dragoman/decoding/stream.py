@@ -17,7 +17,8 @@ from dragoman.errors import OptionError
 
 # A window holds a few dozen batches, so that sorting it leaves little padding.
 WINDOW_LINES = {"cpu": 4096, "mps": 8192, "cuda": 32_768}
-FIRST_WINDOW_LINES = 256
+FIRST_WINDOW_LINES = 8
+GROWTH = 16
 MODEL_FILES = (".safetensors", ".toml", ".model", ".json")
 # A run's notes for itself, on which no translation depends.
 RUN_FILE = "run.json"
@@ -28,6 +29,10 @@ Work = Callable[[list[str], int], Sequence[str]]
 @runtime_checkable
 class Output(Protocol):
     """Where the results of lines go."""
+
+    def limit(self, num_lines: int) -> int:
+        """Say how many lines the next window may have, of so many."""
+        ...
 
     def add(self, raw: Sequence[bytes], records: Sequence[str]) -> None:
         """Write the results of the next lines."""
@@ -51,6 +56,21 @@ class PrintedOutput:
         if stream is None and sys.__stdout__ is None:
             raise OptionError("standard output: is closed; send it to a file or a pipe")
         self._stream = stream or sys.stdout
+
+    def limit(self, num_lines: int) -> int:
+        """Let windows be as long as they are.
+
+        Parameters
+        ----------
+        num_lines : int
+            Lines that the next window would have.
+
+        Returns
+        -------
+        int
+            The same.
+        """
+        return num_lines
 
     def add(self, raw: Sequence[bytes], records: Sequence[str]) -> None:
         """Write the results of some lines.
@@ -127,12 +147,13 @@ def run_stream(
     Notes
     -----
     The reader runs ahead in its own thread, so reading takes no time from the work. The windows of
-    a steady reader follow from the lines alone: a run that goes on after an interruption makes the
-    same windows, hence the same batches and the same results to the last bit.
+    a steady reader follow from the lines alone, unless the output wants shorter ones because they
+    take long: a run that goes on after an interruption makes the same windows, hence the same
+    batches and the same results to the last bit.
     """
     while True:
         size = window_lines(reader.num_taken, max_lines) if reader.is_steady else max_lines
-        raw = reader.take(size)
+        raw = reader.take(output.limit(size))
         if not raw:
             break
         first = reader.num_taken - len(raw) + 1
@@ -158,9 +179,10 @@ def window_lines(num_before: int, most: int) -> int:
     Returns
     -------
     int
-        Small at first, so that the first results come soon, then ever more.
+        Small at first, so that the first results come soon and it is known how long they take, then
+        ever more.
     """
-    return min(most, max(FIRST_WINDOW_LINES, num_before))
+    return min(most, max(FIRST_WINDOW_LINES, GROWTH * num_before))
 
 
 def identity_of(options: argparse.Namespace, unimportant: Iterable[str]) -> dict[str, str]:

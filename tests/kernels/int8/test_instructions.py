@@ -5,10 +5,7 @@ import threading
 import numpy as np
 import tests.kernels.int8.compiler  # noqa: F401
 
-from dragoman.kernels.int8 import instructions
 from dragoman.kernels.int8.instructions import as_float, as_int, compiled, take_numbers
-from dragoman.kernels.int8.search import search
-from dragoman.kernels.int8.vectors import look
 
 
 def test_bits_are_read_both_ways():
@@ -34,16 +31,3 @@ def test_threads_never_take_the_same_number():
     for each in threads:
         each.join()
     assert np.array_equal(np.sort(parts.ravel()), np.arange(40_000))
-
-
-def test_a_change_of_any_source_is_noticed():
-    assert {each._cache._cache_file._source_stamp for each in (search, look)} == {
-        instructions._hash_sources()
-    }
-
-
-def test_without_a_place_to_keep_it_a_function_is_compiled_all_the_same(monkeypatch):
-    locators = "numba.core.caching.CompileResultCacheImpl._locator_classes"
-    monkeypatch.setattr(locators, [])
-    add = compiled(lambda one, other: one + other)
-    assert add(1, 2) == 3

@@ -4,10 +4,7 @@ Numba compiles Python for the processor at hand; whoever imports this module has
 `dragoman.kernels.int8.layout.can_compile` before.
 """
 
-import hashlib
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -15,7 +12,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from dragoman import eight_bits
+from dragoman.kernels.int8.compile_cache import CompileCache
 from dragoman.kernels.int8.layout import LANES
 
 REGISTER = 4 * LANES
@@ -28,32 +25,13 @@ Intrinsic = tuple[Any, Callable]
 """The types of what a function of our own instructions takes and gives, and what writes them."""
 
 
-def _hash_sources() -> str:
-    """Hash all that compiled functions are made of: a change anywhere may change any of them."""
-    digest = hashlib.blake2b(digest_size=8)
-    for path in (Path(eight_bits.__file__), *sorted(Path(__file__).parent.glob("*.py"))):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-_SOURCES = _hash_sources()
-
-
 def _compiler(*freedoms: str) -> Callable[[Callable], Callable]:
-    """Make what compiles a function when it is first called, and keeps the result in a file.
-
-    Numba asks only whether the function's own file has changed, not those of functions that it
-    calls; so it is told of all. Where no folder can be written to, nothing is kept.
-    """
+    """Make what compiles a function when it is first called, and keeps the result in a file."""
     options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", *freedoms}}
 
     def compile_later(function: Callable) -> Callable:
-        try:
-            found = numba.njit(cache=True, **options)(function)
-        except RuntimeError:
-            return numba.njit(**options)(function)
-        with suppress(AttributeError):  # of another version of Numba
-            found._cache._cache_file._source_stamp = _SOURCES
+        found = numba.njit(**options)(function)
+        found._cache = CompileCache(function)
         return found
 
     return compile_later
