@@ -101,7 +101,7 @@ def attack(scratch: Path, num_kills: int, chance: random.Random) -> dict:
             num_ended += 1
         else:
             problem = judge(found, blow)
-            hit[f"{blow.kind if blow else 'nothing'}, {moment(out)}"] += 1
+            hit[f"{blow.kind if blow else 'nothing'}, {moment(out)}, status {found.status}"] += 1
         if problem:
             failures.append(f"{blow}: {problem}")
             print(failures[-1], file=sys.stderr)
@@ -224,9 +224,10 @@ def judge(found: Ended, blow: Blow | None) -> str:
         return "" if found.status == 2 and is_told else f"status {found.status}: {last[0]}"
     if blow.kind == "kill":
         return "" if found.status == -signal.SIGKILL else f"status {found.status}: {last[0]}"
-    # Before anything has begun, and after all is done, SIGTERM ends a process as usual.
-    is_told = found.status == 130 and last[0]
-    return "" if is_told or found.status == -signal.SIGTERM else f"{found.status}: {last[0]}"
+    # Before a run has said anything, and after “done”, SIGTERM ends it at once.
+    may_end = not last[0] or last[0].startswith("done: ")
+    is_fine = (found.status == 130 and last[0]) or (found.status == -signal.SIGTERM and may_end)
+    return "" if is_fine else f"status {found.status}: {last[0]}"
 
 
 def compare(whole: Path, out: Path) -> str:
