@@ -9,7 +9,7 @@ import json
 import math
 import threading
 import weakref
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,7 +132,7 @@ class TensorFile:
         self._digests = self._read_digests(raw)
 
     @property
-    def names(self) -> Collection[str]:
+    def names(self) -> Set[str]:
         """What its tensors are called."""
         return self._entries.keys()
 
@@ -256,7 +256,8 @@ class TensorFile:
 
     def _check_entry(self, name: str, entry: dict[str, Any], start: int) -> None:
         """Check what the header says of a tensor; those before it end at `start`."""
-        shape, offsets, kind = (entry.get(each) for each in ("shape", "data_offsets", "dtype"))
+        shape: Any = entry.get("shape")
+        offsets, kind = entry.get("data_offsets"), entry.get("dtype")
         if not isinstance(kind, str) or kind not in READ_AS:
             raise self._broken(f"{name} has the type {str(kind)[:20]}, which no model has")
         if not _are_sizes(shape) or len(shape) > MOST_DIMENSIONS:
@@ -311,7 +312,7 @@ def _header(metadata: Mapping[str, str], entries: Mapping[str, Any]) -> bytes:
 
 def _first_byte(item: tuple[str, dict[str, Any]]) -> tuple[int, int]:
     """Where a tensor lies; anything for an entry that will be refused. Empty tensors come first."""
-    offsets = item[1].get("data_offsets")
+    offsets: Any = item[1].get("data_offsets")
     return (offsets[0], offsets[1]) if _are_sizes(offsets) and len(offsets) == 2 else (0, 0)
 
 

@@ -204,7 +204,7 @@ def build_unfilled(folder: ModelFolder, file: TensorFile) -> Model:
             f"cannot be built ({str(error).splitlines()[0][:100]}); get the folder again"
         ) from None
     own = weights_of(model)
-    names = {name for name in file.names if name.removesuffix(SCALES) not in file.names - {name}}
+    names = {name for name in file.names if not _is_scales(name, file)}
     foreign = sorted(own.keys() ^ names)
     if foreign:
         raise FolderError(f"{file.path}: holds another model ({foreign[0]} does not fit this one)")
@@ -244,6 +244,11 @@ def vocabulary_of(vocabularies: Vocabularies) -> Vocabulary:
     """
     source_size, target_size = (len(each) for each in vocabularies)
     return Vocabulary(source_size, target_size, vocabularies.pad_id, vocabularies.eos_id)
+
+
+def _is_scales(name: str, file: TensorFile) -> bool:
+    """Whether a tensor is the scales of another."""
+    return name.endswith(SCALES) and name.removesuffix(SCALES) in file.names
 
 
 class _Untouched(TorchFunctionMode):
