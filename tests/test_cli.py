@@ -580,3 +580,11 @@ def test_interrupted_at_any_moment(tmp_path, model, delay):
         finally:
             process.kill()
         assert (process.returncode, process.stderr.read()) == (130, "dragoman: interrupted\n")
+
+
+def test_what_a_message_quotes_does_no_harm(capsys, tmp_path):
+    line = fail(capsys, "translate", tmp_path / "\x1b[31mred\x07")
+    assert "�[31mred�: no such model folder" in line
+    line = fail(capsys, "translate", tmp_path / "/".join(["x" * 200] * 15))
+    assert len(line) < 2100
+    assert line.endswith("train one with “dragoman train”")

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from dragoman.flags import Parser
 
 
+LONGEST_LINE = 2000
+"""Characters of a message; what it quotes may be anything."""
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command.
 
@@ -129,6 +133,11 @@ def _is_out_of_memory(error: Exception) -> bool:
 def _complain(message: str) -> None:
     """Tell one line and leave with status 2."""
     line = " ".join(message.split())
+    line = "".join(
+        each if each.isprintable() else "�" for each in line
+    )  # foreign names may do harm
+    if len(line) > LONGEST_LINE:  # the place is at the beginning, the remedy at the end
+        line = f"{line[: LONGEST_LINE // 2]} … {line[-LONGEST_LINE // 2 :]}"
     try:
         sys.stderr.write(f"dragoman: {line}\n")
     finally:

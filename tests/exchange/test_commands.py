@@ -1,6 +1,11 @@
 """The verbs “export” and “import”, from the command line."""
 
+import runpy
+import sys
+from pathlib import Path
+
 import pytest
+from tests.exchange.marian_writer import write_marian
 
 from dragoman.cli import main
 from dragoman.exchange.commands import FORMATS, QUANTISATIONS
@@ -71,3 +76,13 @@ def test_places_without_a_model(trained, tmp_path, capsys):
     assert "dragoman.json is missing" in (
         complaint_of(capsys, "export", tmp_path / "folder", "--to", "ctranslate2", out)
     )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads its own size from /proc")
+def test_hostile_files_get_one_line(tmp_path):
+    """Sixty of the damages that `benchmarks/attacks/imports.py` does by the hundred."""
+    script = Path(__file__).parents[2] / "benchmarks" / "attacks" / "imports.py"
+    imports = runpy.run_path(str(script))
+    models = imports["make_models"](tmp_path, write_marian)
+    assert [imports["attempt"](model, tmp_path) for model in models] == [None, None]
+    assert list(imports["attack"](models, tmp_path, 60, seed=3)) == []

@@ -363,11 +363,12 @@ def imported(path):
         ({"normalize_embedding": True}, "normalize_embedding is True"),
         ({"static_position_embeddings": False}, "static_position_embeddings is False"),
         ({"activation_function": "mish"}, "activation_function is mish"),
-        ({"activation_function": [1]}, "activation_function is [1]"),
+        ({"activation_function": [1]}, "activation_function is a list"),
         ({"pad_token_id": 3.0, "decoder_start_token_id": 3.0}, "pad_token_id is 3.0"),
         ({"decoder_start_token_id": 0}, "decoder_start_token_id 0, but both must be"),
         ({"pad_token_id": 3, "decoder_start_token_id": 3}, "pad_token_id is 3"),
         ({"encoder_attention_heads": 5, "decoder_attention_heads": 5}, "num_heads is 5"),
+        ({"encoder_layers": 10**7}, "too few for the 10000001 layers of config.json"),
         ({"encoder_layers": 3}, "lacks “model.encoder.layers.2."),
         ({"encoder_layers": 1}, "layers.1."),
         ({"encoder_ffn_dim": 44, "decoder_ffn_dim": 44}, "has shape (40, 32), not (44, 32)"),
@@ -479,6 +480,24 @@ def test_a_vocabulary_with_gaps(copied):
     assert "has no entry “<unk>”" in message_of(imported(copied))
 
 
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.int64, torch.uint8])
+def test_numbers_that_are_not_plain(copied, dtype):
+    weights = load_file(copied / "model.safetensors")
+    name = "model.encoder.layers.0.fc1.weight"
+    save_file(weights | {name: weights[name].to(dtype)}, copied / "model.safetensors")
+    assert f"“{name}” is stored as {dtype}; give the model in 32 or 16 bits" in (
+        message_of(imported(copied))
+    )
+
+
+@pytest.mark.parametrize("piece_id", [-1, True, 1.0, None, [0], 10**30])
+def test_ids_that_are_none(copied, piece_id):
+    file = copied / "vocab.json"
+    ids = json.loads(file.read_text())
+    file.write_text(json.dumps(ids | {next(iter(ids)): piece_id}))
+    assert "ids must count up from 0" in message_of(imported(copied))
+
+
 def test_half_precision_is_read(copied, own, texts, others):
     weights = load_file(copied / "model.safetensors")
     save_file({name: each.half() for name, each in weights.items()}, copied / "model.safetensors")
@@ -487,11 +506,12 @@ def test_half_precision_is_read(copied, own, texts, others):
     assert np.isfinite(own(copied.parent / "out").likelihoods(texts, others)).all()
 
 
-def test_what_is_said_oddly_is_not_taken_over(copied, own):
+@pytest.mark.parametrize("odd", [("many", ["en"], "six"), (10**30, "en]\nx: y", 10**9)])
+def test_what_is_said_oddly_is_not_taken_over(copied, own, odd):
     for name, said in (
-        ("config.json", {"max_position_embeddings": "many"}),
-        ("tokenizer_config.json", {"source_lang": ["en"], "target_lang": ""}),
-        ("generation_config.json", {"num_beams": "six"}),
+        ("config.json", {"max_position_embeddings": odd[0]}),
+        ("tokenizer_config.json", {"source_lang": odd[1], "target_lang": ""}),
+        ("generation_config.json", {"num_beams": odd[2]}),
     ):
         file = copied / name
         file.write_text(json.dumps(json.loads(file.read_text()) | said))

@@ -1,6 +1,10 @@
 """Models of Marian: what was written as Marian does comes back, and CTranslate2 reads the same."""
 
+import io
 import json
+import os
+import tracemalloc
+import zipfile
 from dataclasses import replace
 
 import ctranslate2
@@ -10,83 +14,15 @@ import torch
 import yaml
 from benchmarks.attacks.mutations import strip_digests
 from ctranslate2.converters import MarianConverter
+from tests.exchange.marian_writer import write_marian
 
 from dragoman.errors import FolderError, OptionError
+from dragoman.exchange import marian_files
 from dragoman.exchange.halves import to_halves
 from dragoman.exchange.marian import import_marian
 from dragoman.exchange.marian_files import read_yaml_vocabulary
 from dragoman.folder import read_folder
 from dragoman.weights import load_model, weights_of, write_model
-
-NAMES = {"self_attention": "self", "cross_attention": "context", "query": "q", "key": "k",
-         "value": "v", "output": "o", "inner": "1", "outer": "2"}  # fmt: skip
-
-
-def marian_name(name, suffix):
-    """What Marian calls one of our weights, and whether it is turned."""
-    stack, *rest = name.split(".")
-    if stack.endswith("_norm"):
-        kind = {"weight": "scale", "bias": "bias"}[rest[0]]
-        return f"{stack.removesuffix('_norm')}_top_ln_{kind}", False
-    index, part, inner, kind = rest
-    layer = f"{stack}_l{int(index) + 1}"
-    if inner == "norm":
-        block = part.removesuffix("_norm")
-        block = f"{NAMES[block]}_Wo" if block in NAMES else "ffn_ffn"
-        return f"{layer}_{block}_ln_{'scale' if kind == 'weight' else 'bias'}{suffix}", False
-    letter = "W" if kind == "weight" else "b"
-    return f"{layer}_{NAMES.get(part, 'ffn')}_{letter}{NAMES[inner]}", kind == "weight"
-
-
-def write_marian(path, folder, changes=(), **said):
-    """Write a model as Marian would: no padding, matrices turned, sines before cosines."""
-    options, subwords = folder.options, folder.vocabularies.source
-    weights = to_halves(weights_of(load_model(folder)))
-    kept = [i for i in range(len(subwords)) if i != subwords.pad_id]
-    is_pre = options.norm_position == "pre"
-    arrays = {}
-    for name, each in weights.items():
-        each = each.numpy()
-        if name == "output.bias":
-            arrays["decoder_ff_logit_out_b"] = each[None, kept]
-        elif name == "output.words":
-            arrays["decoder_ff_logit_out_W"] = each[kept].T
-        elif name.endswith(".words"):
-            side = "encoder" if name.startswith("source") else "decoder"
-            is_one = options.tied_embeddings == "all"
-            arrays["Wemb" if is_one else f"{side}_Wemb"] = each[kept]
-        else:
-            theirs, is_turned = marian_name(name, "_pre" if is_pre else "")
-            arrays[theirs] = each.T if is_turned else each[None]
-    config = {
-        "type": "transformer", "enc-depth": options.num_encoder_layers,
-        "dec-depth": options.num_decoder_layers, "dim-emb": options.model_dim,
-        "transformer-heads": options.num_heads, "transformer-dim-ffn": options.feed_forward_dim,
-        "transformer-ffn-activation": options.feed_forward.removesuffix("-sigmoid"),
-        "transformer-preprocess": "n" if is_pre else "",
-        "transformer-postprocess": "da" if is_pre else "dan",
-        "transformer-postprocess-top": "n" if is_pre else "",
-        "transformer-postprocess-emb": "d", "transformer-ffn-depth": 2,
-        "transformer-decoder-autoreg": "self-attention", "transformer-tied-layers": [],
-        "transformer-train-position-embeddings": False, "transformer-no-projection": False,
-        "transformer-guided-alignment-layer": "last",
-        "dim-vocabs": [len(kept), len(kept)],
-    } | said  # fmt: skip
-    text = yaml.safe_dump(config, default_flow_style=None) + "\0"
-    arrays["special:model.yml"] = np.frombuffer(text.encode(), np.int8)
-    arrays |= dict(changes)
-    path.mkdir(exist_ok=True)
-    np.savez(path / "model.npz", **arrays)
-    names = subwords.pieces(kept)
-    vocabulary = {name: i for i, name in enumerate(names)}
-    (path / "opus.vocab.yml").write_text(
-        yaml.safe_dump(vocabulary, allow_unicode=True, sort_keys=False, width=10_000),
-        encoding="utf-8",
-    )
-    for name in ("source.spm", "target.spm"):
-        (path / name).write_bytes(subwords.to_bytes())
-    return path
-
 
 SHAPES = [
     {"feed_forward": "swish", "attention_bias": True, "output_bias": True},
@@ -230,6 +166,89 @@ def test_a_damaged_packed_file(foreign):
     entry = raw.index(b"PK\x01\x02")  # its kind of compression
     file.write_bytes(raw[: entry + 10] + b"\x60\x00" + raw[entry + 12 :])
     assert "is no .npz file of plain numbers, or damaged" in message_of(path)
+
+
+def add_entry(path, contents, packing):
+    with zipfile.ZipFile(path / "model.npz", "a", packing) as zipped:
+        zipped.writestr("more.npy", contents)
+    return message_of(path)
+
+
+@pytest.mark.parametrize(
+    ("size", "packing"), [(400 << 20, zipfile.ZIP_DEFLATED), (1 << 20, zipfile.ZIP_BZIP2)]
+)
+def test_an_archive_that_inflates_is_refused_before_it_does(foreign, size, packing):
+    tracemalloc.start()
+    try:
+        path = foreign()
+        stream = io.BytesIO()
+        np.lib.format.write_array(stream, np.zeros(size // 4, np.float32))
+        contents = stream.getvalue()
+        del stream
+        assert "is no .npz file of plain numbers" in add_entry(path, contents, packing)
+        del contents
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        message_of(path)
+        assert tracemalloc.get_traced_memory()[1] - before < size
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("shape", [(10**6, 10**6), (-1,), (2**63, 2), (3,)])
+def test_a_header_that_says_too_much(foreign, shape):
+    stream = io.BytesIO()
+    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, header)
+    assert "is no .npz file of plain numbers" in (
+        add_entry(foreign(), stream.getvalue(), zipfile.ZIP_STORED)
+    )
+
+
+def test_too_many_arrays(foreign, monkeypatch):
+    monkeypatch.setattr(marian_files, "MOST_ARRAYS", 3)
+    assert "is no .npz file of plain numbers" in message_of(foreign())
+    monkeypatch.undo()
+    monkeypatch.setattr(marian_files, "MOST_DIRECTORY_BYTES", 100)
+    assert "is no .npz file of plain numbers" in message_of(foreign())
+
+
+@pytest.mark.parametrize("kind", ["<c8", "<u8", "<U2", "<f2"])
+def test_other_kinds_of_numbers(foreign, kind):
+    message = message_of(foreign({"more": np.zeros(3, kind)}))
+    # Half precision can be read, but nothing is called so.
+    assert ("“more”, which is not supported" if kind == "<f2" else "“more” is stored as") in message
+
+
+def test_arrays_whose_columns_come_first(foreign, own, tmp_path):
+    path = foreign()
+    import_marian(path, tmp_path / "one")
+    with np.load(path / "model.npz") as file:
+        arrays = {name: np.asfortranarray(file[name]) for name in file.files}
+    np.savez_compressed(path / "model.npz", **arrays)
+    import_marian(path, tmp_path / "other")
+    assert own(tmp_path / "one").greedy(max_length=9) == own(tmp_path / "other").greedy(
+        max_length=9
+    )
+
+
+@pytest.mark.parametrize("name", ["model.npz", "opus.vocab.yml", "source.spm"])
+def test_pipes_and_devices(foreign, name):
+    path = foreign()
+    (path / name).unlink()
+    os.mkfifo(path / name)
+    assert f"{name}: is a folder, pipe or device, not a file" in message_of(path)
+    (path / name).unlink()
+    (path / name).symlink_to("/dev/zero")
+    assert f"{name}: is a folder, pipe or device, not a file" in message_of(path)
+
+
+def test_options_that_go_on_for_long(foreign):
+    text = "type: transformer\n" + "  x\n" * 200_000
+    text = np.frombuffer(text.encode(), np.int8)
+    assert "type is “transformer x x" in message_of(foreign({"special:model.yml": text}))
+    text = np.zeros(2 << 20, np.int8)
+    assert "more than belong there" in message_of(foreign({"special:model.yml": text}))
 
 
 def test_options_that_are_damaged(foreign):

@@ -95,3 +95,8 @@ def test_fields_are_read_as_they_are_written(fields):
 def test_fractions_are_four_bytes():
     ((number, value),) = read_fields(write_field(2, -1.5))
     assert (number, struct.unpack("<f", value)) == (2, (-1.5,))
+
+
+def test_numbers_without_an_end_are_refused():
+    with pytest.raises(ValueError, match="a number of over ten bytes"):
+        list(read_fields(b"\x80" * 1_000_000))

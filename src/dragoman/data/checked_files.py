@@ -198,6 +198,9 @@ def check_store(folder: Path) -> list[str]:
         One line for each thing; empty if all is well.
     """
     found = []
+    marker = folder / "store.json"
+    if marker.exists() and not read_facts(marker):
+        found.append(str(_damage(marker, "it is not what was written")))
     for name in ("text.json", "ids.json", "words.json"):
         path = folder / name
         facts = read_facts(path)

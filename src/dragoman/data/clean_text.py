@@ -142,8 +142,9 @@ def store_text(
         num_valid = _set_aside(folder, hashes, keep, report, options.valid_pairs, written)
     _write_places(folder / "valid.clean-index", np.ones(num_valid, dtype=bool), written)
     _write_places(folder / "train.clean-index", keep, written)
-    del written["train.hashes"]  # which nobody reads again
-    written.pop("valid.hashes", None)
+    for name in ("train.hashes", "valid.hashes"):  # which nobody reads again
+        if written.pop(name, None) is not None:
+            (folder / name).unlink()
     # Pairs stay in the order of the files, so this is all there is to say of whose they are.
     group_ends = np.cumsum([group_lines.get(group, 0) for group in range(len(files.groups))])
     known = {"key": key, "num_pairs": int(keep.sum()), "report": asdict(report)}

@@ -1,6 +1,7 @@
 """To and from the folders of Hugging Face's MarianMT, as OPUS-MT's models are published."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from dragoman.exchange.names import (
     own_order,
     plain_marks,
 )
+from dragoman.exchange.reading import MOST_VOCABULARY_BYTES, read_bounded, read_object
 from dragoman.files import written_beside
 from dragoman.folder import Facts, ModelFolder, read_folder
 from dragoman.models.build import build_model
@@ -44,6 +46,10 @@ SUBWORDS = ("source.spm", "target.spm")
 TOKENISER = "tokenizer_config.json"
 MAX_POSITIONS = 1024
 """Rows of the table of sinusoids, which MarianMT computes when it loads a model."""
+
+MOST_LONGEST = 1 << 20
+MOST_BEAMS = 1000
+"""More words of a sentence, or hypotheses, than these are not taken over."""
 
 NEEDED = {"encoder_layers", "decoder_layers", "d_model", "pad_token_id"}
 
@@ -111,21 +117,23 @@ def import_huggingface(
     target_language : str | None
         The language it translates to; None: what the folder says.
     """
-    config = _read_json(path / CONFIG)
+    config = read_object(path / CONFIG)
     options = _options_of(config, path / CONFIG)
     check_new(out)
     _check_files(path)
-    tokeniser = _read_json(path / TOKENISER) if (path / TOKENISER).exists() else {}
-    first = names_by_id(_read_json(path / VOCABULARY), place=str(path / VOCABULARY))
+    tokeniser = read_object(path / TOKENISER) if (path / TOKENISER).exists() else {}
+    first = names_by_id(
+        read_object(path / VOCABULARY, MOST_VOCABULARY_BYTES), place=str(path / VOCABULARY)
+    )
     names = (first, first)
     if tokeniser.get("separate_vocabs"):
         file = path / TARGET_VOCABULARY
-        names = (first, names_by_id(_read_json(file), place=str(file)))
+        names = (first, names_by_id(read_object(file, MOST_VOCABULARY_BYTES), place=str(file)))
     _check_padding(config, names[1], path / CONFIG)
     orders = tuple(own_order(each, place=str(path / VOCABULARY)) for each in names)
     check_tying(options, orders, path / VOCABULARY)
     ordered = tuple([side[i] for i in order] for side, order in zip(names, orders, strict=True))
-    models = tuple((path / name).read_bytes() for name in SUBWORDS)
+    models = tuple(read_bounded(path / name, MOST_VOCABULARY_BYTES) for name in SUBWORDS)
     vocabularies = build_vocabularies((models[0], models[1]), (ordered[0], ordered[1]), place=path)
     file = path / WEIGHTS
     weights = from_huggingface(read_weights(file), options, (orders[0], orders[1]), file)
@@ -303,33 +311,20 @@ def _check_padding(config: dict[str, Any], names: list[str], place: Path) -> Non
 def _language_of(tokeniser: dict[str, Any], name: str) -> str | None:
     """Read a language's code, if it is one."""
     said = tokeniser.get(name)
-    return said if isinstance(said, str) and said else None
+    return said if isinstance(said, str) and re.fullmatch(r"[\w+-]{1,40}", said) else None
 
 
 def _longest_of(config: dict[str, Any]) -> int:
     """Read how long a sentence may be, if that is said."""
     said = config.get("max_position_embeddings")
-    return said if type(said) is int and said > 0 else MAX_POSITIONS
+    return said if type(said) is int and 0 < said <= MOST_LONGEST else MAX_POSITIONS
 
 
 def _search_of(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     """Take over the size of the beam; what is called length penalty differs."""
-    said = _read_json(path / GENERATION) if (path / GENERATION).exists() else config
+    said = read_object(path / GENERATION) if (path / GENERATION).exists() else config
     beams = said.get("num_beams") or config.get("num_beams")
-    return {"beam_size": beams} if type(beams) is int and beams >= 1 else {}
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    """Read a file that holds one object."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FolderError(f"{path}: cannot be read ({error.strerror}); get it again") from None
-    except (ValueError, RecursionError):
-        raise FolderError(f"{path}: is not JSON; get the model again") from None
-    if not isinstance(found, dict):
-        raise FolderError(f"{path}: holds no object; get the model again")
-    return found
+    return {"beam_size": beams} if type(beams) is int and 1 <= beams <= MOST_BEAMS else {}
 
 
 def _write_json(path: Path, contents: dict[str, Any]) -> None:

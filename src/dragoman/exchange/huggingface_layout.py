@@ -37,6 +37,7 @@ THEIR_WORDS = {
     OUTPUT: ("lm_head.weight", "model.decoder.embed_tokens.weight", "model.shared.weight"),
 }
 BIAS = "final_logits_bias"
+PRECISIONS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
 def layer_names(options: TransformerOptions) -> dict[str, str]:
@@ -135,10 +136,16 @@ def from_huggingface(
     dict[str, Tensor]
         Ours, each tied matrix once.
     """
+    num_layers = options.num_encoder_layers + options.num_decoder_layers
+    if num_layers > len(theirs):  # before as many names are made
+        raise FolderError(
+            f"{place}: has {len(theirs)} weights, too few for the {num_layers} layers of "
+            "config.json; get the model again"
+        )
     pairs = layer_names(options)
+    known = {BIAS, *pairs.values(), *(name for names in THEIR_WORDS.values() for name in names)}
     for name in theirs:
-        is_known = name == BIAS or any(name in names for names in THEIR_WORDS.values())
-        if not (is_known or "embed_positions" in name or name in pairs.values()):
+        if name not in known and "embed_positions" not in name:
             raise FolderError(f"{place}: holds “{name}”, which no MarianMT model has")
     tied = {"all": (SOURCE,), "target": (SOURCE, TARGET), "none": (SOURCE, TARGET, OUTPUT)}
     found = {}
@@ -225,4 +232,8 @@ def _take(
     if theirs[name].shape != shape:
         found = tuple(theirs[name].shape)
         raise FolderError(f"{place}: “{name}” has shape {found}, not {shape}; get the model again")
+    if theirs[name].dtype not in PRECISIONS:
+        raise FolderError(
+            f"{place}: “{name}” is stored as {theirs[name].dtype}; give the model in 32 or 16 bits"
+        )
     return theirs[name].float()

@@ -19,6 +19,7 @@ from dragoman.exchange.huggingface_layout import (
 from dragoman.exchange.limits import check_new
 from dragoman.exchange.marian_files import read_npz, read_yaml_vocabulary
 from dragoman.exchange.names import build_vocabularies, list_pieces, names_by_id, own_order
+from dragoman.exchange.reading import MOST_VOCABULARY_BYTES, read_bounded
 from dragoman.files import written_beside
 from dragoman.folder import Facts, ModelFolder
 from dragoman.models.build import build_model
@@ -114,9 +115,8 @@ class _Arrays:
     """Marian's weights, each taken once with the shape that is expected of it."""
 
     def __init__(self, arrays: dict[str, np.ndarray], place: Path) -> None:
-        self._arrays = arrays
+        self._arrays = dict(arrays)
         self._place = place
-        self._taken: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
@@ -130,14 +130,14 @@ class _Arrays:
             raise FolderError(
                 f"{self._place}: “{name}” has shape {found.shape}, not {shape}; get the model again"
             )
-        self._taken.add(name)
+        del self._arrays[name]
         return torch.from_numpy(found.astype(np.float32))
 
     def check_all_taken(self) -> None:
         """Refuse a model that has more than is known here."""
-        left = sorted(self._arrays.keys() - self._taken)
-        if left:
-            raise FolderError(f"{self._place}: holds “{left[0]}”, which is not supported here")
+        if self._arrays:
+            name = min(self._arrays)
+            raise FolderError(f"{self._place}: holds “{name}”, which is not supported here")
 
 
 def _options_of(
@@ -277,7 +277,11 @@ def _read_vocabularies(
     sides = (files[0], files[-1])
     is_counted = [file.suffix != ".spm" for file in sides]
     models = tuple(
-        _read_bytes(folder / f"{side}.spm" if counted else file)
+        read_bounded(
+            folder / f"{side}.spm" if counted else file,
+            MOST_VOCABULARY_BYTES,
+            "put the SentencePiece model there",
+        )
         for side, counted, file in zip(("source", "target"), is_counted, sides, strict=True)
     )
     names = []
@@ -306,15 +310,6 @@ def _find_one(folder: Path, pattern: str) -> Path:
     if len(found) != 1:
         raise FolderError(f"{folder}: has {len(found)} files {pattern}; name the one to import")
     return found[0]
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise FolderError(
-            f"{path}: cannot be read ({error.strerror}); put the SentencePiece model there"
-        ) from None
 
 
 def _list_pieces(model: bytes, place: Path) -> list[str]:

@@ -1,23 +1,37 @@
 """Reading Marian's files: weights in ``.npz``, and the little YAML that goes with them."""
 
-import json
-import lzma
+import io
+import os
 import re
 import struct
 import sys
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
 from dragoman.errors import FolderError
+from dragoman.exchange.reading import (
+    MOST_SETTINGS_BYTES,
+    MOST_VOCABULARY_BYTES,
+    parse_object,
+    read_bounded,
+)
+from dragoman.files import open_ordinary
 
 CONFIG = "special:model.yml"
+MOST_ARRAYS = 10_000
+MOST_DIRECTORY_BYTES = 16 << 20
+PACKING = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+MOST_INFLATION, SLACK = 4, 128 << 20
+"""How many times larger arrays may be than their archive, and how many bytes more."""
 # What numpy and zipfile raise for a damaged file.
 _DAMAGE = (
     ValueError, EOFError, KeyError, AttributeError, TypeError, RuntimeError, MemoryError,
-    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error,
+    zipfile.BadZipFile, zlib.error, struct.error,
 )  # fmt: skip
 _LINE = re.compile(r"([A-Za-z0-9_.-]+):\s*(.*)")
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)")
@@ -45,19 +59,22 @@ def read_npz(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     Nothing in the file can run code: pickled arrays are refused.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        with open_ordinary(path) as file:
+            arrays = dict(_read_arrays(file))
     except OSError as error:
-        said = error.strerror or "it is no such file"
-        raise FolderError(f"{path}: cannot be read ({said}); get it again") from None
+        why = error.strerror or "it is no such file"
+        raise FolderError(f"{path}: cannot be read ({why}); get it again") from None
     except _DAMAGE:
         message = f"{path}: is no .npz file of plain numbers, or damaged; get it again"
         raise FolderError(message) from None
     if CONFIG not in arrays:
         raise FolderError(f"{path}: has no {CONFIG}, so it is no model of Marian")
-    text = arrays.pop(CONFIG).tobytes().rstrip(b"\0").decode(errors="replace")
+    said = arrays.pop(CONFIG).tobytes()
+    if len(said) > MOST_SETTINGS_BYTES:
+        raise FolderError(f"{path}: {CONFIG} has {len(said):,} bytes, more than belong there")
+    text = said.rstrip(b"\0").decode(errors="replace")
     for name, each in arrays.items():
-        if each.dtype.kind != "f":
+        if each.dtype.kind != "f" or each.dtype.itemsize > 8:
             raise FolderError(
                 f"{path}: “{name}” is stored as {each.dtype}; give the model before it was packed "
                 "into integers"
@@ -82,16 +99,12 @@ def read_yaml_vocabulary(path: Path) -> dict[str, int]:
         The id of each subword.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise FolderError(f"{path}: cannot be read ({error.strerror}); get it again") from None
+        contents = read_bounded(path, MOST_VOCABULARY_BYTES)
+        text = contents.decode()
     except ValueError:
         raise FolderError(f"{path}: is not UTF-8; get it again") from None
     if text.lstrip().startswith("{"):
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            raise FolderError(f"{path}: is not JSON; get it again") from None
+        return parse_object(contents, path)
     ids: dict[str, int] = {}
     key: str | None = None
     # Only "\n" ends a line: subwords may be other separators.
@@ -116,18 +129,47 @@ def read_yaml_vocabulary(path: Path) -> dict[str, int]:
     return ids
 
 
+def _read_arrays(file: IO[bytes]) -> Iterator[tuple[str, np.ndarray]]:
+    """Read the arrays of a zip archive, none of which may be pickled or inflate beyond measure."""
+    directory = zipfile._EndRecData(file)  # type: ignore[attr-defined]
+    if directory is None or directory[zipfile._ECD_SIZE] > MOST_DIRECTORY_BYTES:  # type: ignore[attr-defined]
+        raise ValueError("no directory, or a huge one")
+    size = file.seek(0, os.SEEK_END)
+    with zipfile.ZipFile(file) as zipped:
+        entries = zipped.infolist()
+        total = sum(entry.file_size for entry in entries)
+        is_plain = all(entry.compress_type in PACKING for entry in entries)
+        if len(entries) > MOST_ARRAYS or total > MOST_INFLATION * size + SLACK or not is_plain:
+            raise ValueError("not what Marian or NumPy writes")
+        for entry in entries:
+            yield entry.filename.removesuffix(".npy"), _read_array(zipped.read(entry))
+
+
+def _read_array(contents: bytes) -> np.ndarray:
+    """Read an array of numbers; NumPy's own reader makes room for what the header says first."""
+    stream = io.BytesIO(contents)
+    read_header = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }[np.lib.format.read_magic(stream)]
+    shape, is_fortran, dtype = read_header(stream)
+    if dtype.hasobject or min(shape, default=0) < 0:
+        raise ValueError("not plain numbers")
+    flat = np.frombuffer(contents, dtype, offset=stream.tell())
+    return flat.reshape(shape, order="F" if is_fortran else "C")
+
+
 def _read_options(text: str) -> dict[str, str]:
     """Read the top level of a YAML file; what is indented is joined as it is written."""
-    found: dict[str, str] = {}
-    name = ""
+    found: dict[str, list[str]] = {}
+    parts: list[str] = []
     for line in text.splitlines():
         match = _LINE.fullmatch(line.rstrip())
         if match:
-            name = match[1]
-            found[name] = _unquote(match[2])
-        elif name:
-            found[name] = f"{found[name]} {line.strip()}".strip()
-    return found
+            parts = found[match[1]] = [_unquote(match[2])]
+        else:
+            parts.append(line.strip())
+    return {name: " ".join(filter(None, each)) for name, each in found.items()}
 
 
 def _unquote(text: str) -> str:

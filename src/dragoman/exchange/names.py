@@ -114,7 +114,7 @@ def names_by_id(ids: Mapping[str, Any], *, place: str) -> list[str]:
     for name, piece_id in ids.items():
         if not _is_text(name):
             raise FolderError(f"{place}: {name!r} is half a character; get the model again")
-        is_new = isinstance(piece_id, int) and piece_id not in names
+        is_new = type(piece_id) is int and piece_id not in names
         if not is_new or piece_id not in range(len(ids)):
             raise FolderError(
                 f"{place}: “{name}” has the id {piece_id}, but the {len(ids)} ids must count up "
@@ -148,20 +148,23 @@ def build_vocabularies(
     Vocabularies
         One for both sides if everything is the same on both.
     """
-    source, target = (
-        Subwords.from_bytes(order_pieces(_checked(model, place), side, place=str(place)))
-        for model, side in zip(models, names, strict=True)
-    )
+    source, target = (_order(model, side, place) for model, side in zip(models, names, strict=True))
     if source.to_bytes() == target.to_bytes():
         return Vocabularies(source, source)
     return Vocabularies(source, target)
 
 
-def _checked(model: bytes, place: Path) -> bytes:
-    """Refuse what is no SentencePiece model before its fields are read."""
-    if list_pieces(model) is None:
-        raise FolderError(f"{place}: has a damaged SentencePiece model; get the model again")
-    return model
+def _order(model: bytes, names: Sequence[str], place: Path) -> Subwords:
+    """Give the pieces of a model the ids of a vocabulary, refusing what is no SentencePiece model.
+
+    Its library passes over fields that it does not know, in which anything may be.
+    """
+    try:
+        if list_pieces(model) is not None:
+            return Subwords.from_bytes(order_pieces(model, names, place=str(place)))
+    except (ValueError, IndexError, RuntimeError):
+        pass
+    raise FolderError(f"{place}: has a damaged SentencePiece model; get the model again")
 
 
 def list_pieces(model: bytes) -> list[str] | None:

@@ -119,15 +119,14 @@ def read_fields(contents: bytes) -> Iterator[tuple[int, int | bytes]]:
     def read_number() -> int:
         nonlocal place
         number = shift = 0
-        while True:
+        while shift < 64:
             byte = contents[place]
             place += 1
             number |= (byte & 127) << shift
             shift += 7
             if byte < 128:
                 return number
-            if shift > 63:
-                raise IndexError("a number has no end")
+        raise ValueError("a number of over ten bytes")
 
     while place < len(contents):
         key = read_number()

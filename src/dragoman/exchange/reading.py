@@ -1,0 +1,80 @@
+"""Reading other tools' small files, of which anything may be expected."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import FolderError
+from dragoman.files import read_small
+
+MOST_SETTINGS_BYTES = 1 << 20
+"""Of a file of settings."""
+MOST_VOCABULARY_BYTES = 16 << 20
+"""Of a vocabulary or SentencePiece model: ten times what 250,000 subwords take."""
+
+
+def read_bounded(path: Path, most_bytes: int, remedy: str = "get the model again") -> bytes:
+    """Read a whole file that should be small.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    most_bytes : int
+        A larger one is refused, and so are pipes and devices.
+    remedy : str
+        What to do if it cannot be read.
+
+    Returns
+    -------
+    bytes
+        Its contents.
+    """
+    try:
+        return read_small(path, most_bytes)
+    except OSError as error:
+        raise FolderError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
+
+
+def read_object(path: Path, most_bytes: int = MOST_SETTINGS_BYTES) -> dict[str, Any]:
+    """Read a JSON file that holds one object of plain values.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    most_bytes : int
+        A larger one is refused.
+
+    Returns
+    -------
+    dict[str, Any]
+        Its entries. Lists and objects within are replaced by a word for them: nobody needs them,
+        and they may be too deep to be compared or printed.
+    """
+    return parse_object(read_bounded(path, most_bytes), path)
+
+
+def parse_object(contents: bytes, path: Path) -> dict[str, Any]:
+    """Read an object of plain values from JSON, as `read_object` does.
+
+    Parameters
+    ----------
+    contents : bytes
+        The JSON.
+    path : Path
+        Its file, for error messages.
+
+    Returns
+    -------
+    dict[str, Any]
+        Its entries.
+    """
+    try:
+        found = json.loads(contents.decode())
+    except (ValueError, RecursionError):
+        raise FolderError(f"{path}: is not JSON; get the model again") from None
+    if not isinstance(found, dict):
+        raise FolderError(f"{path}: holds no object; get the model again")
+    words = {list: "a list", dict: "an object"}
+    return {name: words.get(type(value), value) for name, value in found.items()}
