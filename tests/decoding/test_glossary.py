@@ -130,12 +130,12 @@ def test_dotless_letters_are_others():
 
 
 def test_large_demands_are_ready_soon():
-    start = time.perf_counter()
+    start = time.process_time()
     glossary = make(*((f"terme {number}", f"term {number}") for number in range(100_000)))
     assert targets(glossary, "Le terme 99999 est là. " * 20) == ["term 99999"] * 20
     prohibition = Prohibition([ForbiddenPhrase(f"word {number}", "f") for number in range(2000)])
     assert all(prohibition.find(term.target) is None for term in glossary.terms[:2000])
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_terms_can_be_left_out():

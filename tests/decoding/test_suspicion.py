@@ -93,10 +93,10 @@ def test_characters_are_judged_as_trying_all_would(text):
 
 
 def test_a_very_long_line_takes_little_time():
-    start = time.perf_counter()
+    start = time.process_time()
     find_suspicion("x" * 100_000, GOOD * 1000)
     find_suspicion(GOOD, "a b " * 25_000)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def translation(text):

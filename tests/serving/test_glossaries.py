@@ -119,9 +119,9 @@ def test_all_terms_that_the_translator_looks_for_are_found(terms, text):
 def test_large_glossaries_are_quick():
     entries = read_entries("\n".join(f"a a {number}\tb" for number in range(20_000)), "tsv")
     glossary = make(GlossaryStore(), entries=entries)
-    start = time.perf_counter()
+    start = time.process_time()
     assert glossary.find_terms(["a " * 10_000 + "a a 77"]) == (("a a 77", "b"),)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_terms_of_many_words_take_more_room(monkeypatch, store):

@@ -230,10 +230,10 @@ HOSTILE = ["<", "<a ", "<a b=", "<a b='", "<!--", "<!-- -", "</", "<title>", "<a
 @pytest.mark.parametrize("piece", HOSTILE)
 @pytest.mark.parametrize("split", [split_html, split_xml])
 def test_time_is_linear(split, piece):
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         num_tokens = sum(1 for _ in split(piece * 100_000))
     except ServiceError:
         num_tokens = 1
     assert num_tokens > 0
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10

@@ -27,9 +27,9 @@ def test_terms_are_found_and_counted(text, found, count):
 
 def test_the_cost_does_not_depend_on_the_number_of_terms():
     tree = TermTree(f"a {number}" for number in range(5000))
-    began = time.perf_counter()
+    began = time.process_time()
     assert tree.count("a 7 " * 5000) == 5000
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_case_and_spaces_do_not_matter():

@@ -215,14 +215,14 @@ def test_cost_is_linear():
         calls += 1
         return len(piece) <= 100
 
-    started = time.perf_counter()
+    started = time.process_time()
     pieces = split_long("x" * 200_000, "en", fits)
     split_sentences("Word. " * 50_000, "en")
     split_sentences("。" * 200_000 + "」と", "ja")
     split_sentences("." * 200_000, "en")
     assert len(pieces) == 2000
     assert calls < 20 * len(pieces)
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
 
 
 @pytest.mark.parametrize("language", ["en", "de-AT", "fr", "es", None])
