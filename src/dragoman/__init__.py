@@ -21,9 +21,11 @@ def __getattr__(name: str) -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        return version("dragoman")
+        found = version("dragoman")
     except PackageNotFoundError:  # run from a source tree that was not installed
-        return "0+unknown"
+        found = "0+unknown"
+    globals()[name] = found  # so that it is looked up once
+    return found
 
 
 def load(path: str, device: str = "auto") -> "Translator":

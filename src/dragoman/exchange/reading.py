@@ -76,5 +76,5 @@ def parse_object(contents: bytes, path: Path) -> dict[str, Any]:
         raise FolderError(f"{path}: is not JSON; get the model again") from None
     if not isinstance(found, dict):
         raise FolderError(f"{path}: holds no object; get the model again")
-    words = {list: "a list", dict: "an object"}
+    words: dict[type, str] = {list: "a list", dict: "an object"}
     return {name: words.get(type(value), value) for name, value in found.items()}

@@ -316,7 +316,8 @@ ONCE = """
 
 
 def start(code, folder, script):
-    script.write_text(textwrap.dedent(code))  # a function without a file is not kept
+    if not script.exists():  # other processes may be reading it
+        script.write_text(textwrap.dedent(code))
     return subprocess.Popen(
         [sys.executable, script, folder],
         env=os.environ | {"NUMBA_CACHE_DIR": str(folder)},
