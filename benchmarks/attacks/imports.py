@@ -188,7 +188,7 @@ def list_damages(path: Path) -> tuple[Damage, ...]:
     if path.suffix == ".json":
         return (say, say, say, say, *BYTES, replace, stretch)
     if path.suffix == ".safetensors":
-        return (say_in_header, say_in_header, *BYTES)
+        return (say_in_header, say_in_header, *BYTES, replace, stretch)
     if path.suffix == ".npz":
         return (change_array, change_array, change_array, *BYTES, replace, stretch)
     return (*BYTES, replace, stretch)
