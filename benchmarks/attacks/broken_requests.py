@@ -1,12 +1,8 @@
 """Sends odd requests to a server of models and to one of runs, and counts what becomes of them."""
 
-import sys
-
-# This file has the name of a package of Python's own, which must be found first.
-sys.path.append(sys.path.pop(0))
-
 import argparse
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.parse
