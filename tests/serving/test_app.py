@@ -100,6 +100,9 @@ def test_a_server_of_runs_has_no_protocols(tmp_path):
     client = TestClient(build_app(service, Keys(), {"run": tmp_path}))
     assert client.get("/api/page").json()["runs"] == ["run"]
     assert client.get("/health").status_code == 200
+    answer = client.post("/api/translate", json={"text": "A dog.", "target": "fr"})
+    assert answer.status_code == 404
+    assert answer.json()["error"]["message"] == "no models are served here, only training runs"
     for path in ("/frontend/settings", "/languages", "/v2/languages", "/spec"):
         assert client.get(path).status_code == 404
 

@@ -112,9 +112,11 @@ def test_models_are_found_by_name():
 
 
 def test_service_may_be_missing():
-    with refuse("not_found", "no models are served here, only training runs"):
-        service_of(make_request(service=None))
-    assert service_of(make_request(service="it")) == "it"
+    service = SimpleNamespace(models=lambda: ["a model"])
+    assert service_of(make_request(service=service)) is service
+    for nothing in ({}, {"service": None}, {"service": SimpleNamespace(models=list)}):
+        with refuse("not_found", "no models are served here, only training runs"):
+            service_of(make_request(**nothing))
 
 
 def test_key_is_taken_from_the_header_and_counted():

@@ -180,7 +180,7 @@ def service_of(request: WebRequest) -> Service:
         The service.
     """
     service: Service | None = getattr(request.app.state, "service", None)
-    if service is None:
+    if service is None or not service.models():
         raise ServiceError("not_found", "no models are served here, only training runs")
     return service
 
