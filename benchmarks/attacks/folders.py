@@ -262,7 +262,8 @@ def attack(scratch: Path, num_cases: int, num_served: int, seed: int) -> int:
     """Damage folders, translate with them, and print counts; return how many cases failed."""
     import torch
 
-    import dragoman.decoding.engines  # noqa: F401  # before anything forks
+    import dragoman.decoding.engines
+    import dragoman.verbs  # noqa: F401  # imported before anything forks
     from dragoman.decoding.int8_engine import Int8Engine
     from dragoman.folder import read_folder
 
