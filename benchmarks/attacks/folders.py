@@ -208,20 +208,22 @@ def by_server(folder: Path) -> Outcome:
     )
     assert server.stdout is not None
     assert server.stderr is not None
-    what, said = "hang", ""
+    what, said, printed = "hang", "", b""
     try:
         while time.monotonic() - began < 3 * MOST_SECONDS:  # most of it are imports
             if not select.select([server.stdout], [], [], 0.2)[0]:
                 continue
-            line = server.stdout.readline()
-            if not line:
+            more = os.read(server.stdout.fileno(), 4096)
+            printed += more
+            if not more:
                 server.wait(MOST_SECONDS)
                 said = server.stderr.read()
                 is_clear = server.returncode == 2 and "Traceback" not in said
                 what = "refused" if is_clear else f"status {server.returncode}"
                 break
-            if line.startswith("http"):
-                what = _ask(line.strip())
+            urls = [line for line in printed.decode().splitlines() if line.startswith("http")]
+            if urls and printed.endswith(b"\n"):
+                what = _ask(urls[0].rstrip("/"))
                 break
     finally:
         server.terminate()
@@ -240,7 +242,7 @@ def _ask(url: str) -> str:
         with urllib.request.urlopen(asked, timeout=MOST_SECONDS) as answer:
             return "translated" if "translatedText" in json.load(answer) else "no translation"
     except urllib.error.HTTPError as error:
-        return "refused" if error.code < 500 else f"HTTP {error.code}"
+        return "refused" if error.code == 400 else f"HTTP {error.code}"  # other languages
     except OSError as error:
         return f"no answer ({error})"
 
@@ -291,6 +293,7 @@ def attack(scratch: Path, num_cases: int, num_served: int, seed: int) -> int:
                 print(f"case {case}, {name}, {model.name}, {done}: {found.what}\n{found.said}")
         shutil.rmtree(folder.parent)
     counts["serve"] = collections.Counter()
+    assert not num_served or by_server(models[0]).what == "translated"
     with ThreadPoolExecutor(2) as threads:
         served = [_damage(scratch, models, seed + 1, case) for case in range(num_served)]
         for (model, _, done), found in zip(
