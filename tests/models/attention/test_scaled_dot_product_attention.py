@@ -59,6 +59,26 @@ def test_fused_equals_spelt_out(num_queries, num_keys, name, seed):
 
 @pytest.mark.parametrize("name", MASKS)
 @pytest.mark.parametrize("has_bias", [False, True])
+@pytest.mark.parametrize("num_queries", [1, 5])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_the_gradient_is_that_of_the_equation(name, has_bias, num_queries, dtype):
+    inputs = [each.to(dtype).requires_grad_() for each in make_inputs(num_queries, 5)]
+    exact = [each.detach().double().requires_grad_() for each in inputs]
+    size = 2 * num_queries * 5
+    bias = torch.linspace(-1, 1, size).view(1, 2, -1, 5).double() if has_bias else None
+    found = fused_attention(*inputs, MASKS[name], bias=bias)
+    expected = attention_weights(*exact[:2], MASKS[name], bias=bias) @ exact[2]
+    close = {"rtol": 0.05, "atol": 0.03} if dtype == torch.bfloat16 else {}
+    torch.testing.assert_close(found.double(), expected, **close)
+    for one, other in zip(
+        torch.autograd.grad(found.sum(), inputs), torch.autograd.grad(expected.sum(), exact),
+        strict=True,
+    ):  # fmt: skip
+        torch.testing.assert_close(one.double(), other, **close)
+
+
+@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize("has_bias", [False, True])
 def test_dropped_weights_are_those_of_the_equation_times_what_was_drawn(name, has_bias):
     inputs = [each.double().requires_grad_() for each in make_inputs(5, 5)]
     bias = torch.linspace(-1, 1, 50).double().view(1, 2, 5, 5) if has_bias else None
