@@ -176,7 +176,7 @@ def attend(
     Notes
     -----
     On a CPU the fused kernel's gradient in bfloat16 takes eight times as long as the products that
-    it fuses (32 sentences of 32 words on a core: 6.4 against 0.8 ms), a third of training. Also each
+    it fuses (32 sentences of 32 words on a core: 6.4 against 0.8 ms), a third of training. Each
     thread of training draws from a generator of its own, which PyTorch's kernel does not know: see
     `dragoman.kernels.dropout`.
     """
