@@ -299,7 +299,7 @@ def model_card(folder: ModelFolder, num_parameters: int) -> str:
 
 
 def _signature(path: Path) -> list[tuple[int, ...]]:
-    """Tell the files of a folder from those that may replace them."""
+    """Return inode, time and size of the main files, by which a replaced folder is noticed."""
     names = (FACTS_FILE, CONFIG_FILE, WEIGHTS_FILE)
     try:
         found = [each.stat() for each in (path, *(path / name for name in names))]
@@ -338,7 +338,7 @@ def _canonical(plain: Mapping[str, Any]) -> bytes:
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    """Read ``config.toml``, and check that nobody has changed it."""
+    """Parse ``config.toml``, and compare it with its digest."""
     try:
         contents = read_small(path, LARGEST_DESCRIPTION)
     except OSError as error:

@@ -216,7 +216,7 @@ class TensorFile:
         return (found.astype(np.uint32) << 16).view(np.float32)  # its upper halves
 
     def check(self) -> None:
-        """Read every tensor, to find damage."""
+        """Read every tensor, one at a time, and compare it with its digest."""
         for name in self.names:
             self.read(name)
 
@@ -326,7 +326,7 @@ def _is_text(metadata: Any) -> bool:  # noqa: ANN401
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a table of what is said, refusing two entries of one name."""
+    """Build a dictionary from the pairs of a JSON object, refusing a repeated key."""
     table = dict(pairs)
     if len(table) < len(pairs):
         raise ValueError("a name twice")

@@ -30,7 +30,7 @@ def test_a_matrix_in_float_is_rounded(write):
     matrix = make_matrix()
     file = write(a=matrix)
     assert not file.is_quantised
-    assert file.shape("a") == (3, 5)
+    assert file.tensors.shape("a") == (3, 5)
     assert np.array_equal(file.fractions("a"), matrix)
     numbers, scales = file.matrix("a")
     assert np.abs(numbers * scales[:, None] - matrix).max() <= scales.max() / 2
@@ -67,7 +67,7 @@ def test_what_cannot_be_is_refused(write, arrays, message):
 
 def test_what_is_missing_is_named(write):
     with pytest.raises(FolderError, match=r"holds another model \(b is missing\)"):
-        write(a=make_matrix()).shape("b")
+        write(a=make_matrix()).tensors.shape("b")
 
 
 def test_what_is_no_file_of_tensors_is_refused(tmp_path):

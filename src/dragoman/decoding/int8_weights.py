@@ -234,9 +234,9 @@ class _Reader:
         return np.stack([weight, bias])
 
     def _matrix(self, name: str, shape: tuple[int, ...]) -> Rounded:
-        check_shape(self._file.path, name, self._file.shape(name), shape)
+        check_shape(self._file.path, name, self._file.tensors.shape(name), shape)
         return self._file.matrix(name)
 
     def _vectors(self, name: str, shape: tuple[int, ...]) -> _Vectors:
-        check_shape(self._file.path, name, self._file.shape(name), shape)
+        check_shape(self._file.path, name, self._file.tensors.shape(name), shape)
         return self._file.fractions(name).astype(np.float32)

@@ -156,7 +156,7 @@ def write_int8(folder: ModelFolder, path: Path) -> None:
     model, names = _make_frame(folder, file)
     rounded = {names[id(each)] for each in _matrices(model)}
     tensors: dict[str, Tensor] = {}
-    for name in sorted(file.names):
+    for name in sorted(file.tensors.names):
         if name in rounded:
             tensors[name], tensors[name + SCALES] = Quantised.of(file.matrix(name))
         else:

@@ -1,6 +1,5 @@
 """The weights of a model folder, read one by one, without PyTorch."""
 
-from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -40,29 +39,9 @@ class WeightFile:
         self.tensors, self.path = tensors, tensors.path
 
     @property
-    def names(self) -> Collection[str]:
-        """What its tensors are called."""
-        return self.tensors.names
-
-    @property
     def is_quantised(self) -> bool:
         """Whether matrices are in eight bits."""
-        return any(name.endswith(SCALES) for name in self.names)
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        """Tell the shape of a tensor without reading it.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-
-        Returns
-        -------
-        tuple[int, ...]
-            Its shape.
-        """
-        return self.tensors.shape(name)
+        return any(name.endswith(SCALES) for name in self.tensors.names)
 
     def fractions(self, name: str) -> Float[np.ndarray, "..."]:
         """Read one tensor that must be in float.
@@ -98,7 +77,7 @@ class WeightFile:
         Rounded
             The matrix.
         """
-        if name + SCALES not in self.names:
+        if name + SCALES not in self.tensors.names:
             return round_matrix(self.fractions(name))
         numbers, scales = self.tensors.read(name), self.fractions(name + SCALES)
         if numbers.dtype != np.int8 or numbers.ndim != 2 or scales.shape != numbers.shape[:1]:

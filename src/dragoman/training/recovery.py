@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dragoman.errors import FolderError
+from dragoman.tensor_files import TensorFile
 from dragoman.training.checkpoint import (
     LONE,
     Progress,
@@ -14,7 +15,6 @@ from dragoman.training.checkpoint import (
     restore_checkpoint,
 )
 from dragoman.training.distributed import Workers
-from dragoman.weights import read_weights
 
 
 def restore_newest(
@@ -88,7 +88,7 @@ def find_whole(paths: Sequence[Path], say: Callable[[str], None]) -> list[Path]:
     whole = []
     for path in paths:
         try:
-            read_weights(path)
+            TensorFile(path).check()
             whole.append(path)
         except FolderError as error:
             say(f"{error}; averaging without it")
@@ -113,7 +113,7 @@ def check_checkpoints(folder: Path) -> list[str]:
         needed = {path / f"{name}.safetensors" for name in ("model", "optimiser")}
         for file in sorted(needed | set(path.glob("*.safetensors"))):
             try:
-                read_weights(file)
+                TensorFile(file).check()
             except FolderError as error:
                 found.append(str(error))
         try:
