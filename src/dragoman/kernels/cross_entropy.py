@@ -7,6 +7,7 @@ paper), and its gradient :math:`\mathrm{softmax}(z)_k - (1-\epsilon)[k=y] - \fra
 
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -164,6 +165,13 @@ def to_gradient(
             logits, targets, losses, num_words, logits.stride(0), pad_id, smoothing,
             BLOCK=block, VECTOR=min(8, block), num_warps=NUM_WARPS,
         )  # fmt: skip
+        return losses
+    if language.uses_compiled(logits):
+        from dragoman.kernels.cpu.arrays import as_array
+        from dragoman.kernels.cpu.losses import logits_to_gradient
+
+        arrays = (as_array(logits), as_array(targets))
+        logits_to_gradient(*arrays, pad_id, np.float32(smoothing), as_array(losses))
         return losses
     logits[:, pad_id] = 0
     share = smoothing / (num_words - 1)

@@ -108,6 +108,17 @@ def own_random_numbers(seed: int) -> Iterator[None]:
         _generator.reset(token)
 
 
+def own_generator() -> torch.Generator | None:
+    """Find the generator of this thread.
+
+    Returns
+    -------
+    torch.Generator | None
+        What `own_random_numbers` made; None: PyTorch's own is to be used.
+    """
+    return _generator.get()
+
+
 def draw_kept(shape: torch.Size, share: float, device: torch.device) -> Bool[Tensor, "*shape"]:
     """Decide for each of some places whether it is kept.
 

@@ -1,5 +1,6 @@
 """Triton, where it is installed, and the question whether a kernel of ours shall run."""
 
+import functools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,6 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from dragoman.kernels.dropout import own_generator
 
 try:
     if torch.version.cuda is None and "TRITON_INTERPRET" not in os.environ:
@@ -58,6 +61,43 @@ def uses_kernels(tensor: Tensor) -> bool:
         True on a CUDA device with Triton, unless they are switched off.
     """
     return tensor.is_cuda and has_triton and not _switched_off.get()
+
+
+@functools.cache
+def can_compile() -> bool:
+    """Say whether Numba can compile functions for this CPU.
+
+    Returns
+    -------
+    bool
+        True where it is installed and not switched off by its own variable.
+    """
+    try:
+        from numba import config
+    except (ImportError, OSError):  # not there, or not for this system or version of NumPy
+        return False
+    return not config.DISABLE_JIT  # type: ignore[attr-defined]
+
+
+def uses_compiled(*tensors: Tensor | None) -> bool:
+    """Say whether functions compiled for the CPU compute with some tensors, or PyTorch does.
+
+    Parameters
+    ----------
+    *tensors : Tensor | None
+        What is computed with.
+
+    Returns
+    -------
+    bool
+        True for float32 and bfloat16 on a CPU with Numba, unless they are switched off.
+    """
+    is_ours = all(
+        each is None
+        or (each.device.type == "cpu" and each.dtype in (torch.float32, torch.bfloat16))
+        for each in tensors
+    )
+    return is_ours and not _switched_off.get() and can_compile()
 
 
 @contextmanager
@@ -127,7 +167,8 @@ def draw_seed(device: torch.device) -> Tensor:
         One number. It never travels to the host, so a captured graph draws a new one each time
         it runs, and a resumed run draws the same ones again.
     """
-    return torch.randint(1 << 62, (1,), device=device)
+    generator = own_generator() if device.type == "cpu" else None
+    return torch.randint(1 << 62, (1,), device=device, generator=generator)
 
 
 def num_programs(num_blocks: int, device: torch.device) -> int:

@@ -44,7 +44,7 @@ def linear(
     """
     weights = [each.weight for each in layers]
     biases = [each.bias for each in layers if each.bias is not None]
-    if language.uses_kernels(states):
+    if language.uses_kernels(states) or language.uses_compiled(states, *weights):
         return _Linear.apply(states, rectified, working_type(states), *weights, *biases)
     found = functional.linear(states, _join(weights), _join(biases) if biases else None)
     return found.relu() if rectified else found
@@ -73,8 +73,12 @@ class _Linear(torch.autograd.Function):
         if not biases:
             out = flat @ weight.t()
         else:
-            add = torch._addmm_activation if rectified else torch.addmm
-            out = add(_join([cast(each, dtype) for each in biases]), flat, weight.t())
+            bias = _join([cast(each, dtype) for each in biases])
+            if rectified and flat.is_cuda:
+                out = torch._addmm_activation(bias, flat, weight.t())
+            else:
+                out = torch.addmm(bias, flat, weight.t())
+                out = out.relu_() if rectified else out
         ctx.save_for_backward(flat, weight, out if rectified else None)
         ctx.shape, ctx.dtypes = states.shape, (states.dtype, tensors[0].dtype)
         ctx.sizes, ctx.has_bias = [len(each) for each in weights], bool(biases)
@@ -147,6 +151,8 @@ def sum_gradient(
     tuple[Float[Tensor, "rows columns"], Float[Tensor, "columns"]]
         The gradient before max(0, ·), and its sums in float32.
     """
+    if not grad.is_cuda:
+        return _sum_gradient_on_cpu(grad, out)
     num_rows, num_columns = grad.shape
     passed = grad if out is None else torch.empty_like(grad)
     columns = min(COLUMNS, next_power(num_columns))
@@ -158,6 +164,18 @@ def sum_gradient(
         ROWS=ROWS, COLUMNS=columns, IS_RECTIFIED=out is not None, num_warps=NUM_WARPS,
     )  # fmt: skip
     return passed, sum_rows(sums)
+
+
+def _sum_gradient_on_cpu(grad: Tensor, out: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Run the compiled function."""
+    from dragoman.kernels.cpu.arrays import as_array, no_array
+    from dragoman.kernels.cpu.norms import rectify_and_sum
+
+    sums = torch.zeros(grad.size(1))
+    passed = grad if out is None else torch.empty_like(grad)
+    rectified = no_array(grad.dtype, 2) if out is None else as_array(out)
+    rectify_and_sum(as_array(grad), rectified, as_array(passed), as_array(sums))
+    return passed, sums
 
 
 @jit

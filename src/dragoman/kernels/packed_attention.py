@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -65,6 +66,8 @@ def packed_attention(
     """
     if language.uses_kernels(query):
         return _PackedAttention.apply(query, memory, heads, mask, scale, dropout)
+    if language.uses_compiled(query, memory):
+        return _CompiledAttention.apply(query, memory, heads, mask, scale, dropout)
     drop = partial(drop_entries, share=dropout)
     return plain_packed_attention(query, memory, heads, mask.visible, scale, drop)
 
@@ -150,6 +153,75 @@ class _PackedAttention(torch.autograd.Function):
         tiles_backward(work, found, grad, grads)
         stretches_backward(work, found, log_sums, grad, grads)
         return query_grad, memory_grad, None, None, None, None
+
+
+class _CompiledAttention(torch.autograd.Function):
+    """The functions compiled for a CPU with their way back."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,  # noqa: ANN401
+        query: Tensor,
+        memory: Tensor | None,
+        heads: Heads,
+        mask: PackedMask,
+        scale: float,
+        dropout: float,
+    ) -> Tensor:
+        """Compute what the queries find."""
+        from dragoman.kernels.cpu.arrays import as_array
+        from dragoman.kernels.cpu.attention import attend
+
+        seed = draw_seed(query.device) if dropout else None
+        ctx.save_for_backward(query, memory, seed)
+        ctx.settings = (heads, mask, scale, dropout)
+        found = query.new_empty(len(query), heads.num_heads * heads.value_dim)
+        attend(*_compiled_arguments(query, memory, seed, *ctx.settings), as_array(found))
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:  # noqa: ANN401
+        """Compute the gradients of queries, keys and values."""
+        from dragoman.kernels.cpu.arrays import as_array
+        from dragoman.kernels.cpu.attention import attend_backward
+
+        query, memory, seed = ctx.saved_tensors
+        # Keys that no query sees, such as padding, get no gradient written.
+        query_grad = torch.zeros_like(query)
+        memory_grad = None if memory is None else torch.zeros_like(memory)
+        attend_backward(
+            *_compiled_arguments(query, memory, seed, *ctx.settings),
+            as_array(grad.contiguous()),
+            as_array(query_grad),
+            as_array(query_grad if memory_grad is None else memory_grad),
+        )
+        return query_grad, memory_grad, None, None, None, None
+
+
+def _compiled_arguments(
+    query: Tensor,
+    memory: Tensor | None,
+    seed: Tensor | None,
+    heads: Heads,
+    mask: PackedMask,
+    scale: float,
+    dropout: float,
+) -> tuple[Any, ...]:
+    """Put together what the compiled functions read."""
+    from dragoman.kernels.cpu.arrays import as_array, make_drop
+
+    width = heads.num_heads * heads.key_dim
+    columns = (0, width, 2 * width) if memory is None else (0, 0, width)
+    return (
+        as_array(query.contiguous()),
+        as_array((query if memory is None else memory).contiguous()),
+        columns,
+        as_array(mask.visible.first),
+        as_array(mask.visible.end),
+        tuple(heads),
+        np.float32(scale),
+        make_drop(dropout, 0 if seed is None else int(seed)),
+    )
 
 
 def _attention(

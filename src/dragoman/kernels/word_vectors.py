@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -61,7 +62,8 @@ def word_vectors(
     in the order in which they stand: unlike atomic additions that gives the same bits every time.
     """
     is_learnt = positions is not None and positions.requires_grad
-    if language.uses_kernels(words) and not is_learnt:
+    is_ours = language.uses_kernels(words) or language.uses_compiled(words, positions)
+    if is_ours and not is_learnt:
         settings = (scale, dropout, pad_id, working_type(words))
         return _WordVectors.apply(words, ids, positions, places, *settings)
     return plain_word_vectors(words, ids, positions, places, scale, dropout, pad_id)
@@ -125,14 +127,17 @@ class _WordVectors(torch.autograd.Function):
         dim = words.size(1)
         sums = words.new_empty(len(ids), dim, dtype=dtype)
         seed = draw_seed(words.device) if dropout else None
+        ctx.save_for_backward(ids, seed)
+        ctx.settings = (words.shape, words.dtype, scale, dropout, pad_id)
+        if not words.is_cuda:
+            _look_up_on_cpu(words, ids, positions, places, scale, dropout, seed, sums)
+            return sums
         block = next_power(dim)
         _forward_kernel[(len(ids),)](
             words, ids, positions, places, sums, seed, dropout_threshold(dropout),
             1 / (1 - dropout), scale, DIM=dim, BLOCK=block, DROPS=dropout > 0,
             HAS_POSITIONS=positions is not None, num_warps=4,
         )  # fmt: skip
-        ctx.save_for_backward(ids, seed)
-        ctx.settings = (words.shape, words.dtype, scale, dropout, pad_id)
         return sums
 
     @staticmethod
@@ -140,6 +145,10 @@ class _WordVectors(torch.autograd.Function):
         """Sum the gradients of each word's places."""
         ids, seed = ctx.saved_tensors
         (num_words, dim), dtype, scale, dropout, pad_id = ctx.settings
+        if not grad.is_cuda:
+            words_grad = grad.new_zeros(num_words, dim, dtype=dtype)
+            _add_to_words_on_cpu(grad, ids, pad_id, scale, dropout, seed, words_grad)
+            return words_grad, None, None, None, None, None, None, None
         words_grad = grad.new_empty(num_words, dim, dtype=dtype)
         in_order, order = torch.sort(ids, stable=True)
         each = torch.arange(num_words + 1, device=ids.device, dtype=ids.dtype)
@@ -151,6 +160,49 @@ class _WordVectors(torch.autograd.Function):
             DROPS=dropout > 0, num_warps=4,
         )  # fmt: skip
         return words_grad, None, None, None, None, None, None, None
+
+
+def _look_up_on_cpu(
+    words: Tensor,
+    ids: Tensor,
+    positions: Tensor | None,
+    places: Tensor,
+    scale: float,
+    dropout: float,
+    seed: Tensor | None,
+    sums: Tensor,
+) -> None:
+    """Run the compiled function."""
+    from dragoman.kernels.cpu.arrays import as_array, make_drop, no_array
+    from dragoman.kernels.cpu.words import look_up
+
+    look_up(
+        as_array(words),
+        as_array(ids),
+        no_array(words.dtype, 2) if positions is None else as_array(positions.contiguous()),
+        as_array(places),
+        np.float32(scale),
+        make_drop(dropout, 0 if seed is None else int(seed)),
+        as_array(sums),
+    )
+
+
+def _add_to_words_on_cpu(
+    grad: Tensor,
+    ids: Tensor,
+    pad_id: int,
+    scale: float,
+    dropout: float,
+    seed: Tensor | None,
+    words_grad: Tensor,
+) -> None:
+    """Run the compiled function backwards."""
+    from dragoman.kernels.cpu.arrays import as_array, make_drop
+    from dragoman.kernels.cpu.words import add_to_words
+
+    drop = make_drop(dropout, 0 if seed is None else int(seed))
+    arrays = (as_array(grad.contiguous()), as_array(ids))
+    add_to_words(*arrays, pad_id, np.float32(scale), drop, as_array(words_grad))
 
 
 @jit

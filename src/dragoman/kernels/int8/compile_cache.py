@@ -160,10 +160,11 @@ def hash_sources(own: Path) -> str:
     Returns
     -------
     str
-        Of it, and of all files of this folder.
+        Of it, of all files beside it, and of all files of this folder.
     """
     digest = hashlib.blake2b(digest_size=16)
-    shared = {Path(eight_bits.__file__), *Path(__file__).parent.glob("*.py")}
+    folders = (Path(__file__).parent, own.parent)
+    shared = {Path(eight_bits.__file__), *(each for all_ in folders for each in all_.glob("*.py"))}
     for path in (*sorted(shared - {own}), own):
         with suppress(OSError):  # of a function that was typed in
             digest.update(path.read_bytes())
