@@ -152,18 +152,12 @@ class Log:
         return f"{format_time(left)} left, {self._ends} {format_moment(now + left, now)}"
 
     def _panel(self) -> Group:
-        """Draw the live display, with the time left at this moment."""
+        """Draw the live display."""
         table = Table.grid(padding=(0, 2))
         update, valid, best = self._latest.get("update"), self._latest.get("validation"), self._best
         if update:
-            share, left, now = update.get("share_done"), update.get("seconds_left"), time.time()
-            if share is not None:
-                bar = Table.grid(padding=(0, 1))
-                ends = "" if left is None else self._describe_end(
-                    max(left - (now - update["time"]), 0.0), now
-                )  # fmt: skip
-                bar.add_row(ProgressBar(1.0, share, width=_BAR_WIDTH, complete_style="green"), format_share(share), ends)
-                table.add_row("done", bar)
+            if update.get("share_done") is not None:
+                table.add_row("done", self._draw_bar(update, time.time()))
             table.add_row("training", _update_line(update))
         if valid:
             table.add_row("validation", _validation_line(valid))
@@ -173,6 +167,17 @@ class Log:
             style = "" if name == "translation" else "dim"
             table.add_row(Text(name, style="dim"), Text(text, style=style, overflow="fold"))
         return Group(table)
+
+    def _draw_bar(self, update: dict[str, Any], now: float) -> Table:
+        """Draw the share that is done, with the time that is left now."""
+        share, left = update["share_done"], update.get("seconds_left")
+        end = ""
+        if left is not None:
+            end = self._describe_end(max(left - (now - update["time"]), 0.0), now)
+        row = Table.grid(padding=(0, 1))
+        bar = ProgressBar(1.0, share, width=_BAR_WIDTH, complete_style="green")
+        row.add_row(bar, format_share(share), end)
+        return row
 
 
 class SilentLog:

@@ -128,6 +128,6 @@ def _advise(
         else "Ctrl-C keeps the best model"
     )
     return (
-        f"step {step:,}: validation has not improved since step {since:,}, and {1 - share:.0%} of "
+        f"step {step:,}: validation has not improved since step {since:,}, and {100 * (1 - share):.0f} % of "
         f"the run is still to come; {why}. {remedy}"
     )
