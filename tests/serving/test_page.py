@@ -432,7 +432,7 @@ def test_runs_are_watched_while_they_go_on(page, url, folders):
     write_events(folders[0], update(41) | {"share_done": 0.255, "seconds_left": 60.0})
     page.wait_for_selector("text=25 % done · has stopped improving · quiet")
     # An older log has one sentence at each validation, and not always the same.
-    older = {"event": "validation", "time": 1.0, "loss": 1.0, "bleu": 3.0, "is_best": False}
+    older = {"event": "validation", "time": 1001.0, "loss": 1.0, "bleu": 3.0, "is_best": False}
     write_events(folders[1], older | {"step": 1, "sample": ["a dog", "un chien", "chien"]})
     write_events(folders[1], older | {"step": 2, "sample": ["a tree", "un arbre", "un"]})
     page.wait_for_selector("text=Translations of fr-en")

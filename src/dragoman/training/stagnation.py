@@ -128,6 +128,6 @@ def _advise(
         else "Ctrl-C keeps the best model"
     )
     return (
-        f"step {step:,}: validation has not improved since step {since:,}, and {100 * (1 - share):.0f} % of "
-        f"the run is still to come; {why}. {remedy}"
+        f"step {step:,}: validation has not improved since step {since:,}, and "
+        f"{100 * (1 - share):.0f} % of the run is still to come; {why}. {remedy}"
     )
