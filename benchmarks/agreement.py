@@ -21,7 +21,7 @@ from dragoman.decoding.translator import Translator
 from dragoman.evaluation.bleu import corpus_bleu
 from dragoman.folder import read_folder
 from dragoman.weights import load_model
-from record import RESULTS, write_result
+from record import RESULTS, require_commit, write_result
 
 SEED = 1
 WAYS = {
@@ -33,6 +33,7 @@ WAYS = {
 def main() -> None:
     """Translate in every way, compare, print and write the result."""
     given = _read_options()
+    require_commit()
     lines = list(read_lines(given.source))
     references = list(read_lines(given.target))
     ways = [*WAYS["cpu"]] + ([*WAYS["cuda"]] if torch.cuda.is_available() else [])

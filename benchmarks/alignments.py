@@ -17,7 +17,7 @@ from dragoman.data.builtin.spaced import link_spaced_words
 from dragoman.decoding.alignments import Aligner
 from dragoman.decoding.translator import Translator
 from dragoman.evaluation.alignment import alignment_error_rate
-from record import RESULTS, write_result
+from record import RESULTS, require_commit, write_result
 
 SEED = 1
 
@@ -48,6 +48,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args()
+    require_commit()
     translator = Translator.load(given.model, given.device)
     facts = translator.folder.facts
     languages = f"{facts.source_language}-{facts.target_language}"

@@ -25,7 +25,7 @@ import numpy as np
 import torch  # noqa: F401 - an idle process is one that has imported it
 
 from dragoman.data.mapped import SIDES, mapped
-from record import RESULTS, write_result
+from record import RESULTS, require_commit, write_result
 
 VOCABULARY_SIZE = 37_000
 BATCH_TOKENS = 50_000
@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--stage", choices=STAGES, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    require_commit()
     files = sorted(given.folder.glob("train.*.tsv*"))[: given.files]
     if given.stage:
         print(json.dumps(STAGES[given.stage](files, given.scratch, given.workers)))

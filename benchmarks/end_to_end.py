@@ -22,7 +22,7 @@ from pathlib import Path
 
 import torch
 
-from record import RESULTS, write_result
+from record import RESULTS, require_commit, write_result
 
 WARM_UP = 200
 IDLE = "import time, torch; torch.zeros(1, device='{}'); print('ready', flush=True); time.sleep(60)"
@@ -31,6 +31,7 @@ IDLE = "import time, torch; torch.zeros(1, device='{}'); print('ready', flush=Tr
 def main() -> None:
     """Train, read the log, and write the result."""
     given = _read_options()
+    require_commit()
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "run"
         command = [

@@ -29,7 +29,7 @@ from dragoman.exchange.huggingface import export_huggingface, import_huggingface
 from dragoman.folder import read_folder
 from dragoman.models.likelihood import token_log_probabilities
 from dragoman.weights import load_model, vocabulary_of
-from record import RESULTS, write_result
+from record import RESULTS, require_commit, write_result
 
 BATCH = 50
 LONGEST = 256  # tokens of a translation; the tools differ in what they do with the last few
@@ -187,6 +187,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args()
+    require_commit()
     texts, others = (
         list(read_lines(each))[: given.sentences] for each in (given.source, given.target)
     )

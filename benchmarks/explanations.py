@@ -24,7 +24,7 @@ from dragoman.data.builtin.spaced import link_spaced_words
 from dragoman.decoding.translator import Translator
 from dragoman.insight.explanation import NUM_MASKS, explain
 from dragoman.insight.rise import HIDDEN_SHARE, MaskedScorer, Rise, occlude, regress
-from record import RESULTS, write_result
+from record import RESULTS, require_commit, write_result
 
 SEED = 1
 FEW_MASKS = 100
@@ -92,6 +92,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=150)
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args()
+    require_commit()
     translator = Translator.load(given.model, "cpu")
     facts = translator.folder.facts
     languages = f"{facts.source_language}-{facts.target_language}"

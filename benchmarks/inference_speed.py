@@ -43,7 +43,7 @@ from dragoman.quantised import Quantised
 from dragoman.text.subwords import Subwords
 from dragoman.text.vocabulary import Vocabularies
 from dragoman.weights import load_model, vocabulary_of, write_model
-from record import RESULTS, write_result
+from record import RESULTS, require_commit, write_result
 
 HERE = Path(__file__).parent
 SEED = 1
@@ -61,6 +61,7 @@ EXPORTS = {"ctranslate2_int8": ("ctranslate2", "int8"), "ctranslate2_float32": (
 def main() -> None:
     """Export, time all systems in turns, print the table and write the result."""
     given = _read_options()
+    require_commit()
     sources = [line for path in given.source for line in read_lines(path)]
     references = [] if given.target is None else list(read_lines(given.target))
     with tempfile.TemporaryDirectory() as scratch:

@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from record import RESULTS, write_result
+from record import RESULTS, require_commit, write_result
 
 ROOT = Path(__file__).parents[1]
 
@@ -120,6 +120,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
+    require_commit()
     trees = {"before": options.before.resolve(), "now": ROOT}
     with tempfile.TemporaryDirectory() as scratch:
         models = {name: str(Path(scratch) / name / "model") for name in trees}

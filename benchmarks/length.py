@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from dragoman.paper.record import read_record
-from record import RESULTS, write_result
+from record import RESULTS, require_commit, write_result
 
 PREFIX = "builtin_fr_en_length"
 
@@ -23,6 +23,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("paper-results"))
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args()
+    require_commit()
     path = given.out / "length.json"
     if not path.exists():
         words = [sys.executable, "-m", "dragoman", "paper", "length", "--out", str(given.out)]

@@ -30,7 +30,7 @@ from dragoman.training.loss import TrainingStep
 from dragoman.training.optimiser import build_optimiser
 from dragoman.training.options import TrainingOptions
 from dragoman.training.schedule import learning_rate, paper_peak
-from record import RESULTS, write_result
+from record import RESULTS, require_commit, write_result
 
 END_ID, PAD_ID = 0, 2
 BATCH_TOKENS = 25_000
@@ -48,6 +48,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args()
+    require_commit()
     pairs = open_store(given.store).train
     rows = list(islice(_plan(pairs), given.steps))
     seeds = list(range(1, given.seeds + 1))

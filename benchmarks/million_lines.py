@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 from dragoman.data.builtin import generate_pairs
-from record import RESULTS, write_result
+from record import RESULTS, require_commit, write_result
 
 SEED = 1
 
@@ -245,6 +245,7 @@ def main() -> None:
     parser.add_argument("--pipe", action="store_true", help="through a pipe, not from a file")
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args()
+    require_commit()
     with tempfile.TemporaryDirectory() as folder:
         figures = measure(given, Path(folder))
     for key, value in figures.items():

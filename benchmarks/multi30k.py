@@ -19,7 +19,7 @@ from pathlib import Path
 
 from dragoman.data.corpus import read_lines
 from moses import score_as_published
-from record import RESULTS, write_result
+from record import RESULTS, require_commit, write_result
 
 DRAGOMAN = [sys.executable, "-m", "dragoman"]
 
@@ -99,6 +99,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="seeds to run at once")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
+    require_commit()
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.jobs) as pool:
         waiting = [
             pool.submit(run_seed, options.data, options.preset, seed, Path(scratch) / str(seed))

@@ -41,7 +41,7 @@ from recipe_ledger import (
 )
 from recipe_runs import SAVING_SECONDS, Bench, Interrupted, Wanted, run_one
 from recipe_summary import summarise
-from record import RESULTS, describe_machine, find_commit
+from record import RESULTS, describe_machine, require_commit
 
 # Before a corpus was ever timed: what a card does in a second, shared by the runs at once, and
 # what a run takes besides (loading, compiling, validating, translating). An H200 did so much with
@@ -217,7 +217,7 @@ class Sitting:
             work=given.work,
             jobs=given.jobs,
             ends=time.monotonic() + 60 * given.sitting_minutes - SAVING_SECONDS - 5,
-            commit=find_commit(),
+            commit=require_commit(),
             machine=describe_machine(),
             keeps_models=given.keep_models,
         )

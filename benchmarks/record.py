@@ -8,7 +8,9 @@ import sys
 from datetime import date
 from pathlib import Path
 
-RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+UNKNOWN = "unknown"
 
 
 def describe_machine() -> str:
@@ -55,19 +57,46 @@ def find_commit() -> str:
     Returns
     -------
     str
-        Its short name, or “unknown”.
+        Its short name, with “+changes” if files under ``src`` differ from it; “unknown” if there is
+        no telling.
 
     Notes
     -----
     On a machine to which only a copy of the tree was sent, the variable DRAGOMAN_COMMIT names the
     commit.
     """
-    asked = ["git", "rev-parse", "--short", "HEAD"]
-    return (
-        os.environ.get("DRAGOMAN_COMMIT")
-        or subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-        or "unknown"
-    )
+    given = os.environ.get("DRAGOMAN_COMMIT", "").strip()
+    if given:
+        return given
+    commit = _ask_git("rev-parse", "--short", "HEAD")
+    changes = "+changes" if _ask_git("status", "--porcelain", "--", "src") else ""
+    return f"{commit}{changes}" if commit else UNKNOWN
+
+
+def require_commit() -> str:
+    """Find which commit is measured, or end the program: for the beginning of a measurement.
+
+    Returns
+    -------
+    str
+        As `find_commit` says it, but never “unknown”.
+    """
+    commit = find_commit()
+    if commit == UNKNOWN:
+        raise SystemExit(
+            f"{ROOT}: git knows no commit here, and a result must name the one that it measures; "
+            "set DRAGOMAN_COMMIT to its short name"
+        )
+    return commit
+
+
+def _ask_git(*words: str) -> str:
+    """Ask git about the tree that this file belongs to; nothing if it cannot tell."""
+    asked = ["git", "-C", str(ROOT), *words]
+    try:
+        return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:  # no git on this machine
+        return ""
 
 
 def write_result(
@@ -100,6 +129,11 @@ def write_result(
     -------
     Path
         The file, named by date and name.
+
+    Notes
+    -----
+    Where no commit is known nothing is written: the result is printed, so that nothing that was
+    measured is lost, and the program ends. `require_commit` says so before the measurement.
     """
     result = {
         "name": name,
@@ -110,9 +144,13 @@ def write_result(
         "seeds": seeds,
         "figures": figures,
     } | ({"notes": notes} if notes else {})
+    text = json.dumps(result, indent=1, ensure_ascii=False) + "\n"
+    if result["commit"] == UNKNOWN:
+        print(text)
+        require_commit()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{result['date']}-{name}.json"
-    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     return path
 
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dragoman.data.builtin.generator import generate_pairs
-from record import RESULTS, write_result
+from record import RESULTS, require_commit, write_result
 from serving_client import Answer, Client, ask_once
 
 OVERLOAD = 4
@@ -405,6 +405,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--flags", nargs=argparse.REMAINDER, default=[], help="for the server")
     given = parser.parse_args()
+    require_commit()
     source, target = given.languages.split("-")
     pairs = generate_pairs(given.languages, split="test", count=5000, seed=given.seed)
     texts = itertools.cycle([pair.source for pair in pairs])

@@ -16,7 +16,7 @@ from dragoman.paper.corpora import DataOptions
 from dragoman.paper.runs import WorkOptions, read_seeds
 from dragoman.paper.systems import SYSTEMS, SystemsOptions, compare_systems, list_figures
 from multi30k import find
-from record import RESULTS, write_result
+from record import RESULTS, require_commit, write_result
 
 
 def read_options() -> tuple[SystemsOptions, Path]:
@@ -56,6 +56,7 @@ def read_options() -> tuple[SystemsOptions, Path]:
 def main() -> None:
     """Run all systems and write the result."""
     options, results = read_options()
+    require_commit()
     compared, corpus, missing = compare_systems(options, lambda line: print(line, file=sys.stderr))
     figures = list_figures(compared, "multi30k_en_de_systems")
     path = write_result(

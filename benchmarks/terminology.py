@@ -20,7 +20,7 @@ from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.spelling import word_pattern
 from dragoman.decoding.translator import Translator
 from dragoman.evaluation.bleu import corpus_bleu
-from record import RESULTS, write_result
+from record import RESULTS, require_commit, write_result
 
 SHORTEST = 4
 
@@ -145,6 +145,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args()
+    require_commit()
     translator = Translator.load(given.model, given.device)
     pairs = [
         pair

@@ -33,7 +33,7 @@ from dragoman.training.options import ENDING_SCHEDULES
 from huggingface_recipe import Marian, Rival
 from recipe_corpora import SELF_TEST, STUDIES, find_missing, prepare_study, read_sets
 from recipe_runs import LOG, SAVING_SECONDS, Bench, Interrupted, score_run, translate_sets
-from record import RESULTS, describe_machine, find_commit, write_result
+from record import RESULTS, describe_machine, require_commit, write_result
 
 SYSTEMS = {"auto": "auto", "paper": "paper-base", "huggingface": ""}
 TITLES = {
@@ -72,7 +72,7 @@ def main() -> None:
         work=given.work,
         jobs=1,
         ends=time.monotonic() + 60 * given.sitting_minutes - SAVING_SECONDS - 5,
-        commit=find_commit(),
+        commit=require_commit(),
         machine=describe_machine(),
     )
     corpus = prepare_study(given.corpus, given.data, given.work, given.vocabulary_size, _say)

@@ -30,7 +30,7 @@ from pathlib import Path
 
 import torch
 
-from record import RESULTS, status_bytes, write_result
+from record import RESULTS, require_commit, status_bytes, write_result
 from training_systems import RIVALS, System, ours
 from training_work import (
     SEED,
@@ -59,6 +59,7 @@ class Measured:
 def main() -> None:
     """Measure, print the table and write the result."""
     given = _read_options()
+    require_commit()
     device = torch.device(given.device)
     if given.threads:
         torch.set_num_threads(given.threads)

@@ -96,6 +96,9 @@ def test_tests_mirror_the_sources():
         relative = path.relative_to(ROOT / "tests")
         if relative.name in ("test_conventions.py", "test_docs.py"):
             continue
+        if relative.parts[0] == "benchmarks":
+            assert (ROOT / relative.with_name(relative.name[5:])).exists(), relative
+            continue
         source = str(relative.with_name(relative.name[5:]))
         package = f"{source[:-3]}/__init__.py"
         assert source in known or package in known, f"{relative} tests nothing that is there"

@@ -29,7 +29,8 @@ def update(step):
 
 def validation(step, bleu, translation):
     facts = {"event": "validation", "time": 1000.0 + step, "step": step, "loss": 1.0, "bleu": bleu}
-    return facts | {"is_best": True, "sample": [SOURCE, TARGET, translation]}
+    probes = [[SOURCE, TARGET, translation], ["the cat", "le chat", "le chat"]]
+    return facts | {"is_best": True, "probes": probes}
 
 
 def write_events(folder, *events):
@@ -416,11 +417,30 @@ def test_runs_are_watched_while_they_go_on(page, url, folders):
     page.wait_for_selector("text=step 2 · best BLEU 12.5")
     assert page.locator("#training canvas").count() == 4
     assert is_drawn(page, "#training canvas >> nth=0")
-    assert page.locator(".sample tbody tr").count() == 1
+    assert page.locator(".probe tbody tr").count() == 1
     write_events(folders[0], update(40), validation(40, 71.5, TARGET))
     page.wait_for_selector("text=step 40 · best BLEU 71.5")
-    page.wait_for_selector(".sample tbody tr:nth-child(2)")
-    assert page.inner_text(".sample tbody tr:first-child td:first-child").startswith("40")
+    page.wait_for_selector(".probe tbody tr:nth-child(2)")
+    assert page.inner_text(".probe tbody tr:first-child td:first-child").startswith("40")
+    # What is translated stands once, above what became of it at each validation.
+    heads = [each.split("\n") for each in page.locator(".probe th").all_inner_texts()]
+    assert heads[2:] == [["Sentence 1", SOURCE, TARGET], ["Sentence 2", "the cat", "le chat"]]
+    assert page.locator(".probe tbody td:nth-child(3)").all_inner_texts() == [TARGET, "le chien"]
+    # A run that goes on after a stop runs again; here it has also stopped improving.
+    write_events(folders[0], {"event": "stop", "step": 40}, {"event": "start", "step": 40})
+    write_events(folders[0], {"event": "stagnation", "step": 40, "since": 2})
+    write_events(folders[0], update(41) | {"share_done": 0.255, "seconds_left": 60.0})
+    page.wait_for_selector("text=25 % done · has stopped improving · quiet")
+    # An older log has one sentence at each validation, and not always the same.
+    older = {"event": "validation", "time": 1001.0, "loss": 1.0, "bleu": 3.0, "is_best": False}
+    write_events(folders[1], older | {"step": 1, "sample": ["a dog", "un chien", "chien"]})
+    write_events(folders[1], older | {"step": 2, "sample": ["a tree", "un arbre", "un"]})
+    page.wait_for_selector("text=Translations of fr-en")
+    page.wait_for_selector(".probes section:nth-child(2) tbody tr:nth-child(2)")
+    cells = page.locator(".probes section:nth-child(2) td:nth-child(3)").all_inner_texts()
+    assert [each.split("\n") for each in cells] == [
+        ["a tree", "un arbre", "un"], ["a dog", "un chien", "chien"],
+    ]  # fmt: skip
     page.focus("#training canvas")
     page.keyboard.press("ArrowRight")
     wait_text(page, "#training .readout", r"^step 1: words training 5 · .*fr-en training 5")

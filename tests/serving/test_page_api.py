@@ -186,7 +186,7 @@ def test_translating_goes_on_while_somebody_asks_why(url):
 
 def test_runs_are_read_by_number(url):
     told = httpx.get(f"{url}/api/runs/0", params={"offset": 0, "token": ""}).json()
-    assert told["points"] == [[1, 1.0, 2.0, None, None]]
+    assert told["points"] == [[1, 1.0, 2.0, *[None] * 4]]
     again = httpx.get(
         f"{url}/api/runs/0", params={"offset": told["offset"], "token": told["token"]}
     ).json()

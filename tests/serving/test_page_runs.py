@@ -25,18 +25,26 @@ def write(folder, *events, mode="a"):
 def test_log_as_training_writes_it_is_read(tmp_path):
     with Log(tmp_path, stream=(tmp_path / "told").open("w")) as log:
         log.event("start", step=0, parameters=5)
-        log.event("update", step=1, epoch=0, loss=2.0, tokens_per_second=3.0, learning_rate=0.1)
-        sample = ["a source", "its reference", "a translation"]
+        log.event("update", step=1, epoch=0, loss=2.0, tokens_per_second=3.0, learning_rate=0.1,
+                  share_done=0.25, seconds_left=30.0)  # fmt: skip
+        probes = [["a source", "its reference", "a translation"]] * 3
         log.event("validation", step=1, loss=1.0, perplexity=2.7, bleu=3.5, is_best=True,
-                  sample=sample)  # fmt: skip
+                  probes=probes)  # fmt: skip
+        log.event("stagnation", step=1, since=1)
         log.event("end", step=1, why="done")
     found = read_run(tmp_path, 0, "")
-    ((step, _, loss, rate, speed),) = found["points"]
-    assert (step, loss, rate, speed) == (1, 2.0, 0.1, 3.0)
+    ((step, _, loss, rate, speed, share, left),) = found["points"]
+    assert (step, loss, rate, speed, share, left) == (1, 2.0, 0.1, 3.0, 0.25, 30.0)
     (validation,) = found["validations"]
-    assert (validation["bleu"], validation["is_best"], validation["sample"]) == (3.5, True, sample)
-    assert [event["event"] for event in found["events"]] == ["start", "end"]
+    assert (validation["bleu"], validation["is_best"], validation["probes"]) == (3.5, True, probes)
+    assert [event["event"] for event in found["events"]] == ["start", "stagnation", "end"]
     assert not found["isWaiting"]
+
+
+def test_sample_of_an_older_log_is_read(tmp_path):
+    sample = ["a source", "its reference", "a translation"]
+    write(tmp_path, {"event": "validation", "step": 1, "bleu": 3.5, "sample": sample})
+    assert read_run(tmp_path, 0, "")["validations"][0]["probes"] == [sample]
 
 
 def test_only_what_is_new_is_read(tmp_path):
@@ -109,7 +117,7 @@ def test_numbers_that_json_does_not_know_are_none(tmp_path):
         '{"event": "end", "time": NaN, "step": 12, "loss": -2.5}\n'
     )
     found = read_run(tmp_path, 0, "")
-    assert found["points"] == [[3, 1, None, None, None]]
+    assert found["points"] == [[3, 1, *[None] * 5]]
     assert (found["validations"][0]["bleu"], found["validations"][0]["loss"]) == (None, None)
     assert found["events"] == [{"event": "end", "time": None, "step": 12, "loss": -2.5}]
     json.dumps(found, allow_nan=False)
@@ -124,12 +132,14 @@ def test_values_of_other_kinds_are_left_out(tmp_path):
         update(1, loss=deep),
         {"event": "validation", "step": "x", "sample": ["a", "b"]},
         {"event": "validation", "step": 2, "sample": ["a", "b", 3]},
+        {"event": "validation", "step": 3, "probes": 3},
+        {"event": "validation", "step": 4, "probes": [["a", "b", "c"], ["a", "b", []], "abc", 3]},
         {"event": "start", "time": 1.0, "more": {"deep": deep}},
     )
     found = read_run(tmp_path, 0, "")
     assert found["points"][0][:3] == [1, 101.0, None]
-    assert [(each["step"], each["sample"]) for each in found["validations"]] == [
-        (None, None), (2, None),
+    assert [(each["step"], each["probes"]) for each in found["validations"]] == [
+        (None, []), (2, []), (3, []), (4, [["a", "b", "c"]]),
     ]  # fmt: skip
     assert found["events"] == [{"event": "start", "time": 1.0}]
 

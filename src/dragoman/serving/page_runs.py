@@ -17,9 +17,12 @@ MOST_BYTES = 8 << 20
 MOST_POINTS = 2000
 """Of a curve in one answer; of more, some are left out evenly."""
 
-_POINT = ("step", "time", "loss", "learning_rate", "tokens_per_second")
+_POINT = (
+    *("step", "time", "loss", "learning_rate", "tokens_per_second"),
+    *("share_done", "seconds_left"),
+)
 _VALIDATION = ("step", "time", "loss", "perplexity", "bleu", "is_best")
-_OTHERS = ("start", "divergence", "memory", "stop", "end")
+_OTHERS = ("start", "stagnation", "divergence", "memory", "stop", "end")
 
 
 def find_runs(paths: Sequence[Path]) -> dict[str, Path]:
@@ -132,7 +135,7 @@ def _sort_events(content: bytes) -> tuple[list[list[Any]], list[dict[str, Any]],
             points.append([_number(event.get(name)) for name in _POINT])
         elif kind == "validation":
             facts = {name: _number(event.get(name)) for name in _VALIDATION}
-            validations.append(facts | {"sample": _sample(event.get("sample"))})
+            validations.append(facts | {"probes": _probes(event)})
         elif kind in _OTHERS:
             events.append({name: event[name] for name in event if not _is_nested(event[name])})
     return points, validations, events
@@ -143,11 +146,14 @@ def _number(value: object) -> object:
     return value if isinstance(value, int | float) else None
 
 
-def _sample(value: object) -> object:
-    """Take a source, its reference and its translation, or nothing."""
-    if not isinstance(value, list) or len(value) != 3:
-        return None
-    return value if all(isinstance(text, str) for text in value) else None
+def _probes(event: dict[str, Any]) -> list[object]:
+    """Take what has a source, its reference and its translation; older logs have one “sample”."""
+    probes = event.get("probes", [event.get("sample")])
+    return [each for each in probes if _is_probe(each)] if isinstance(probes, list) else []
+
+
+def _is_probe(value: object) -> bool:
+    return isinstance(value, list) and [*map(type, value)] == [str] * 3
 
 
 def _is_nested(value: object) -> bool:

@@ -56,6 +56,14 @@ class Progress:
         Lowest mean training loss between two lines of the log.
     num_shares : int
         Shares, over all workers, into which lack of memory made updates be divided; 0: it did not.
+    lowest_valid_loss : float | None
+        Lowest loss of a validation.
+    lowest_valid_step : int
+        When that was.
+    training_loss_then : float | None
+        What `lowest_loss` was at that time.
+    is_stagnation_told : bool
+        Whether a person was told that validation has stopped improving.
     """
 
     step: int = 0
@@ -70,6 +78,10 @@ class Progress:
     num_worse: int = 0
     lowest_loss: float | None = None
     num_shares: int = 0
+    lowest_valid_loss: float | None = None
+    lowest_valid_step: int = 0
+    training_loss_then: float | None = None
+    is_stagnation_told: bool = False
 
     def is_better(self, value: float, loss: float) -> bool:
         """Say whether a validation beats the best so far.

@@ -1,7 +1,8 @@
 """When training ends: limits that are reached, and requests to stop."""
 
 import signal
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -87,8 +88,8 @@ def limit_reached(options: TrainingOptions, progress: Progress) -> str:
     return ""
 
 
-def seconds_left(options: TrainingOptions, progress: Progress) -> float | None:
-    """Estimate the time until the nearest limit that can be foreseen.
+def share_done(options: TrainingOptions, progress: Progress) -> float | None:
+    """Compute the share of a run that is done: that of its nearest limit.
 
     Parameters
     ----------
@@ -100,17 +101,73 @@ def seconds_left(options: TrainingOptions, progress: Progress) -> float | None:
     Returns
     -------
     float | None
-        Seconds; None if nothing can be foreseen.
+        From 0 to 1; None if no limit can be foreseen.
+
+    Notes
+    -----
+    `patience` cannot be foreseen. Neither can `max_epochs` before the first pass tells how many
+    updates a pass has: until then nothing is said, since any other limit may be the farther one.
     """
     shares = []
     if options.max_steps is not None:
         shares.append(progress.step / options.max_steps)
     if options.max_minutes is not None:
         shares.append(progress.seconds / (60 * options.max_minutes))
-    if options.max_epochs is not None and progress.epoch:
-        shares.append(progress.epoch / options.max_epochs)
-    done = max(shares, default=0.0)
-    return progress.seconds * (1 - done) / done if done else None
+    if options.max_epochs is not None:
+        if not progress.epoch:
+            return None
+        pass_updates = (progress.step - progress.epoch_updates) / progress.epoch
+        passes = progress.epoch + min(progress.epoch_updates / max(pass_updates, 1), 1)
+        shares.append(passes / options.max_epochs)
+    return min(max(shares), 1.0) if shares else None
+
+
+class Pace:
+    """How fast a run nears its end since it was last started, validations included.
+
+    Parameters
+    ----------
+    clock : Callable[[], float]
+        Tells seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._first: tuple[float, float] | None = None
+
+    def outlook(
+        self, options: TrainingOptions, progress: Progress
+    ) -> tuple[float | None, float | None]:
+        """Estimate how much of a run is done, and when it will end.
+
+        Parameters
+        ----------
+        options : TrainingOptions
+            The limits.
+        progress : Progress
+            Where the run stands.
+
+        Returns
+        -------
+        tuple[float | None, float | None]
+            The share that is done, and the seconds left by the clock on the wall; None for what
+            cannot be foreseen.
+
+        Notes
+        -----
+        The first call begins to measure, so that neither what is compiled for the first updates
+        nor the speed of the machine before a resumption counts. That call itself can only go by
+        the time that training took so far.
+        """
+        share, now = share_done(options, progress), self._clock()
+        if not share:
+            return share, None
+        if self._first is None or share < self._first[1]:
+            self._first = (now, share)
+        began, before = self._first
+        if share > before:
+            return share, (now - began) * (1 - share) / (share - before)
+        return share, progress.seconds * (1 - share) / share
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -21,13 +21,14 @@ from dragoman.training.checkpoint import (
 )
 from dragoman.training.distributed import Workers
 from dragoman.training.gradients import Gradients
-from dragoman.training.limits import INTERRUPTED, decide, seconds_left, stop_requests
+from dragoman.training.limits import INTERRUPTED, Pace, decide, stop_requests
 from dragoman.training.log import Log, SilentLog
 from dragoman.training.options import TrainingOptions
 from dragoman.training.parts import compute_gradient, find_num_parts
 from dragoman.training.recovery import restore_newest
 from dragoman.training.schedule import learning_rate
 from dragoman.training.sharding import local_share, whole_model
+from dragoman.training.stagnation import note_validation
 from dragoman.training.updates import Update, UpdatePlanner
 from dragoman.training.validation import Validation, Validator
 
@@ -63,6 +64,8 @@ class Loop:
         Where to train.
     workers : Workers
         Who trains.
+    pace : Pace
+        How fast the run nears its end.
     """
 
     gradients: Gradients
@@ -75,6 +78,7 @@ class Loop:
     checkpoints: Path
     device: torch.device
     workers: Workers
+    pace: Pace = field(default_factory=Pace)
 
     @property
     def is_sharded(self) -> bool:
@@ -281,6 +285,7 @@ def _report(loop: Loop, progress: Progress, window: Window, log: Log | SilentLog
     )
     loss = total / window.num_target_tokens
     seconds = max(time.monotonic() - window.started, 1e-9)
+    share, seconds_left = loop.pace.outlook(loop.options, progress)
     log.event(
         "update",
         step=progress.step,
@@ -291,7 +296,8 @@ def _report(loop: Loop, progress: Progress, window: Window, log: Log | SilentLog
         padding_share=1 - num_tokens / num_places,
         waiting_share=window.waited / seconds,
         seconds=progress.seconds,
-        seconds_left=seconds_left(loop.options, progress),
+        share_done=share,
+        seconds_left=seconds_left,
     )
     lowest = progress.lowest_loss
     if not math.isfinite(loss):
@@ -324,7 +330,7 @@ def _validate(loop: Loop, progress: Progress, log: Log | SilentLog, on_best: Bes
 def _judge(loop: Loop, progress: Progress, log: Log | SilentLog, on_best: BestWriter) -> None:
     """Validate on the first worker."""
     assert loop.validator is not None
-    found = loop.validator.validate(progress.step // loop.options.validate_every)
+    found = loop.validator.validate()
     value = found.value(loop.options.best_by)
     is_best = progress.is_better(value, found.loss)
     if is_best:
@@ -334,6 +340,7 @@ def _judge(loop: Loop, progress: Progress, log: Log | SilentLog, on_best: BestWr
     else:
         progress.num_worse += 1
     log.event("validation", step=progress.step, is_best=is_best, **asdict(found))
+    note_validation(loop.options, progress, found.loss, log)
 
 
 def _save(loop: Loop, progress: Progress) -> None:

@@ -316,8 +316,13 @@ def _open_log(run: _Run, progress: Progress, workers: Workers) -> Log | SilentLo
     """Open the run's log on the first worker."""
     if not workers.is_first:
         return SilentLog()
-    tensorboard = run.options.training.tensorboard
-    return Log(run.folder.path, resumed_step=progress.step, tensorboard=tensorboard)
+    settings = run.options.training
+    return Log(
+        run.folder.path,
+        resumed_step=progress.step,
+        tensorboard=settings.tensorboard,
+        may_end_sooner=settings.patience is not None,
+    )
 
 
 def _validator(run: _Run, model: nn.Module | None, device: torch.device) -> Validator:

@@ -1,9 +1,10 @@
 """How good the model is now: loss, perplexity, and BLEU of real translations."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 
@@ -14,6 +15,25 @@ from dragoman.evaluation.bleu import corpus_bleu, tokenizer_for
 from dragoman.models.likelihood import mean_loss
 
 VALID_BATCH_TOKENS = 8192
+NUM_PROBES = 3
+
+
+class Probe(NamedTuple):
+    """A sentence by which one sees a model improve.
+
+    Parameters
+    ----------
+    source : str
+        The sentence.
+    reference : str
+        What a person made of it.
+    translation : str
+        What the model makes of it now.
+    """
+
+    source: str
+    reference: str
+    translation: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,14 +48,14 @@ class Validation:
         Its exponential.
     bleu : float
         BLEU of the translations.
-    sample : tuple[str, str, str]
-        A source, its reference and its translation.
+    probes : tuple[Probe, ...]
+        Translations to look at, of the same sentences in every validation of a run.
     """
 
     loss: float
     perplexity: float
     bleu: float
-    sample: tuple[str, str, str]
+    probes: tuple[Probe, ...]
 
     def value(self, best_by: str) -> float:
         """Return what the best validation has most of.
@@ -82,15 +102,11 @@ class Validator:
         self._precision = precision
         texts = [pairs.text(pair) for pair in range(len(pairs))]
         self._sources, self._references = ([text[side] for text in texts] for side in (0, 1))
+        self._probe_rows = choose_probes(pairs.source_lengths.tolist())
         self._tokenizer = tokenizer_for(translator.folder.facts.target_language)
 
-    def validate(self, sample_index: int = 0) -> Validation:
+    def validate(self) -> Validation:
         """Validate the model as it is.
-
-        Parameters
-        ----------
-        sample_index : int
-            Which translation to show.
 
         Returns
         -------
@@ -108,12 +124,14 @@ class Validator:
                 ]
         finally:
             model.train()  # type: ignore[attr-defined]
-        shown = sample_index % len(translations)
         return Validation(
             loss=loss,
             perplexity=math.exp(min(loss, 700.0)),
             bleu=corpus_bleu(translations, [self._references], tokenize=self._tokenizer),
-            sample=(self._sources[shown], self._references[shown], translations[shown]),
+            probes=tuple(
+                Probe(self._sources[row], self._references[row], translations[row])
+                for row in self._probe_rows
+            ),
         )
 
     def _batches(self) -> Iterator[Batch]:
@@ -121,3 +139,22 @@ class Validator:
         for rows in group_by_length(*lengths, VALID_BATCH_TOKENS):
             pad_id = self._translator.folder.vocabularies.pad_id
             yield make_batch(*self._pairs.ids(rows), pad_id).to(self._translator.device)
+
+
+def choose_probes(lengths: Sequence[int]) -> list[int]:
+    """Choose a short, a middling and a longer sentence.
+
+    Parameters
+    ----------
+    lengths : Sequence[int]
+        Of all sentences, in tokens.
+
+    Returns
+    -------
+    list[int]
+        Their places, the shortest first: the middles of the three thirds of the sentences in the
+        order of their lengths; fewer if there are fewer sentences. The same for the same lengths.
+    """
+    order = sorted(range(len(lengths)), key=lambda row: lengths[row])
+    middles = {(2 * third + 1) * len(order) // (2 * NUM_PROBES) for third in range(NUM_PROBES)}
+    return [order[place] for place in sorted(middles) if order]

@@ -61,30 +61,45 @@ function seriesOf(name) {
 const planOne = (name, title, width, height) => planChart(title, seriesOf(name), state.axis, width, height);
 
 function build() {
-  for (const name of ["controls", "runs", "charts", "samples"]) parts[name] = make("div", { className: name });
+  for (const name of ["controls", "runs", "charts", "probes"]) parts[name] = make("div", { className: name });
   parts.none = make("p", { className: "empty" });
   parts.controls.append(parts.runs, segments("axis", "Horizontal axis", [["step", "Steps"], ["minutes", "Minutes"]], state.axis, axis => { change({ axis }); drawTraining(); }));
   for (const [name, title, hint] of charts) {
     pictures[name] = new Picture(title, { hint });
     parts.charts.append(pictures[name].element);
   }
-  find("training").replaceChildren(parts.none, parts.controls, parts.charts, parts.samples);
+  find("training").replaceChildren(parts.none, parts.controls, parts.charts, parts.probes);
 }
 
+function endOf([, time, , , , , left]) {
+  const ends = new Date(1000 * (time + left)), isToday = ends.toDateString() === new Date().toDateString();
+  const day = isToday ? {} : { weekday: "long", day: "numeric", month: "long" };
+  return `ends about ${ends.toLocaleString("en-GB", { ...day, hour: "2-digit", minute: "2-digit" })}`;
+}
+
+// Whether validation had stopped improving when the run said so, and has not become better since.
+const isStagnant = run => {
+  const told = run.events.findLast(event => event.event === "stagnation");
+  return told !== undefined && !run.validations.some(each => each.is_best && each.step > told.step);
+};
+
 function statusOf(run) {
-  const last = run.points.at(-1), end = run.events.findLast(event => event.event === "end" || event.event === "stop");
+  const last = run.points.at(-1), change = run.events.findLast(event => ["start", "end", "stop"].includes(event.event));
   if (run.isWaiting || !run.events.length) return "has not begun";
   const best = Math.max(...run.validations.map(each => each.bleu ?? -1));
   const said = [last ? `step ${last[0].toLocaleString("en")}` : "", best >= 0 ? `best BLEU ${best.toFixed(1)}` : ""];
-  const quiet = last && Date.now() / 1000 - last[1] > 600;
-  return [...said.filter(Boolean), end ? "ended" : quiet ? "quiet" : "running"].join(" · ");
+  const hasEnded = change !== undefined && change.event !== "start", isQuiet = last && Date.now() / 1000 - last[1] > 600;
+  if (last && Number.isFinite(last[5])) said.push(`${Math.floor(100 * last[5])} % done`);
+  if (last && Number.isFinite(last[6]) && !hasEnded && !isQuiet) said.push(endOf(last));
+  if (isStagnant(run)) said.push("has stopped improving");
+  return [...said.filter(Boolean), hasEnded ? "ended" : isQuiet ? "quiet" : "running"].join(" · ");
 }
 
 function drawTraining() {
   if (state.view !== "training" || !parts.none) return;
   const { runs } = known;
   parts.none.textContent = runs.length ? "" : "No runs to watch. Start the server with “dragoman watch RUN…”, or serve a model from the folder in which it was trained.";
-  for (const name of ["controls", "charts", "samples"]) parts[name].hidden = !runs.length;
+  for (const name of ["controls", "charts", "probes"]) parts[name].hidden = !runs.length;
   parts.charts.drawn = true;
   if (!runs.length) return;
   parts.runs.replaceChildren(...runs.map((run, index) => {
@@ -103,27 +118,37 @@ function drawTraining() {
     pictures[name].show(width => planOne(name, title, width));
     if (at) pictures[name].point(at);
   }
-  drawSamples(runs.filter(isShown));
+  drawProbes(runs.filter(isShown));
 }
 
-// Translations that validations kept, newest first; what is not in the reference is marked.
-function drawSamples(runs) {
-  const boxes = runs.filter(run => run.validations.some(each => each.sample)).map(run => {
-    const samples = run.validations.filter(each => each.sample).slice(-40).reverse();
-    const names = ["Step", "BLEU", "Source", "Reference", "Translation"];
-    const rows = samples.map(({ step, bleu, is_best: isBest, sample: [source, reference, translation] }) => make("tr", {}, ...[
+// What became of the same few sentences at each validation, newest first; what is not in the
+// reference is marked. In older logs each validation has one sentence, and not the same.
+function drawProbes(runs) {
+  const boxes = runs.filter(run => run.validations.some(each => each.probes.length)).map(run => {
+    const shown = run.validations.filter(each => each.probes.length).slice(-40).reverse();
+    const columns = [...shown[0].probes.keys()], text = probe => probe?.slice(0, 2).join("\n");
+    const isSame = columns.map(column => shown.every(each => text(each.probes[column]) === text(shown[0].probes[column])));
+    const names = columns.map(column => columns.length > 1 ? `Sentence ${column + 1}` : "Sentence");
+    const given = ([source, reference]) => [make("div", { dir: "auto" }, source), make("div", { dir: "auto", className: "faint" }, reference)];
+    const head = [make("th", { scope: "col" }, "Step"), make("th", { scope: "col" }, "BLEU"),
+      ...columns.map(column => make("th", { scope: "col" }, make("div", { className: "name" }, names[column]), ...(isSame[column] ? given(shown[0].probes[column]) : [])))];
+    const rows = shown.map(({ step, bleu, is_best: isBest, probes }) => make("tr", {}, ...[
       make("td", {}, make("span", {}, step.toLocaleString("en"), isBest ? make("span", { className: "best", title: "the best validation so far" }, " ★") : "")),
       make("td", {}, bleu === null ? "" : bleu.toFixed(1)),
-      make("td", { dir: "auto" }, source), make("td", { dir: "auto", className: "faint" }, reference),
-      make("td", { dir: "auto" }, make("span", {}, ...markedText(reference, translation)))].map((cell, column) => {
-      cell.dataset.name = names[column];
+      ...columns.map(column => {
+        const probe = probes[column];
+        if (!probe) return make("td", {});
+        const translation = make("div", { dir: "auto" }, ...markedText(probe[1], probe[2]));
+        return make("td", {}, make("div", {}, ...(isSame[column] ? [] : given(probe)), translation));
+      })].map((cell, place) => {
+      cell.dataset.name = ["Step", "BLEU", ...names][place];
       return cell;
     })));
-    const head = make("tr", {}, ...names.map(name => make("th", { scope: "col" }, name)));
-    return make("section", {}, make("h2", {}, runs.length > 1 ? `Samples of ${run.name}` : "Samples, newest first"),
-      make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": `Samples of ${run.name}` }, make("table", { className: "sample" }, make("thead", {}, head), make("tbody", {}, ...rows))));
+    const title = runs.length > 1 ? `Translations of ${run.name}` : "Translations, newest first";
+    return make("section", {}, make("h2", {}, title),
+      make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": title }, make("table", { className: "probe" }, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows))));
   });
-  parts.samples.replaceChildren(...boxes);
+  parts.probes.replaceChildren(...boxes);
 }
 
 export function planTraining(width) {

@@ -1,0 +1,133 @@
+"""A warning, once, when validation has stopped improving long before the end of a run."""
+
+from dragoman.training.checkpoint import Progress
+from dragoman.training.limits import share_done
+from dragoman.training.log import Log, SilentLog
+from dragoman.training.options import ENDING_SCHEDULES, TrainingOptions
+
+LEAST_VALIDATIONS = 3
+"""In a row, none of them better."""
+
+STALE_SHARE = 1 / 3
+"""Of all updates so far, those since the last improvement."""
+
+SHARE_LEFT = 0.25
+"""Of the run that must still be to come: less is not worth a warning."""
+
+RISEN = 1.02
+"""How many times its lowest value the validation loss must be to count as risen."""
+
+
+def note_validation(
+    options: TrainingOptions, progress: Progress, valid_loss: float, log: Log | SilentLog
+) -> None:
+    """Remember the loss of a validation, and warn if the run learns nothing more.
+
+    Parameters
+    ----------
+    options : TrainingOptions
+        The limits and the schedule.
+    progress : Progress
+        Where the run stands, this validation being counted; kept up to date.
+    valid_loss : float
+        The loss that the validation found.
+    log : Log | SilentLog
+        Is told the event ``stagnation`` and one line for a person, once in a run.
+
+    Notes
+    -----
+    With a schedule that falls to zero most is learnt at the end, when the rate is low: there a
+    plateau is no reason to warn, unless the model overfits too.
+    """
+    lowest = progress.lowest_valid_loss
+    if lowest is None or valid_loss < lowest:
+        progress.lowest_valid_loss, progress.lowest_valid_step = valid_loss, progress.step
+        progress.training_loss_then = progress.lowest_loss
+    share = share_done(options, progress)
+    if progress.is_stagnation_told or share is None or 1 - share <= SHARE_LEFT:
+        return
+    is_overfitting = overfits(progress, valid_loss)
+    may_still_fall = options.schedule in ENDING_SCHEDULES and not is_overfitting
+    if may_still_fall or not is_stale(options, progress):
+        return
+    progress.is_stagnation_told = True
+    since = _improved_step(progress)
+    log.event(
+        "stagnation",
+        step=progress.step,
+        since=since,
+        share_done=share,
+        is_overfitting=is_overfitting,
+        loss=valid_loss,
+        lowest_loss=progress.lowest_valid_loss,
+    )
+    log.say(_advise(options, progress.step, since, share, is_overfitting=is_overfitting))
+
+
+def is_stale(options: TrainingOptions, progress: Progress) -> bool:
+    """Say whether validation has not improved for long.
+
+    Parameters
+    ----------
+    options : TrainingOptions
+        Says how often there is a validation, and how long the rate rises.
+    progress : Progress
+        Where the run stands.
+
+    Returns
+    -------
+    bool
+        True if after warm-up, in the last third of the run so far and in three validations at
+        least, none was the best and none had the lowest loss.
+    """
+    stale = progress.step - max(_improved_step(progress), options.warmup_steps)
+    return stale >= max(LEAST_VALIDATIONS * options.validate_every, STALE_SHARE * progress.step)
+
+
+def overfits(progress: Progress, valid_loss: float) -> bool:
+    """Say whether the model learns the training pairs by heart.
+
+    Parameters
+    ----------
+    progress : Progress
+        Where the run stands.
+    valid_loss : float
+        The loss of the present validation.
+
+    Returns
+    -------
+    bool
+        True if the validation loss has risen since its lowest value while the training loss fell.
+    """
+    lowest, then, now = (
+        progress.lowest_valid_loss, progress.training_loss_then, progress.lowest_loss
+    )  # fmt: skip
+    if lowest is None or then is None or now is None:
+        return False
+    return valid_loss > RISEN * lowest and now < then
+
+
+def _improved_step(progress: Progress) -> int:
+    """Find the last step at which a validation was better than all before, by score or by loss."""
+    return max(progress.best_step, progress.lowest_valid_step)
+
+
+def _advise(
+    options: TrainingOptions, step: int, since: int, share: float, *, is_overfitting: bool
+) -> str:
+    """Say what was found, and what a person can do."""
+    why = (
+        "validation loss rises while training loss falls, so the model learns the training pairs "
+        "by heart: more pairs or a higher --dropout would help more than more updates"
+        if is_overfitting
+        else "more pairs or a larger model would help more than more updates"
+    )
+    remedy = (
+        "Ctrl-C keeps the best model; a new run with fewer --max-steps lowers its rate sooner"
+        if options.schedule in ENDING_SCHEDULES
+        else "Ctrl-C keeps the best model"
+    )
+    return (
+        f"step {step:,}: validation has not improved since step {since:,}, and "
+        f"{100 * (1 - share):.0f} % of the run is still to come; {why}. {remedy}"
+    )
