@@ -24,7 +24,7 @@ from dragoman.training.gradients import Gradients, can_pack, precision_context
 from dragoman.training.optimiser import BETAS, EPSILON, build_optimiser
 from dragoman.training.options import TrainingOptions
 from dragoman.training.reward import make_step
-from dragoman.training.shares import count_shares
+from dragoman.training.threads import count_threads
 from marian import build_marian
 from training_work import END_ID, LONGEST, PAD_ID, SEED, SentenceSet, Size, select_sentences
 
@@ -68,8 +68,8 @@ def ours(size: Size, sentences: list[SentenceSet], device: torch.device) -> Syst
     options = TrainingOptions(batch_tokens=size.batch_tokens, label_smoothing=SMOOTHING)
     model = build_model(size.options, vocabulary).to(device).train()
     step = make_step(model, options, vocabulary, size.options.max_length)
-    num_shares = count_shares(size.options, options, device)
-    gradients = Gradients(step, options, device, num_shares=num_shares)
+    num_threads = count_threads(size.options, options, device)
+    gradients = Gradients(step, options, device, num_threads=num_threads)
     optimiser = build_optimiser(model, options)
     for group in optimiser.param_groups:
         group["lr"] = LEARNING_RATE

@@ -106,8 +106,9 @@ def _add_train(verbs: argparse._SubParsersAction) -> None:
 
 def _train(options: argparse.Namespace) -> None:
     from dragoman.data.corpus import CorpusFiles
+    from dragoman.training.beginning import describe_run
     from dragoman.training.distributed import find_workers
-    from dragoman.training.preparation import RunRequest, describe_run
+    from dragoman.training.preparation import RunRequest
     from dragoman.training.run import resume_run, start_run
 
     flags = given_flags(options, RunOptions)

@@ -1,6 +1,10 @@
 """What training needs before its first update: a free folder, a prepared corpus, a model."""
 
+import tempfile
+import time
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,16 +18,33 @@ from dragoman.decoding.device import choose_device
 from dragoman.errors import FolderError
 from dragoman.files import list_own, locked, sweep
 from dragoman.folder import WEIGHTS_FILE, ModelFolder, read_folder
-from dragoman.models.build import Model, build_model
+from dragoman.models.build import Model, build_model, count_parameters
+from dragoman.options import Plain, merge, to_plain, write_toml
+from dragoman.presets import AUTO
 from dragoman.text.bpe_dropout import check_merges
 from dragoman.text.vocabulary import Vocabularies
-from dragoman.training.checkpoint import Trained
-from dragoman.training.configuration import RunOptions, resolve_corpus
+from dragoman.training.checkpoint import LONE, Trained
+from dragoman.training.configuration import (
+    DEFAULT_FAMILY,
+    RunOptions,
+    has_accelerator,
+    resolve_corpus,
+)
 from dragoman.training.distributed import Workers, check_device
+from dragoman.training.gradients import precision_context
 from dragoman.training.log import check_tensorboard
+from dragoman.training.loss import TrainingStep
+from dragoman.training.memory import estimate_memory
 from dragoman.training.optimiser import build_average, build_optimiser
 from dragoman.training.options import TrainingOptions
-from dragoman.training.preparation import RunRequest, check_search, learn_subwords, resolve_request
+from dragoman.training.plan import choose_precision, describe_plan, find_budget, make_plan
+from dragoman.training.preparation import (
+    RunRequest,
+    check_search,
+    foresee_vocabulary,
+    learn_subwords,
+    resolve_request,
+)
 from dragoman.weights import put_weights, read_weights, vocabulary_of
 
 RUN_FILE = "run.json"
@@ -44,6 +65,50 @@ class Prepared(NamedTuple):
     store: Store
     store_folder: Path
     start: ModelFolder | None
+    seconds: float
+    planned_seconds: float
+
+
+def describe_run(request: RunRequest, say: Callable[[str], None]) -> None:
+    """Say what a run would do, and do none of it.
+
+    Parameters
+    ----------
+    request : RunRequest
+        What to describe.
+    say : Callable[[str], None]
+        Tells a person one line.
+    """
+    start = read_folder(request.start_from) if request.start_from else None
+    corpus_options = resolve_corpus(request.config, request.flags)
+    with tempfile.TemporaryDirectory() as scratch:
+        store_folder = Path(scratch) / "store"
+        if _find_budget(request) is not None:  # its speed must be measured, on its own sentences
+            scratched = replace(request, store=store_folder)
+            ready = _fill_store(scratched, store_folder, corpus_options, start, LONE, say)
+            preset, options, corpus = ready.preset, ready.options, ready.store.report
+            vocabulary = vocabulary_of(ready.vocabularies)
+        else:
+            text = store_text(store_folder, request.files, request.valid_files, corpus_options)
+            corpus = text.report
+            preset, options = resolve_request(request, start, text.num_pairs)
+            vocabulary = foresee_vocabulary(text, options.text, start)
+    with torch.device("meta"):
+        model = build_model(options.model, vocabulary)
+    check_search(model, options.search, vocabulary)
+    step = TrainingStep(model, options.training.label_smoothing)
+    device = choose_device(options.training.device)
+    is_half = not isinstance(precision_context(options.training, device), nullcontext)
+    memory = estimate_memory(step, options.training, half=is_half)
+    say(write_toml(to_plain(options)))
+    say(f"corpus: {corpus.in_words()}")
+    say(f"preset: {preset}; device: {device.type}")
+    size = f"{vocabulary.target_size:,} {options.text.units}"
+    say(f"parameters: {count_parameters(model):,} with {size}")
+    say(
+        f"memory: {memory.total / 1e9:.2f} GB (weights, gradients and optimiser "
+        f"{memory.weights / 1e9:.2f}, activations of a batch about {memory.activations / 1e9:.2f})"
+    )
 
 
 def check_out(out: Path) -> None:
@@ -82,6 +147,7 @@ def prepare_corpus(request: RunRequest, say: Callable[[str], None], workers: Wor
     Prepared
         The corpus as ids, and the resolved options.
     """
+    began = time.monotonic()
     start = read_folder(request.start_from) if request.start_from else None
     corpus_options = resolve_corpus(request.config, request.flags)
     _, early = resolve_request(request, start, 0)
@@ -90,7 +156,7 @@ def prepare_corpus(request: RunRequest, say: Callable[[str], None], workers: Wor
         check_tensorboard()
     store_folder = request.store or request.out / STORE
     with locked(store_folder, wait=say):
-        return _fill_store(request, store_folder, corpus_options, start, say)
+        return _fill_store(request, store_folder, corpus_options, start, workers, say, began)
 
 
 def _fill_store(
@@ -98,9 +164,12 @@ def _fill_store(
     store_folder: Path,
     corpus_options: CorpusOptions,
     start: ModelFolder | None,
+    workers: Workers,
     say: Callable[[str], None],
+    began: float | None = None,
 ) -> Prepared:
     """Clean the text, learn subwords and encode the text, each unless it was done before."""
+    began = time.monotonic() if began is None else began
     is_own = request.store is None
     text = store_text(
         store_folder, request.files, request.valid_files, corpus_options, may_replace=is_own
@@ -121,8 +190,59 @@ def _fill_store(
         mix_temperature=options.corpus.mix_temperature,
         may_replace=is_own,
     )
-    say(f"preset {preset}; {store.report.in_words()}; {len(store.valid):,} validation pairs")
-    return Prepared(preset, options, vocabularies, store, store_folder, start)
+    say(f"{store.report.in_words()}; {len(store.valid):,} validation pairs")
+    budget = _find_budget(request) if workers.is_alone else None
+    preset, options, planned = _resolve(request, start, store, vocabularies, budget, began, say)
+    say(f"preset {preset}")
+    spent = time.monotonic() - began
+    return Prepared(preset, options, vocabularies, store, store_folder, start, spent, planned)
+
+
+def _find_budget(request: RunRequest) -> float | None:
+    """Find the minutes that a run must be planned for, if any."""
+    said = merge(request.config, request.flags)
+    is_accelerated = has_accelerator(said)
+    starts_anew = request.start_from is None
+    return find_budget(
+        request.preset, said, has_accelerator=is_accelerated, starts_anew=starts_anew
+    )
+
+
+def _resolve(
+    request: RunRequest,
+    start: ModelFolder | None,
+    store: Store,
+    vocabularies: Vocabularies,
+    budget: float | None,
+    began: float,
+    say: Callable[[str], None],
+) -> tuple[str, RunOptions, float]:
+    """Resolve the options, by a plan if there is a budget; return the planned seconds too."""
+
+    def resolve(recipe: Plain) -> tuple[str, RunOptions]:
+        return resolve_request(request, start, len(store.train), recipe)
+
+    preset, options = resolve({})
+    settings = options.training
+    device = choose_device(settings.device)
+    precision = {"precision": choose_precision(settings, options.model.model_dim, device)}
+    if budget is None:
+        return *resolve({"training": precision}), 0.0
+    said = merge(request.config, request.flags)
+    family = said.get("model", {}).get("family", DEFAULT_FAMILY)
+    plan = make_plan(
+        lambda recipe: resolve(merge({"training": precision}, recipe))[1],
+        store,
+        vocabulary_of(vocabularies),
+        budget,
+        is_open=request.preset == AUTO and family == DEFAULT_FAMILY,
+        elapsed=time.monotonic() - began,
+    )
+    is_default = said.get("training", {}).get("max_minutes") is None
+    for line in describe_plan(plan, budget, is_default=is_default):
+        say(line)
+    preset, options = resolve(merge({"training": precision}, plan.recipe))
+    return preset, options, plan.seconds
 
 
 def build_beginning(

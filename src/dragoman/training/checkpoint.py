@@ -64,6 +64,17 @@ class Progress:
         What `lowest_loss` was at that time.
     is_stagnation_told : bool
         Whether a person was told that validation has stopped improving.
+    wall_seconds : float
+        Time since the run began, preparation and validations included, pauses between its sessions
+        not.
+    planned_seconds : float
+        What it was planned to take of that; 0: it was not planned.
+    end_step : int
+        After which update a run ends whose plan was corrected; 0: as planned.
+    corrected_step : int
+        When that was.
+    corrected_position : float
+        Which update of the plan it counted as.
     """
 
     step: int = 0
@@ -82,6 +93,11 @@ class Progress:
     lowest_valid_step: int = 0
     training_loss_then: float | None = None
     is_stagnation_told: bool = False
+    wall_seconds: float = 0.0
+    planned_seconds: float = 0.0
+    end_step: int = 0
+    corrected_step: int = 0
+    corrected_position: float = 0.0
 
     def is_better(self, value: float, loss: float) -> bool:
         """Say whether a validation beats the best so far.

@@ -21,6 +21,8 @@ RESUMABLE = frozenset(
         *("device", "accumulate", "parallel"),
     )
 )
+PLANNED = "planned"
+"""Stands for a preset's name where a plan chose the model."""
 DEFAULT_FAMILY = TransformerOptions().family
 DEFAULT_UNITS = TextOptions().units
 
@@ -51,9 +53,13 @@ class RunOptions:
 
 
 def resolve_options(
-    preset: str, file: Mapping[str, Any], flags: Mapping[str, Any], num_pairs: int
+    preset: str,
+    file: Mapping[str, Any],
+    flags: Mapping[str, Any],
+    num_pairs: int,
+    plan: Plain | None = None,
 ) -> tuple[str, RunOptions]:
-    """Lay the layers over one another: defaults < preset < file < flags.
+    """Lay the layers over one another: defaults < preset < plan < file < flags.
 
     Parameters
     ----------
@@ -65,6 +71,8 @@ def resolve_options(
         What the command line says.
     num_pairs : int
         Sentence pairs to train on.
+    plan : dict[str, Any] | None
+        What was planned for a budget; one that chooses the model takes the place of ``auto``.
 
     Returns
     -------
@@ -77,8 +85,10 @@ def resolve_options(
     from_plain(ModelOptions, {"family": family}, place="options")  # refuses an unknown one
     if preset != AUTO:
         name, recipe = preset, read_preset(preset)
+    elif plan is not None and "model" in plan:
+        name, recipe = PLANNED, {}
     elif family == DEFAULT_FAMILY:
-        name, recipe = choose_preset(num_pairs, has_accelerator=_has_accelerator(said))
+        name, recipe = choose_preset(num_pairs, has_accelerator=has_accelerator(said))
     else:
         name, recipe = family, read_preset(family)
     own = recipe.get("model", {}).get("family", DEFAULT_FAMILY)
@@ -90,6 +100,7 @@ def resolve_options(
     is_ready_made = text.get("subwords", OFF) not in (None, OFF)
     if is_ready_made or text.get("units", own_units) != own_units:
         recipe.pop("text", None)  # its size was meant for other units
+    recipe = merge(recipe, plan or {})
     _shorten_warmup(recipe, said)
     return name, from_plain(RunOptions, merge(recipe, file, flags), place="options")
 
@@ -103,8 +114,19 @@ def _shorten_warmup(recipe: Plain, said: Mapping[str, Any]) -> None:
         own["warmup_steps"] = max(1, steps * own["warmup_steps"] // own["max_steps"])
 
 
-def _has_accelerator(said: Mapping[str, Any]) -> bool:
-    """Say whether a run will have more than a CPU."""
+def has_accelerator(said: Mapping[str, Any]) -> bool:
+    """Say whether a run will have more than a CPU.
+
+    Parameters
+    ----------
+    said : Mapping[str, Any]
+        What file and command line say.
+
+    Returns
+    -------
+    bool
+        True if the device that is asked for, or found, is another.
+    """
     from dragoman.decoding.device import find_device  # which loads PyTorch
 
     device = said.get("training", {}).get("device", TrainingOptions().device)

@@ -35,7 +35,7 @@ from dragoman.training.parts import compute_gradient
 from dragoman.training.preparation import RunRequest, resolve_request
 from dragoman.training.reward import make_step
 from dragoman.training.schedule import paper_peak
-from dragoman.training.shares import count_shares
+from dragoman.training.threads import count_threads
 from dragoman.training.updates import UpdatePlanner, segment_pairs
 from dragoman.weights import vocabulary_of
 
@@ -294,8 +294,8 @@ def _try_rates(ready: Prepared, say: Callable[[str], None]) -> tuple[list[float]
     vocabulary = vocabulary_of(ready.vocabularies)
     step = make_step(model, settings, vocabulary, options.model.max_length).to(device)
     trained = make_trained(model, settings)
-    num_shares = count_shares(options.model, settings, device)
-    gradients = Gradients(step, settings, device, num_shares=num_shares)
+    num_threads = count_threads(options.model, settings, device)
+    gradients = Gradients(step, settings, device, num_threads=num_threads)
     pairs = segment_pairs(ready.store.train, ready.store_folder, ready.vocabularies, options, LONE)
     planner = UpdatePlanner(
         pairs,
@@ -303,6 +303,8 @@ def _try_rates(ready: Prepared, say: Callable[[str], None]) -> tuple[list[float]
         workers=LONE,
         pad_id=ready.vocabularies.pad_id,
         packs=can_pack(options.model, settings, device),
+        num_threads=num_threads,
+        is_captured=device.type == "cuda",
     )
     usual = settings.peak_learning_rate or paper_peak(
         options.model.model_dim, settings.warmup_steps

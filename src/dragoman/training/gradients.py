@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from dragoman.data.batches import Batch
 from dragoman.data.packing import Capacity, PackedBatch
 from dragoman.kernels.casts import cast_together
-from dragoman.kernels.language import has_triton, plain_operations, working_type
+from dragoman.kernels.language import can_compile, has_triton, plain_operations, working_type
 from dragoman.models.families import ModelOptions
 from dragoman.models.options import TransformerOptions
 from dragoman.training.options import TrainingOptions
-from dragoman.training.shares import SharedGradients
+from dragoman.training.threads import ThreadedGradients, batched
 
 NUM_WARM_UPS = 2
 MAX_GRAPHS = 4
@@ -33,8 +33,8 @@ class Gradients:
     captures : bool
         Whether packed batches on a CUDA device are captured; weights that are shared out among
         processes cannot be.
-    num_shares : int
-        Threads of a CPU that compute a padded batch, each a share of its pairs: see `count_shares`.
+    num_threads : int
+        Threads of a CPU that compute as many batches at once: see `count_threads`.
 
     Notes
     -----
@@ -49,24 +49,26 @@ class Gradients:
         device: torch.device,
         *,
         captures: bool = True,
-        num_shares: int = 1,
+        num_threads: int = 1,
     ) -> None:
         self._step = step
         self._options = options
         self._device = device
         self._captures = captures and device.type == "cuda"
+        if device.type == "cpu":
+            use_onednn(is_wanted=options.precision == "float32-onednn")
         self._parameters = [each for each in step.parameters() if each.requires_grad]
         self._graphs: dict[Capacity, _Graph] = {}
-        self._shared = None
-        if num_shares > 1:
-            self._shared = SharedGradients(self._compute_loss, self._parameters, num_shares)
+        self._threads = None
+        if num_threads > 1:
+            self._threads = ThreadedGradients(self._compute_loss, self._parameters, num_threads)
 
-    def __call__(self, batch: Batch | PackedBatch, num_target_tokens: float) -> Tensor:
-        """Add the gradient of a batch's loss, divided by the update's number of target tokens.
+    def __call__(self, batches: Sequence[Batch | PackedBatch], num_target_tokens: float) -> Tensor:
+        """Add the gradient of some batches' loss, divided by the update's number of target tokens.
 
         Parameters
         ----------
-        batch : Batch | PackedBatch
+        batches : Sequence[Batch | PackedBatch]
             Sentence pairs, on the host.
         num_target_tokens : float
             Real target tokens of the whole update; infinitely many to compute in vain.
@@ -77,8 +79,14 @@ class Gradients:
             The summed loss, on the device.
         """
         scale = 1 / num_target_tokens
-        if self._shared is not None and isinstance(batch, Batch):
-            return self._shared(batch, scale)
+        if self._threads is not None:
+            losses = [self._threads(some, scale) for some in batched(batches, self._threads.number)]
+        else:
+            losses = [self._add(batch, scale) for batch in batches]
+        return sum(losses, start=torch.zeros((), device=self._device))
+
+    def _add(self, batch: Batch | PackedBatch, scale: float) -> Tensor:
+        """Add the gradient of one batch."""
         if not isinstance(batch, PackedBatch) or not self._captures:
             return self._compute(batch.to(self._device), scale)
         graph = self._graphs.get(batch.capacity)
@@ -159,6 +167,22 @@ class _Graph:
             parameter.grad = grad
 
 
+def use_onednn(*, is_wanted: bool) -> None:
+    """Let oneDNN, or the library that PyTorch prefers, multiply float32 matrices on a CPU.
+
+    Parameters
+    ----------
+    is_wanted : bool
+        Whether oneDNN shall; in the whole process.
+
+    Notes
+    -----
+    What PyTorch calls “medium” lets oneDNN round to bfloat16 where that pays. On processors with
+    tile registers (AMX) it does, elsewhere its products are those of float32, in another order.
+    """
+    torch.set_float32_matmul_precision("medium" if is_wanted else "highest")
+
+
 def can_pack(model: ModelOptions, options: TrainingOptions, device: torch.device) -> bool:
     """Say whether a model is to be trained on packed batches.
 
@@ -175,11 +199,13 @@ def can_pack(model: ModelOptions, options: TrainingOptions, device: torch.device
     -------
     bool
         True if the model reads them, the objective asks for nothing else, and our kernels, without
-        which packing does not pay, can run.
+        which packing does not pay, can run: on a CUDA device Triton's, on a CPU those that Numba
+        compiles.
     """
     is_asked = options.kernels == "auto" and options.objective == "likelihood"
     reads = isinstance(model, TransformerOptions) and model.reads_packed
-    return is_asked and reads and device.type == "cuda" and has_triton
+    has_kernels = has_triton if device.type == "cuda" else device.type == "cpu" and can_compile()
+    return is_asked and reads and has_kernels
 
 
 def precision_context(options: TrainingOptions, device: torch.device) -> AbstractContextManager:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from dragoman.training.budget import has_budget, last_update, schedule_position
 from dragoman.training.checkpoint import Progress
 from dragoman.training.distributed import Workers
 from dragoman.training.options import TrainingOptions
@@ -77,11 +78,13 @@ def limit_reached(options: TrainingOptions, progress: Progress) -> str:
     str
         The limit in words; empty if none is reached.
     """
-    if options.max_steps is not None and progress.step >= options.max_steps:
-        return f"{options.max_steps:,} updates done"
+    end = last_update(options, progress)
+    if end is not None and progress.step >= end:
+        return f"{end:,} updates done"
     if options.max_epochs is not None and progress.epoch >= options.max_epochs:
         return f"{options.max_epochs} passes over the corpus done"
-    if options.max_minutes is not None and progress.seconds >= 60 * options.max_minutes:
+    is_free = options.max_minutes is not None and not has_budget(options)
+    if is_free and progress.seconds >= 60 * options.max_minutes:  # type: ignore[operator]
         return f"{options.max_minutes:g} minutes passed"
     if options.patience is not None and progress.num_worse >= options.patience:
         return f"no better validation since step {progress.best_step:,}"
@@ -110,8 +113,8 @@ def share_done(options: TrainingOptions, progress: Progress) -> float | None:
     """
     shares = []
     if options.max_steps is not None:
-        shares.append(progress.step / options.max_steps)
-    if options.max_minutes is not None:
+        shares.append(schedule_position(options, progress) / options.max_steps)
+    if options.max_minutes is not None and not has_budget(options):
         shares.append(progress.seconds / (60 * options.max_minutes))
     if options.max_epochs is not None:
         if not progress.epoch:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from dragoman.data.prefetch import prefetched
 from dragoman.errors import TrainingError
+from dragoman.training.budget import BudgetKeeper, schedule_position
 from dragoman.training.checkpoint import (
     Progress,
     Trained,
@@ -159,6 +160,8 @@ def _train_until_diverged(
     """Update, log, validate and save by turns; return why it stopped."""
     options, workers = loop.options, loop.workers
     clock = saved = ready = time.monotonic()
+    started = clock - progress.wall_seconds
+    keeper = BudgetKeeper(options, progress)
     window = _new_window(loop)
     loop.trained.model.train()
     while True:
@@ -169,6 +172,7 @@ def _train_until_diverged(
             num_parts = _update(loop, update, progress, window)
             now = time.monotonic()
             progress.seconds += now - clock
+            progress.wall_seconds = now - started
             clock = now
             limit, is_save_due, num_parts = decide(
                 options, progress, workers, stop, seconds_unsaved=now - saved, num_parts=num_parts
@@ -181,6 +185,9 @@ def _train_until_diverged(
             paused = time.monotonic()
             if is_validation or (limit and limit != INTERRUPTED):
                 _validate(loop, progress, log, on_best)
+                validated = time.monotonic() - paused
+                progress.wall_seconds = time.monotonic() - started
+                _keep_budget(keeper, progress, validated, log, workers)
                 limit = limit or decide(loop.options, progress, loop.workers).limit
             if is_validation or limit or is_save_due:
                 _save(loop, progress)
@@ -200,6 +207,22 @@ def _train_until_diverged(
                 _validate(loop, progress, log, on_best)
                 _save(loop, progress)
             return limit
+
+
+def _keep_budget(
+    keeper: BudgetKeeper,
+    progress: Progress,
+    validation_seconds: float,
+    log: Log | SilentLog,
+    workers: Workers,
+) -> None:
+    """Correct the plan where the machine is slower or faster; only one process has a plan."""
+    if not workers.is_alone:
+        return
+    told = keeper.correct(progress, validation_seconds)
+    if told:
+        log.event("correction", step=progress.step, end_step=progress.end_step)
+        log.say(told)
 
 
 def _updates(loop: Loop, progress: Progress) -> Iterator[Update]:
@@ -241,7 +264,7 @@ def _update(loop: Loop, update: Update, progress: Progress, window: Window) -> i
 def _rate(loop: Loop, progress: Progress) -> float:
     options = loop.options
     rate = learning_rate(
-        progress.step,
+        schedule_position(options, progress),
         peak=loop.peak_learning_rate,
         warmup_steps=options.warmup_steps,
         schedule=options.schedule,

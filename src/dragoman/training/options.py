@@ -72,8 +72,10 @@ class TrainingOptions:
     average_checkpoints: int = option(5, "average the last so many checkpoints at the end")
     ema_decay: float | None = option(None, "keep a moving average of the weights and validate that")
     save_minutes: float = option(10.0, "minutes between checkpoints besides those of validation")
-    precision: Literal["auto", "float32", "bfloat16"] = option(
-        "auto", "arithmetic of the matrix products; auto: bfloat16 on a GPU, else float32"
+    precision: Literal["auto", "float32", "float32-onednn", "bfloat16"] = option(
+        "auto",
+        "arithmetic of the matrix products; auto: bfloat16 on a GPU, on a CPU the fastest of the "
+        "others, measured at the start; float32-onednn: by oneDNN, which may be faster than MKL",
     )
     kernels: Literal["auto", "off"] = option(
         "auto", "packed batches and our own kernels on a CUDA device; off: PyTorch's operations"

@@ -44,10 +44,9 @@ def compute_gradient(
     """
     while True:
         try:
-            losses = [gradients(batch, update.num_target_tokens) for batch in update.batches]
-            for batch in update.idle:
-                gradients(batch, math.inf)
-            return sum(losses, start=torch.zeros(())), update
+            loss = gradients(update.batches, update.num_target_tokens)
+            gradients(update.idle, math.inf)
+            return loss, update
         except torch.OutOfMemoryError:
             pass  # gone after this line is the error, which keeps what was computed so far
         forget_gradient(trained, gradients)
@@ -120,7 +119,7 @@ def _fits(update: Update, gradients: Gradients, trained: Trained) -> bool:
     try:
         moments = [torch.empty_like(each) for each in 2 * parameters]
         for _ in range(min(2, update.num_parts)):
-            gradients(update.batches[0], update.num_target_tokens)
+            gradients(update.batches, update.num_target_tokens)
         fits = True
     except torch.OutOfMemoryError:
         pass

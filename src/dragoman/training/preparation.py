@@ -1,8 +1,6 @@
 """What is decided before a run begins: options, subwords, the model's description."""
 
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,19 +8,17 @@ import torch
 
 from dragoman.data.batches import Sequences
 from dragoman.data.checked_files import VOCABULARY_FACTS, check_vocabulary
-from dragoman.data.clean_text import CleanText, store_text
+from dragoman.data.clean_text import CleanText
 from dragoman.data.corpus import CorpusFiles
 from dragoman.data.mapped import write_facts
 from dragoman.data.store import Store
-from dragoman.decoding.device import choose_device
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.penalties import check_coverage
 from dragoman.errors import OptionError
 from dragoman.files import digest_of, written_beside
-from dragoman.folder import Facts, ModelFolder, read_folder
-from dragoman.models.build import build_model, count_parameters
+from dragoman.folder import Facts, ModelFolder
 from dragoman.models.interface import TranslationModel, Vocabulary
-from dragoman.options import Plain, merge, to_plain, write_toml
+from dragoman.options import Plain, merge, to_plain
 from dragoman.text.bpe_dropout import check_merges
 from dragoman.text.characters import learn_characters
 from dragoman.text.dictionary import Dictionary, learn_dictionary
@@ -33,12 +29,8 @@ from dragoman.text.words import learn_words, split_words
 from dragoman.training.configuration import (
     RunOptions,
     list_changes,
-    resolve_corpus,
     resolve_options,
 )
-from dragoman.training.gradients import precision_context
-from dragoman.training.loss import TrainingStep
-from dragoman.training.memory import estimate_memory
 from dragoman.weights import vocabulary_of
 
 SUBWORD_PAIRS = 1_000_000
@@ -85,43 +77,8 @@ class RunRequest:
     store: Path | None = None
 
 
-def describe_run(request: RunRequest, say: Callable[[str], None]) -> None:
-    """Say what a run would do, and do none of it.
-
-    Parameters
-    ----------
-    request : RunRequest
-        What to describe.
-    say : Callable[[str], None]
-        Tells a person one line.
-    """
-    start = read_folder(request.start_from) if request.start_from else None
-    corpus_options = resolve_corpus(request.config, request.flags)
-    with tempfile.TemporaryDirectory() as scratch:
-        store_folder = Path(scratch) / "store"
-        text = store_text(store_folder, request.files, request.valid_files, corpus_options)
-        preset, options = resolve_request(request, start, text.num_pairs)
-        vocabulary = _foresee_vocabulary(text, options.text, start)
-    with torch.device("meta"):
-        model = build_model(options.model, vocabulary)
-    check_search(model, options.search, vocabulary)
-    step = TrainingStep(model, options.training.label_smoothing)
-    device = choose_device(options.training.device)
-    is_half = not isinstance(precision_context(options.training, device), nullcontext)
-    memory = estimate_memory(step, options.training, half=is_half)
-    say(write_toml(to_plain(options)))
-    say(f"corpus: {text.report.in_words()}")
-    say(f"preset: {preset}; device: {device.type}")
-    size = f"{vocabulary.target_size:,} {options.text.units}"
-    say(f"parameters: {count_parameters(model):,} with {size}")
-    say(
-        f"memory: {memory.total / 1e9:.2f} GB (weights, gradients and optimiser "
-        f"{memory.weights / 1e9:.2f}, activations of a batch about {memory.activations / 1e9:.2f})"
-    )
-
-
 def resolve_request(
-    request: RunRequest, start: ModelFolder | None, num_pairs: int
+    request: RunRequest, start: ModelFolder | None, num_pairs: int, plan: Plain | None = None
 ) -> tuple[str, RunOptions]:
     """Put a run's options together.
 
@@ -133,6 +90,8 @@ def resolve_request(
         A model to start from, which decides its own shape.
     num_pairs : int
         Sentence pairs to train on.
+    plan : dict[str, Any] | None
+        What was planned for a budget.
 
     Returns
     -------
@@ -155,7 +114,7 @@ def resolve_request(
                 )
         shape = {"model": shape, "text": own}
         given = merge(shape, request.config)
-    preset, options = resolve_options(request.preset, given, request.flags, num_pairs)
+    preset, options = resolve_options(request.preset, given, request.flags, num_pairs, plan)
     if options.training.objective == "reward" and not start:
         raise OptionError("--objective reward is a second stage: give --from, a trained model")
     return preset, options
@@ -259,7 +218,7 @@ def _learn_dictionary(text: CleanText) -> Dictionary:
     )
 
 
-def _foresee_vocabulary(
+def foresee_vocabulary(
     text: CleanText, options: TextOptions, start: ModelFolder | None
 ) -> Vocabulary:
     """Find how large the vocabularies of a run will be, without training subwords."""

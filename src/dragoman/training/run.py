@@ -33,6 +33,7 @@ from dragoman.training.average import average_weights
 from dragoman.training.beginning import (
     PREPARING_FILE,
     RUN_FILE,
+    Prepared,
     build_beginning,
     check_out,
     make_trained,
@@ -59,7 +60,7 @@ from dragoman.training.recovery import find_whole, restore_newest
 from dragoman.training.reward import make_step
 from dragoman.training.schedule import paper_peak
 from dragoman.training.sharding import shard_step
-from dragoman.training.shares import count_shares
+from dragoman.training.threads import count_threads
 from dragoman.training.updates import UpdatePlanner, segment_pairs
 from dragoman.training.validation import Validation, Validator
 from dragoman.weights import put_weights, vocabulary_of, weights_of, write_weights
@@ -136,7 +137,7 @@ def _prepare(request: RunRequest, say: Callable[[str], None], workers: Workers) 
     sweep(request.out)
     ready = prepare_corpus(request, say, workers)
     folder = describe_model(request, ready.options, ready.vocabularies, ready.store, ready.start)
-    _write_beginning(folder, ready.options, ready.start)
+    _write_beginning(folder, ready)
     facts = {
         "store": str(ready.store_folder.resolve()),
         "store_key": ready.store.key,
@@ -146,16 +147,16 @@ def _prepare(request: RunRequest, say: Callable[[str], None], workers: Workers) 
     write_facts(request.out / RUN_FILE, facts)
 
 
-def _write_beginning(folder: ModelFolder, options: RunOptions, start: ModelFolder | None) -> None:
+def _write_beginning(folder: ModelFolder, ready: Prepared) -> None:
     """Write the model's description and the checkpoint before the first update."""
-    settings = options.training
-    model = build_beginning(options, folder.vocabularies, start)
+    settings = ready.options.training
+    model = build_beginning(ready.options, folder.vocabularies, ready.start)
     write_file(folder.path / PREPARING_FILE, "")
     write_description(folder.path, folder, count_parameters(model))
     save_checkpoint(
         folder.path / CHECKPOINTS,
         make_trained(model, settings),
-        Progress(),
+        Progress(wall_seconds=ready.seconds, planned_seconds=ready.planned_seconds),
         validate_every=settings.validate_every,
         keep=settings.average_checkpoints,
     )
@@ -236,14 +237,25 @@ def _go_on(
     progress = restore_newest(out / CHECKPOINTS, trained, say, workers=workers, seed=settings.seed)
     if workers.is_first and not is_new:
         say(f"going on from step {progress.step:,}")
-    num_shares = count_shares(run.options.model, settings, device) if whole is model else 1
-    gradients = Gradients(step, settings, device, captures=whole is model, num_shares=num_shares)
-    _train(run, gradients, trained, whole, progress, workers)
+    num_threads = count_threads(run.options.model, settings, device) if whole is model else 1
+    gradients = Gradients(step, settings, device, captures=whole is model, num_threads=num_threads)
+    planner = UpdatePlanner(
+        run.pairs,
+        settings,
+        workers=workers,
+        pad_id=run.folder.vocabularies.pad_id,
+        keeps_pace=whole is not model,
+        packs=whole is model and can_pack(run.options.model, settings, device),
+        num_threads=num_threads,
+        is_captured=device.type == "cuda",
+    )
+    _train(run, gradients, planner, trained, whole, progress, workers)
 
 
 def _train(
     run: _Run,
     gradients: Gradients,
+    planner: UpdatePlanner,
     trained: Trained,
     whole: nn.Module | None,
     progress: Progress,
@@ -252,19 +264,11 @@ def _train(
     """Train a prepared model to the end, and leave the best weights in its folder."""
     settings, folder, model = run.options.training, run.folder, trained.model
     device = choose_device(settings.device)
-    pad_id = folder.vocabularies.pad_id
     width = run.options.model.model_dim
     loop = Loop(
         gradients=gradients,
         trained=trained,
-        planner=UpdatePlanner(
-            run.pairs,
-            settings,
-            workers=workers,
-            pad_id=pad_id,
-            keeps_pace=whole is not model,
-            packs=whole is model and can_pack(run.options.model, settings, device),
-        ),
+        planner=planner,
         validator=_validator(run, whole, device) if workers.is_first else None,
         whole=whole,
         options=settings,

@@ -24,7 +24,7 @@ def paper_peak(model_dim: int, warmup_steps: int) -> float:
 
 
 def learning_rate(
-    step: int,
+    step: float,
     *,
     peak: float,
     warmup_steps: int,
@@ -36,8 +36,8 @@ def learning_rate(
 
     Parameters
     ----------
-    step : int
-        The update, counted from 1.
+    step : float
+        The update, counted from 1; between two where a plan was corrected.
     peak : float
         The rate at the end of warm-up.
     warmup_steps : int

@@ -77,7 +77,8 @@ class Update:
     num_parts : int
         In how many parts each worker computes its share, if it has so many pairs.
     batches : tuple[Batch | PackedBatch, ...]
-        This worker's share, part by part; none if there are fewer pairs than workers.
+        This worker's share, part by part, each part as many batches as threads compute it; none if
+        there are fewer pairs than workers.
     idle : tuple[Batch | PackedBatch, ...]
         What it computes in vain, to keep pace with the others.
     most_pairs : int
@@ -109,7 +110,11 @@ class UpdatePlanner:
         Whether every worker must compute equally many parts, because they exchange weights within
         each.
     packs : bool
-        Whether batches are packed, for a CUDA device, instead of padded.
+        Whether batches are packed instead of padded.
+    num_threads : int
+        Threads of a CPU that compute a part together, each a batch of its own.
+    is_captured : bool
+        Whether packed batches all get one shape, in memory from which a CUDA device fetches.
     """
 
     def __init__(
@@ -121,6 +126,8 @@ class UpdatePlanner:
         pad_id: int,
         keeps_pace: bool = False,
         packs: bool = False,
+        num_threads: int = 1,
+        is_captured: bool = True,
     ) -> None:
         self._all_pairs = pairs
         self._pairs: PairStore | EpochPairs = pairs.usual  # until a pass is planned
@@ -128,6 +135,8 @@ class UpdatePlanner:
         self._workers = workers
         self._pad_id = pad_id
         self._keeps_pace = keeps_pace
+        self._num_threads = num_threads
+        self._is_captured = is_captured
         self._capacity = self._choose_capacity() if packs else None
 
     def plan(self, epoch: int) -> Iterator[Int[np.ndarray, "rows"]]:
@@ -174,7 +183,8 @@ class UpdatePlanner:
         """
         shares = split_rows(rows, self.count_tokens(rows), self._workers.num_workers)
         own = shares[self._workers.rank]
-        parts = [each for each in split_rows(own, self.count_tokens(own), num_parts) if len(each)]
+        num_batches = num_parts * self._num_threads
+        parts = [each for each in split_rows(own, self.count_tokens(own), num_batches) if len(each)]
         num_idle = 0
         if self._keeps_pace:
             num_idle = min(num_parts, max(map(len, shares))) - len(parts)
@@ -203,8 +213,9 @@ class UpdatePlanner:
             With that batch alone, the same on all workers.
         """
         shares = split_rows(rows, self.count_tokens(rows), self._workers.num_workers)
+        num_batches = num_parts * self._num_threads
         parts = [
-            part for own in shares for part in split_rows(own, self.count_tokens(own), num_parts)
+            part for own in shares for part in split_rows(own, self.count_tokens(own), num_batches)
         ]
         largest = max((part for part in parts if len(part)), key=self._count_places)
         return Update(
@@ -254,6 +265,8 @@ class UpdatePlanner:
         source, target = self._pairs.ids(rows)
         if self._capacity is None:
             return make_batch(source, target, self._pad_id)
+        if not self._is_captured:
+            return pack(source, target, self._pad_id, self._capacity._replace(source=0, target=0))
         room = self._capacity.share(self._workers.num_workers * num_parts)
         return pack(source, target, self._pad_id, room).pinned()
 

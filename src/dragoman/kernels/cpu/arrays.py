@@ -98,7 +98,7 @@ def read(_value: float) -> float:
 
 
 @overload(read, inline="always")
-def _read(value):  # noqa: ANN001, ANN202
+def _read(value):
     if isinstance(value, types.Float):
         return lambda value: value
     return lambda value: as_float(_i32(value) << _i32(16))
@@ -110,21 +110,21 @@ def write(_array: np.ndarray, _place: int, _value: float) -> None:
 
 
 @overload(write, inline="always")
-def _write(array, place, value):  # noqa: ANN001, ANN202
+def _write(array, place, value):
     if isinstance(array.dtype, types.Float):
 
-        def store(array, place, value):  # noqa: ANN001, ANN202
+        def store(array, place, value):
             array[place] = value
     else:
 
-        def store(array, place, value):  # noqa: ANN001, ANN202
+        def store(array, place, value):
             array[place] = to_bfloat16(value)
 
     return store
 
 
 @register_jitable(inline="always")
-def to_bfloat16(value):  # noqa: ANN001, ANN201
+def to_bfloat16(value):
     """Round a float32 to the bits of a bfloat16, ties to even (in compiled functions)."""
     bits = as_int(value)
     even = (bits >> _i32(16)) & _i32(1)
@@ -132,7 +132,7 @@ def to_bfloat16(value):  # noqa: ANN001, ANN201
 
 
 @register_jitable(inline="always")
-def is_kept(seed_low, seed_high, place, threshold):  # noqa: ANN001, ANN201
+def is_kept(seed_low, seed_high, place, threshold):
     """Decide whether dropout keeps a place: the hash of `dragoman.kernels.language.kept`."""
     value = np.uint32(place) * np.uint32(0x9E3779B1) + seed_low
     value = (value ^ (value >> np.uint32(16))) * np.uint32(0x7FEB352D)

@@ -135,9 +135,7 @@ def attend(query, memory, columns, first, end, heads, scale, drop, found):
             _load(memory, top, columns[2] + head * value_dim, num_keys, value_dim, _f32(1), values)
             _transpose(keys, num_keys, key_dim, columns_used, turned)
             address = queries.ctypes.data
-            multiply(
-                address, key_room, 1, turned, scores, num_queries, key_dim, columns_used
-            )
+            multiply(address, key_room, 1, turned, scores, num_queries, key_dim, columns_used)
             _make_weights(scores, end, start, num_queries, top, columns_used)
             if drop[2] != _u32(0):
                 place = (head * len(first) + start) * longest

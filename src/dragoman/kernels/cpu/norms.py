@@ -78,8 +78,18 @@ def normalise_rows(states, update, total, weight, bias, normed, statistics, drop
 
 @compiled_freely
 def normalise_backward(
-    states, update, weight, grad, other, is_sum, is_centred, statistics, drop,
-    states_grad, update_grad, sums,
+    states,
+    update,
+    weight,
+    grad,
+    other,
+    is_sum,
+    is_centred,
+    statistics,
+    drop,
+    states_grad,
+    update_grad,
+    sums,
 ):
     """Compute the gradients of states and update, and sum those of gain and bias.
 

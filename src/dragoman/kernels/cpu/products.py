@@ -15,7 +15,8 @@ _ROWS = 4
 def _make_tile(num_rows: int, num_registers: int) -> Callable:
     """Make the instruction that computes a few rows of C = A·B, 16 columns a register.
 
-    A is read entry by entry, with any strides, so that it may be transposed; B and C lie row by row.
+    A is read entry by entry, with any strides, so that it may be transposed; B and C lie row by
+    row.
     """
 
     @intrinsic
@@ -28,7 +29,9 @@ def _make_tile(num_rows: int, num_registers: int) -> Callable:
 
             def multiply(step: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
                 at = writer.move(b, step, b_row)
-                values = [writer.read(FRACTIONS, at, REGISTER * each) for each in range(num_registers)]
+                values = [
+                    writer.read(FRACTIONS, at, REGISTER * each) for each in range(num_registers)
+                ]
                 new = []
                 for index, row in enumerate(rows):
                     factor = writer.repeat(writer.read(FRACTION, writer.move(row, step, a_column)))
