@@ -131,6 +131,8 @@ class Marian:
         Of Marian; None: PyTorch's.
     waits : bool
         Whether the threads share each update, or make updates of their own at any time.
+    num_parts : int
+        In which the gradient of an update is computed.
     """
 
     num_places = None
@@ -144,6 +146,7 @@ class Marian:
         *,
         num_threads: int | None = None,
         waits: bool = True,
+        num_parts: int = 1,
     ) -> None:
         if device.type != "cpu":
             raise ValueError("Marian NMT is measured on the CPU")
@@ -164,7 +167,8 @@ class Marian:
             "--train-sets", "source", "target", "--vocabs", "words.yml", "words.yml",
             "--after", "2e", "--disp-freq", "1u",
             "--max-length", str(LONGEST), "--clip-norm", "0", "--learn-rate", "1e-4",
-            "--mini-batch-words", str(num_source // len(sentences)), "--maxi-batch", "1000",
+            "--mini-batch-words", str(num_source // len(sentences) // num_parts),
+            "--optimizer-delay", str(num_parts), "--maxi-batch", "1000",
             "--maxi-batch-sort", "src", "--cpu-threads", threads,
             "--seed", str(SEED), "--model", "model.npz", "--overwrite", "--no-restore-corpus",
             *(["--sync-sgd"] if waits else []),
@@ -190,6 +194,7 @@ def _spell(side: Flat) -> list[str]:
 
 SETTINGS = {
     "threads share an update": Marian,
+    "threads share an update, in two parts": partial(Marian, num_parts=2),
     "threads by themselves": partial(Marian, waits=False),
     "one thread": partial(Marian, num_threads=1),
 }

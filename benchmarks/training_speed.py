@@ -13,9 +13,9 @@ Sentence sets are made once by Dragoman's own plan, which puts similar lengths t
 gets the same sets, padded to the longest sentence. Where Dragoman packs instead of padding, it
 packs the same sentences anew; Marian NMT makes batches of them itself. Without --data, lengths are
 lognormal (28 subwords on average) and words follow Zipf's law. Each system first sees all batches
-twice, so that compiling and capturing are over; then the systems take turns, each updating once with
-every batch, as often as --repeats says. Figures are medians of these rounds, ratios medians of the
-ratios within a round; the notes give the least and the most.
+twice, so that compiling and capturing are over; then the systems take turns, each updating once
+with every batch, as often as --repeats says. Figures are medians of these rounds, ratios medians of
+the ratios within a round; the notes give the least and the most.
 
 Tokens are source plus target without padding. FLOP/s count matrix products only (see
 “count_flops”), and the limit is the fastest of several large products of the same precision in the
