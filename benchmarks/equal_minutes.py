@@ -253,7 +253,7 @@ def marian_words(wanted: Wanted, num_pairs: int, num_threads: int) -> list[str]:
         "--learn-rate", str(wanted.recipe.marian_rate), "--lr-warmup", warmup,
         "--lr-decay-inv-sqrt", warmup, "--clip-norm", "5", "--exponential-smoothing",
         "--sync-sgd", "--cpu-threads", str(num_threads), "--seed", str(wanted.seed),
-        "--disp-freq", "50u", "--save-freq", "1000000u",
+        "--disp-freq", "10u", "--save-freq", "1000000u",
     ]  # fmt: skip
 
 
