@@ -172,7 +172,7 @@ def _train_huggingface(wanted: Wanted, corpus: Corpus, folder: Path) -> Curve:
     rival = Rival(
         shape=wanted.recipe.shape_for(corpus.num_pairs),
         minutes=wanted.minutes,
-        num_points=4,
+        num_points=2,
         batch_tokens=wanted.recipe.batch_tokens,
         peak_learning_rate=wanted.recipe.huggingface_rate,
         precision=wanted.system.removeprefix("huggingface-"),
