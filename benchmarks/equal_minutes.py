@@ -179,7 +179,7 @@ def _train_huggingface(wanted: Wanted, corpus: Corpus, folder: Path) -> Curve:
         attention="eager",
         seed=wanted.seed,
     )
-    torch.set_float32_matmul_precision("medium")  # oneDNN's products: see training_systems.py
+    torch.set_float32_matmul_precision("medium")  # its fastest setting: see training_systems.py
     language = STUDIES[wanted.study].languages[1]
     marian = Marian(rival, corpus.store, corpus.subwords, language, torch.device("cpu"))
     marian.train(folder / "checkpoint.pt", float("inf"))

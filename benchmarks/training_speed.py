@@ -82,8 +82,8 @@ def main() -> None:
         del measured
         _forget(device)
     for precision, limit in limits.items():
-        name = f"{_prefix(device)}matmul_{precision}_teraflops_per_second"
-        figures[name] = limit / 1e12
+        kind = f"_{precision}" if device.type == "cpu" else ""
+        figures[f"{_prefix(device)}matmul{kind}_teraflops_per_second"] = limit / 1e12
     first = f"{_prefix(device)}{given.sizes[0]}"
     figures[f"{_prefix(device)}padding_share"] = figures[f"{first}_padding_share"]
     if device.type == "cpu":
