@@ -1,13 +1,13 @@
 """Hugging Face's Marian trained from scratch by its usual recipe, with a curve of its quality.
 
 AdamW, the learning rate rising linearly over the first tenth of the time and falling linearly to
-the end, label smoothing, batches of sentences of similar length, bfloat16 autocast on a card.
-Greedy search by its own “generate”. Validations do not count as training time. At each of them
+the end, label smoothing, batches of sentences of similar length, bfloat16 by autocast if that is
+wanted. Search by its own “generate”. Validations do not count as training time. At each of them
 everything is saved, so that a run can be stopped and gone on with.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,15 +16,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dragoman.data.batches import Batch, group_by_length, make_batch
+from dragoman.data.batches import Batch, flatten, group_by_length, make_batch
 from dragoman.data.prefetch import prefetched
 from dragoman.data.store import PairStore, open_store
 from dragoman.evaluation.bleu import corpus_bleu, tokenizer_for
 from dragoman.files import written_beside
 from dragoman.models.options import TransformerOptions
 from dragoman.text.subwords import Subwords
-from dragoman.training.gradients import precision_context
-from dragoman.training.options import TrainingOptions
 from marian import build_marian, use_steady_attention
 
 WARMUP_SHARE = 0.1
@@ -53,6 +51,10 @@ class Rival:
         At the end of warm-up.
     compiled : bool
         Whether the model is compiled together with its loss.
+    precision : str
+        “bfloat16”, by autocast, or “float32”.
+    attention : str
+        See `build_marian`.
     seed : int
         Of all chance in it.
     """
@@ -63,6 +65,8 @@ class Rival:
     batch_tokens: int = 25_000
     peak_learning_rate: float = 3e-4
     compiled: bool = False
+    precision: str = "bfloat16"
+    attention: str = "sdpa"
     seed: int = 1
 
 
@@ -92,10 +96,10 @@ class Marian:
         self._subwords = Subwords.from_file(str(subwords))
         opened = open_store(store)
         self._train, self._valid = opened.train, opened.valid
-        self.model = _build(rival.shape, self._subwords).to(device).train()
+        self.model = _build(rival, self._subwords).to(device).train()
         self._optimiser = torch.optim.AdamW(
             self.model.parameters(), lr=0.0, betas=(0.9, 0.98), weight_decay=0.01,
-            fused=device.type == "cuda",
+            fused=True,
         )  # fmt: skip
         self._loss = torch.compile(self._compute, dynamic=True) if rival.compiled else self._compute
         self.points: list[list[float]] = []
@@ -151,25 +155,48 @@ class Marian:
         float
             BLEU.
         """
+        sources, references = zip(*map(self._valid.text, range(len(self._valid))), strict=True)
+        lines = self.translate(sources)
+        return corpus_bleu(lines, [references], tokenize=tokenizer_for(self._language))
+
+    def translate(self, lines: Sequence[str], num_beams: int = 1) -> list[str]:
+        """Translate with the weights as they are.
+
+        Parameters
+        ----------
+        lines : Sequence[str]
+            Raw text.
+        num_beams : int
+            Hypotheses of a beam; 1: greedy search.
+
+        Returns
+        -------
+        list[str]
+            Translations.
+        """
         self.model.eval()
         translations: dict[int, str] = {}
-        lengths = (self._valid.source_lengths, self._valid.target_lengths)
-        pad_id, end_id = self._subwords.pad_id, self._subwords.eos_id
-        for rows in group_by_length(*lengths, VALID_BATCH_TOKENS):
-            source = make_batch(*self._valid.ids(rows), pad_id).source.to(self._device)
-            with torch.inference_mode(), precision_context(TrainingOptions(), self._device):
+        special = pad_id, end_id = self._subwords.pad_id, self._subwords.eos_id
+        ids = [[*each, end_id] for each in self._subwords.encode(lines)]
+        lengths = flatten(ids).lengths
+        for rows in group_by_length(lengths, lengths, VALID_BATCH_TOKENS // num_beams):
+            side = flatten([ids[row] for row in rows])
+            source = make_batch(side, side, pad_id).source.to(self._device)
+            with torch.inference_mode(), self._autocast(training=False):
                 found = self.model.generate(
-                    input_ids=source.ids, attention_mask=source.is_token.long(), num_beams=1,
-                    do_sample=False, max_new_tokens=source.ids.size(1) + EXTRA_TOKENS,
-                    use_cache=True,
+                    input_ids=source.ids, attention_mask=source.is_token.long(),
+                    num_beams=num_beams, do_sample=False, use_cache=True,
+                    max_new_tokens=source.ids.size(1) + EXTRA_TOKENS,
                 )  # fmt: skip
-            special = (pad_id, end_id)
             words = [[word for word in each if word not in special] for each in found.tolist()]
             translations |= dict(zip(rows.tolist(), self._subwords.decode(words), strict=True))
         self.model.train()
-        references = [self._valid.text(row)[1] for row in range(len(self._valid))]
-        lines = [translations[row] for row in range(len(references))]
-        return corpus_bleu(lines, [references], tokenize=tokenizer_for(self._language))
+        return [translations[row] for row in range(len(lines))]
+
+    def _autocast(self, *, training: bool = True) -> torch.autocast:
+        """Make the context of a forward pass; a CPU translates in float32, which is faster."""
+        is_half = self._rival.precision == "bfloat16" and (training or self._device.type == "cuda")
+        return torch.autocast(self._device.type, torch.bfloat16, enabled=is_half)
 
     def _batches(self) -> Iterator[Batch]:
         """Yield the rest of the present pass: batches of similar length in random order."""
@@ -185,7 +212,7 @@ class Marian:
         target = batch.target
         labels = target.ids.masked_fill(~target.is_token, -100)
         before = target.shifted(self._subwords.pad_id)
-        with precision_context(TrainingOptions(), self._device):
+        with self._autocast():
             loss = self._loss(batch.source.ids, batch.source.is_token, before, labels)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), CLIP_NORM)
@@ -233,14 +260,15 @@ def _plan(pairs: PairStore, rival: Rival, epoch: int) -> list[np.ndarray]:
     return [batches[place] for place in generator.permutation(len(batches))]
 
 
-def _build(shape: TransformerOptions, subwords: Subwords) -> nn.Module:
+def _build(rival: Rival, subwords: Subwords) -> nn.Module:
     """Build Marian, which must never say the padding."""
     model = build_marian(
-        shape,
+        rival.shape,
         vocabulary_size=len(subwords),
         pad_id=subwords.pad_id,
         end_id=subwords.eos_id,
         max_positions=1024,
+        attention=rival.attention,
     )
     model.generation_config.bad_words_ids = [[subwords.pad_id]]
     return model

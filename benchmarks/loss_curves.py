@@ -111,7 +111,7 @@ def _train(pairs: PairStore, updates: list[np.ndarray], seed: int, kernels: str)
         for group in optimiser.param_groups:
             group["lr"] = learning_rate(step, peak=peak, warmup_steps=WARM_UP)
         count = int(pairs.target_lengths[rows].sum())
-        losses.append(sum(gradients(batch, count) for batch in make(rows)) / count)
+        losses.append(gradients(list(make(rows)), count) / count)
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
     found = torch.stack(losses).tolist()

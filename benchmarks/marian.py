@@ -25,6 +25,7 @@ def build_marian(
     pad_id: int,
     end_id: int,
     max_positions: int,
+    attention: str = "sdpa",
 ) -> nn.Module:
     """Build Marian with random weights.
 
@@ -40,6 +41,8 @@ def build_marian(
         The end symbol.
     max_positions : int
         Subwords of the longest sentence.
+    attention : str
+        “sdpa”, which is PyTorch's own, or “eager”, which spells it out.
 
     Returns
     -------
@@ -70,4 +73,4 @@ def build_marian(
         decoder_start_token_id=pad_id,
         forced_eos_token_id=None,
     )
-    return transformers.AutoModelForSeq2SeqLM.from_config(config, attn_implementation="sdpa")
+    return transformers.AutoModelForSeq2SeqLM.from_config(config, attn_implementation=attention)

@@ -1,24 +1,36 @@
-"""Validation BLEU over minutes of training: “auto”, the paper's recipe, and Hugging Face's Marian.
+"""How good a model is after so many minutes of training, beside its rivals.
 
-    python benchmarks/time_to_quality.py --corpus europarl-en-de --data DATA --work DIR
-        [--minutes 8] [--systems auto paper huggingface] [--points 12] [--sitting-minutes 9]
-        [--huggingface-compiled] [--huggingface-rate 3e-4] [--seed 1] [--device cuda]
+    python benchmarks/time_to_quality.py --device cpu --corpus tatoeba-en-de-full --minutes 15
+        --data DATA --work DIR [--seeds 1 2] [--systems auto huggingface-float32 marian]
+    python benchmarks/time_to_quality.py --device cpu --corpus … --minutes 15 --summary
+    python benchmarks/time_to_quality.py --device cuda --corpus europarl-en-de --minutes 8
+        --data DATA --work DIR [--systems auto paper huggingface] [--points 12]
+        [--sitting-minutes 9]
     python benchmarks/time_to_quality.py --corpus … --merge FILE …    take in curves from elsewhere
-    python benchmarks/time_to_quality.py --corpus … --summary         the plot and the dated result
 
-Same corpus, same subwords, same validation lines, same card, greedy search for all; what validation
-takes does not count, what compiling takes does. Each system is trained for so many minutes, or
-until its own recipe ends. Ours then translate the lines that report, with a beam. A sitting stops
-in time; the same command goes on. Curves are kept in the work folder, and copied to $OUT if that is
-set; a system that is trained for other minutes anew takes the place of its older curve.
+On a CPU: “dragoman train --max-minutes N” and nothing else, Hugging Face's Marian in float32 and in
+bfloat16, and Marian NMT (if “pymarian” is on the path), all for the same minutes of wall clock; see
+equal_minutes.py. A finished run is not repeated, so many short sittings add up; the summary takes
+in all seeds that are there.
+
+On a card: validation BLEU over minutes of training of “auto”, the paper's recipe and Hugging Face's
+Marian. Same corpus, same subwords, same validation lines, same card, greedy search for all; what
+validation takes does not count, what compiling takes does. Each system is trained for so many
+minutes, or until its own recipe ends. Ours then translate the lines that report, with a beam. A
+sitting stops in time; the same command goes on. A system that is trained for other minutes anew
+takes the place of its older curve.
+
+Curves are kept in the work folder, and copied to $OUT if that is set.
 """
 
 import argparse
 import json
+import math
 import os
 import re
 import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +42,8 @@ from dragoman.paper.corpora import Corpus
 from dragoman.paper.outcomes import is_finished
 from dragoman.training.configuration import resolve_options
 from dragoman.training.options import ENDING_SCHEDULES
+from equal_minutes import SHAPES, Recipe, Wanted, list_equal_figures, train_for_minutes
+from equal_minutes import SYSTEMS as CPU_SYSTEMS
 from huggingface_recipe import Marian, Rival
 from recipe_corpora import SELF_TEST, STUDIES, find_missing, prepare_study, read_sets
 from recipe_runs import LOG, SAVING_SECONDS, Bench, Interrupted, score_run, translate_sets
@@ -43,7 +57,7 @@ TITLES = {
 }
 # What a schedule that has to end within the minutes is planned with: a little less than an H200
 # does with the base model of “auto”.
-GUESSED_TOKENS_PER_SECOND = {"cuda": 1_900_000, "cpu": 5_000}
+GUESSED_TOKENS_PER_SECOND = 1_900_000
 SELF_TEST_SHAPE = TransformerOptions(
     num_encoder_layers=1, num_decoder_layers=1, model_dim=64, feed_forward_dim=128, num_heads=2
 )
@@ -62,7 +76,7 @@ def main() -> None:
     for path in given.merge:
         write_file(folder / path.name, path.read_text(encoding="utf-8"))
     if given.summary:
-        summarise(given, folder)
+        (summarise if given.device == "cuda" else summarise_equal)(given, folder)
     if given.merge or given.summary:
         return
     missing = find_missing(given.corpus, given.data)
@@ -76,22 +90,25 @@ def main() -> None:
         machine=describe_machine(),
     )
     corpus = prepare_study(given.corpus, given.data, given.work, given.vocabulary_size, _say)
-    for system in given.systems:
-        name = f"{given.corpus}-{system}-{given.seed}"
+    for seed, system in product(given.seeds, given.systems):
+        wanted = Wanted(
+            study=given.corpus, system=system, minutes=given.minutes, seed=seed, recipe=given.recipe
+        )
+        on_card = given.device == "cuda"
+        name = f"{given.corpus}-{system}-{seed}" if on_card else wanted.name
         if _is_there(folder / f"{name}.json", given.minutes):
-            _say(f"{system}: is there")
+            _say(f"{name}: is there")
             continue
-        run = given.work / "quality" / f"{name}-{given.minutes:g}"
         try:
-            curve = train_system(system, given, corpus, bench, run)
+            curve = train_system(wanted, given, corpus, bench)
         except Interrupted:
-            _say(f"{system}: stopped; the same command goes on")
+            _say(f"{name}: stopped; the same command goes on")
             break
         text = json.dumps(curve, indent=1) + "\n"
         for place in (folder, *([Path(given.out)] if given.out else [])):
             place.mkdir(parents=True, exist_ok=True)
             write_file(place / f"{name}.json", text)
-        _say(f"{system}: best BLEU {max(point[1] for point in curve['points']):.2f}")
+        _say(f"{name}: {json.dumps(curve.get('report', curve['points'][-1:]))}")
 
 
 def _is_there(path: Path, minutes: float) -> bool:
@@ -108,41 +125,55 @@ def _read_options() -> argparse.Namespace:
     parser.add_argument("--corpus", default="europarl-en-de", choices=list(STUDIES))
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--work", type=Path, default=Path("../recipes-work"))
-    parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=list(SYSTEMS))
+    choices = [*SYSTEMS, *CPU_SYSTEMS[1:]]
+    parser.add_argument("--systems", nargs="+", choices=choices, help="default: all of the device")
     parser.add_argument("--minutes", type=float, default=8.0)
     parser.add_argument("--points", type=int, default=12, help="validations, about")
     parser.add_argument("--vocabulary-size", type=int, help="default: by the size of the corpus")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--device", default=device, choices=("cuda", "cpu"))
-    parser.add_argument("--sitting-minutes", type=float, default=9.0)
-    parser.add_argument("--huggingface-compiled", action="store_true")
-    parser.add_argument("--huggingface-rate", type=float, default=3e-4)
-    parser.add_argument("--huggingface-batch-tokens", type=int, default=25_000)
+    parser.add_argument("--sitting-minutes", type=float, default=math.inf)
+    parser.add_argument("--rival-shape", choices=SHAPES, default=Recipe.shape, help="on a CPU")
+    parser.add_argument("--rival-batch-tokens", type=int)
+    parser.add_argument("--huggingface-rate", type=float)
+    parser.add_argument("--huggingface-compiled", action="store_true", help="on a card")
+    parser.add_argument("--marian-rate", type=float, default=Recipe.marian_rate)
     parser.add_argument("--merge", type=Path, nargs="+", default=[], metavar="FILE")
     parser.add_argument("--summary", action="store_true")
     parser.add_argument("--out", type=Path, default=os.environ.get("OUT"), help="copies go here")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--docs", type=Path, default=Path(__file__).parent.parent / "docs")
-    return parser.parse_args()
+    given = parser.parse_args()
+    on_card = given.device == "cuda"
+    known = tuple(SYSTEMS) if on_card else CPU_SYSTEMS
+    given.systems = given.systems or known
+    for system in given.systems:
+        if system not in known:
+            parser.error(f"--systems {system}: on {given.device} there are {', '.join(known)}")
+    given.recipe = Recipe(
+        shape=given.rival_shape,
+        batch_tokens=given.rival_batch_tokens or (25_000 if on_card else Recipe.batch_tokens),
+        huggingface_rate=given.huggingface_rate or (3e-4 if on_card else Recipe.huggingface_rate),
+        marian_rate=given.marian_rate,
+    )
+    if not on_card:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a process that is started finds the CPU alone
+    return given
 
 
-def train_system(
-    system: str, given: argparse.Namespace, corpus: Corpus, bench: Bench, folder: Path
-) -> Curve:
+def train_system(wanted: Wanted, given: argparse.Namespace, corpus: Corpus, bench: Bench) -> Curve:
     """Train one system and return its curve.
 
     Parameters
     ----------
-    system : str
-        Which.
+    wanted : Wanted
+        The run.
     given : argparse.Namespace
         The command line.
     corpus : Corpus
         Prepared.
     bench : Bench
         Where.
-    folder : Path
-        Where the run is kept.
 
     Returns
     -------
@@ -150,29 +181,37 @@ def train_system(
         Points of seconds of training, BLEU and updates, scores on the lines that report, and what
         was run where.
     """
-    if system == "huggingface":
-        curve = _train_huggingface(given, corpus, bench, folder)
+    if given.device == "cpu":
+        folder = given.work / "equal-minutes" / wanted.name
+        sets = read_sets(given.corpus, given.data, given.work)
+        curve = train_for_minutes(wanted, corpus, sets, bench, folder)
     else:
-        curve = _train_dragoman(SYSTEMS[system], given, corpus, bench, folder)
-    facts = {"system": system, "corpus": given.corpus, "minutes": given.minutes}
-    facts |= {"seed": given.seed, "commit": bench.commit, "machine": bench.machine}
+        name = f"{given.corpus}-{wanted.system}-{wanted.seed}-{given.minutes:g}"
+        folder = given.work / "quality" / name
+        if wanted.system == "huggingface":
+            curve = _train_huggingface(wanted, given, corpus, bench, folder)
+        else:
+            curve = _train_dragoman(wanted, given, corpus, bench, folder)
+    facts = {"system": wanted.system, "corpus": given.corpus, "minutes": given.minutes}
+    facts |= {"seed": wanted.seed, "commit": bench.commit, "machine": bench.machine}
     return facts | {"vocabulary_size": corpus.vocabulary_size, "pairs": corpus.num_pairs} | curve
 
 
 def _train_dragoman(
-    preset: str, given: argparse.Namespace, corpus: Corpus, bench: Bench, folder: Path
+    wanted: Wanted, given: argparse.Namespace, corpus: Corpus, bench: Bench, folder: Path
 ) -> Curve:
     """Train as anybody would, and read the log."""
+    preset = SYSTEMS[wanted.system]
     words = [*(SELF_TEST_WORDS if given.corpus == SELF_TEST else ())]
     recipe = resolve_options(preset, {}, {}, corpus.num_pairs)[1].training
     batch_tokens = 2000 if words else recipe.batch_tokens
-    speed = GUESSED_TOKENS_PER_SECOND[given.device]
+    speed = GUESSED_TOKENS_PER_SECOND
     if recipe.consistency != "none":  # every sentence goes through the model twice
         speed //= 2
     every = max(1, round(speed * 60 * given.minutes / batch_tokens / given.points))
     if recipe.max_steps:
         every = min(every, max(1, recipe.max_steps // given.points))
-    words += ["--patience", "off", "--max-minutes", str(given.minutes), "--seed", str(given.seed)]
+    words += ["--patience", "off", "--max-minutes", str(given.minutes), "--seed", str(wanted.seed)]
     words += ["--validate-every", str(every), "--device", given.device]
     if recipe.schedule in ENDING_SCHEDULES:  # it has to fall within the minutes
         words += ["--max-steps", str(every * given.points)]
@@ -203,7 +242,7 @@ def _train_dragoman(
 
 
 def _train_huggingface(
-    given: argparse.Namespace, corpus: Corpus, bench: Bench, folder: Path
+    wanted: Wanted, given: argparse.Namespace, corpus: Corpus, bench: Bench, folder: Path
 ) -> Curve:
     """Train the rival in this process."""
     is_test = given.corpus == SELF_TEST
@@ -211,10 +250,10 @@ def _train_huggingface(
         shape=SELF_TEST_SHAPE if is_test else TransformerOptions(),
         minutes=given.minutes,
         num_points=given.points,
-        batch_tokens=2000 if is_test else given.huggingface_batch_tokens,
-        peak_learning_rate=given.huggingface_rate,
+        batch_tokens=2000 if is_test else given.recipe.batch_tokens,
+        peak_learning_rate=given.recipe.huggingface_rate,
         compiled=given.huggingface_compiled,
-        seed=given.seed,
+        seed=wanted.seed,
     )
     language = STUDIES[given.corpus].languages[1]
     device = torch.device(given.device)
@@ -262,7 +301,7 @@ def summarise(given: argparse.Namespace, folder: Path) -> None:
     """
     curves: dict[str, Curve] = {}
     for system in SYSTEMS:
-        path = folder / f"{given.corpus}-{system}-{given.seed}.json"
+        path = folder / f"{given.corpus}-{system}-{given.seeds[0]}.json"
         if path.exists():
             curves[system] = json.loads(path.read_text(encoding="utf-8"))
     if not curves:
@@ -272,10 +311,37 @@ def summarise(given: argparse.Namespace, folder: Path) -> None:
     picture = given.docs / "pictures" / f"time-to-quality-{given.corpus}.png"
     draw(curves, STUDIES[given.corpus].title, picture)
     path = write_result(
-        f"time_to_quality-{name}", figures, seeds=[given.seed], notes=curves, folder=given.results,
-        machine=next(iter(curves.values()))["machine"],
+        f"time_to_quality-{name}", figures, seeds=given.seeds[:1], notes=curves,
+        folder=given.results, machine=next(iter(curves.values()))["machine"],
     )  # fmt: skip
     print(f"{picture}\n{path}\n{json.dumps(figures, indent=1)}")
+
+
+def summarise_equal(given: argparse.Namespace, folder: Path) -> None:
+    """Make the dated result of the runs on a CPU that had the same minutes.
+
+    Parameters
+    ----------
+    given : argparse.Namespace
+        The command line.
+    folder : Path
+        Of the curves.
+    """
+    start = f"{given.corpus}-{given.minutes:g}-minutes"
+    paths = sorted(folder.glob(f"{start}-*.json"))
+    curves = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+    if not curves:
+        raise SystemExit(f"{folder}: no curve of {start}")
+    figures = list_equal_figures(given.corpus, given.minutes, list(curves.values()))
+    path = write_result(
+        f"time_to_quality-cpu-{start}",
+        figures,
+        seeds=sorted({curve["seed"] for curve in curves.values()}),
+        notes=curves,
+        folder=given.results,
+        machine=next(iter(curves.values()))["machine"],
+    )
+    print(f"{path}\n{json.dumps(figures, indent=1)}")
 
 
 def list_figures(corpus: str, curves: dict[str, Curve]) -> dict[str, float]:

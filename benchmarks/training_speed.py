@@ -3,21 +3,23 @@
     python benchmarks/training_speed.py [--data FOLDER] [--device cuda] [--sizes base big]
         [--rivals NAME …] [--repeats 7] [--threads 2] [--results DIR]
 
-Rivals: Hugging Face's Marian, eager and compiled (if “transformers” is installed), and PyTorch's
-nn.Transformer, eager and compiled. On a GPU products are in bfloat16 (autocast), on a CPU in
-float32; all have the paper's dropout and label smoothing and a fused AdamW.
+Rivals: Hugging Face's Marian (if “transformers” is installed) and PyTorch's nn.Transformer; on a
+GPU eager and compiled, with products in bfloat16 (autocast); on a CPU in float32 and in bfloat16,
+each in the fastest of several settings, and Marian NMT (if “pymarian” is on the path: see
+marian_nmt.py). Dragoman is measured as it comes, on a CPU also in float32. All have the paper's
+dropout and label smoothing and a fused AdamW.
 
 Sentence sets are made once by Dragoman's own plan, which puts similar lengths together; every rival
 gets the same sets, padded to the longest sentence. Where Dragoman packs instead of padding, it
-packs the same sentences anew. Without --data, lengths are lognormal (28 subwords on average) and
-words follow Zipf's law. Each system first sees all batches twice, so that compiling and capturing
-are over; then the systems take turns, each updating once with every batch, as often as --repeats
-says. Figures are medians of these rounds, ratios medians of the ratios within a round; the notes
-give the least and the most.
+packs the same sentences anew; Marian NMT makes batches of them itself. Without --data, lengths are
+lognormal (28 subwords on average) and words follow Zipf's law. Each system first sees all batches
+twice, so that compiling and capturing are over; then the systems take turns, each updating once
+with every batch, as often as --repeats says. Figures are medians of these rounds, ratios medians of
+the ratios within a round; the notes give the least and the most.
 
 Tokens are source plus target without padding. FLOP/s count matrix products only (see
-“count_flops”), and the limit is the fastest of several large products in the same run. Peak memory
-is what a system adds at most while it is built and first sees all batches.
+“count_flops”), and the limit is the fastest of several large products of the same precision in the
+same run. Peak memory is what a system adds at most while it is built and first sees all batches.
 """
 
 import argparse
@@ -26,12 +28,13 @@ import os
 import statistics
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from record import RESULTS, require_commit, status_bytes, write_result
-from training_systems import RIVALS, System, ours
+from training_systems import RIVALS, Build, System, Timed, ours
 from training_work import (
     SEED,
     SIZES,
@@ -39,11 +42,11 @@ from training_work import (
     Size,
     count_flops,
     make_sentence_sets,
-    measure_limit,
-    synchronise,
+    measure_limits,
 )
 
 OURS = "dragoman"
+OURS_IN_FLOAT32 = "dragoman_float32"
 VERSION = torch.__version__
 
 
@@ -51,7 +54,7 @@ VERSION = torch.__version__
 class Measured:
     """What one system did at one size."""
 
-    system: System
+    system: Timed
     peak_bytes: float | None
     seconds: list[float] = field(default_factory=list)
 
@@ -63,7 +66,7 @@ def main() -> None:
     device = torch.device(given.device)
     if given.threads:
         torch.set_num_threads(given.threads)
-    limits = [measure_limit(device)]
+    limits = measure_limits(device)
     figures: dict[str, float] = {}
     notes: dict[str, object] = {"data": "random" if given.data is None else given.data.name}
     if device.type == "cpu":
@@ -72,15 +75,20 @@ def main() -> None:
         size = SIZES[name]
         sentences = make_sentence_sets(size, given.data)
         measured, remarks = _measure(size, sentences, device, given, limits)
-        print(f"\nproducts: {max(limits) / 1e12:.4g} TFLOP/s, {_threads(device)}torch {VERSION}")
-        found, spread = _summarise(size, sentences, measured, max(limits), _prefix(device))
+        told = ", ".join(f"{each / 1e12:.4g} TFLOP/s in {name}" for name, each in limits.items())
+        print(f"\nproducts: {told}, {_threads(device)}torch {VERSION}")
+        found, spread = _summarise(size, sentences, measured, limits, _prefix(device))
         figures |= found
         notes[name] = {"rounds": given.repeats, "tokens_per_second": spread, **remarks}
         del measured
         _forget(device)
-    figures[f"{_prefix(device)}matmul_teraflops_per_second"] = max(limits) / 1e12
-    first = f"{_prefix(device)}{given.sizes[0]}_padding_share"
-    figures[f"{_prefix(device)}padding_share"] = figures[first]
+    for precision, limit in limits.items():
+        kind = f"_{precision}" if device.type == "cpu" else ""
+        figures[f"{_prefix(device)}matmul{kind}_teraflops_per_second"] = limit / 1e12
+    first = f"{_prefix(device)}{given.sizes[0]}"
+    figures[f"{_prefix(device)}padding_share"] = figures[f"{first}_padding_share"]
+    if device.type == "cpu":
+        figures["cpu_training_share_of_limit"] = figures[f"{first}_share_of_matmul_limit"]
     name = f"training_speed-{device.type}"
     print(write_result(name, figures, seeds=[SEED], notes=notes, folder=given.results))
 
@@ -94,7 +102,7 @@ def _read_options() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="folder of tab-separated pairs (.tsv, .tsv.xz)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda" if has_gpu else "cpu")
     parser.add_argument("--sizes", nargs="+", choices=SIZES)
-    parser.add_argument("--rivals", nargs="*", choices=RIVALS)
+    parser.add_argument("--rivals", nargs="*", choices={*RIVALS["cuda"], *RIVALS["cpu"]})
     parser.add_argument("--repeats", type=int, default=7, help="rounds that are timed")
     parser.add_argument("--threads", type=int, help="threads of a CPU; default: all cores")
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -103,9 +111,12 @@ def _read_options() -> argparse.Namespace:
         given.threads = os.cpu_count()
     if given.sizes is None:
         given.sizes = ["base", "big"] if given.device == "cuda" else ["small"]
+    known = RIVALS[given.device]
     if given.rivals is None:
-        compiled = ["huggingface_compiled"] if given.device == "cuda" else []
-        given.rivals = ["huggingface_eager", *compiled, "pytorch_eager"]
+        given.rivals = [name for name in known if name != "pytorch_compiled"]
+    for name in given.rivals:
+        if name not in known:
+            parser.error(f"--rivals {name}: on {given.device} there are {', '.join(known)}")
     return given
 
 
@@ -114,35 +125,26 @@ def _measure(
     sentences: list[SentenceSet],
     device: torch.device,
     given: argparse.Namespace,
-    limits: list[float],
+    limits: dict[str, float],
 ) -> tuple[dict[str, Measured], dict[str, object]]:
-    """Let all systems of one size take turns; add to the limits; return also what is to be said."""
+    """Let all systems of one size take turns; raise the limits; return also what is to be said."""
     measured: dict[str, Measured] = {}
     remarks: dict[str, object] = {}
-    for name, build in {OURS: ours, **{each: RIVALS[each] for each in given.rivals}}.items():
-        started = time.perf_counter()
-        before = _start_memory(device)
-        try:
-            system = build(size, sentences, device)
-            for place in 2 * list(range(system.num_updates)):
-                system.update(place)
-            synchronise(device)
-        except Exception as error:  # a rival that fails must not end the run
-            if name == OURS:
-                raise
-            why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            remarks[f"{name}_left_out"] = why
-            print(f"{size.name}: {name} is left out: {why}")
-            _forget(device)
-            continue
-        measured[name] = Measured(system=system, peak_bytes=_peak_memory(device, before))
-        print(f"{size.name}: {name} ready after {time.perf_counter() - started:.1f} s")
+    systems: dict[str, dict[str, Build]] = {OURS: {"": ours}}
+    if device.type == "cpu":
+        systems[OURS_IN_FLOAT32] = {"": partial(ours, precision="float32")}
+    systems |= {name: RIVALS[device.type][name] for name in given.rivals}
+    for name, settings in systems.items():
+        chosen = _choose_setting(name, settings, size, sentences, device, remarks)
+        if chosen is not None:
+            measured[name] = chosen
     num_graphs = _count_graphs()
     idle_before, started = _idle_and_own_seconds(), time.perf_counter()
     for _ in range(given.repeats):
         for each in measured.values():
-            each.seconds.append(_time_round(each.system, device))
-        limits.append(measure_limit(device))
+            each.seconds.append(each.system.time_round())
+        for precision, limit in measure_limits(device).items():
+            limits[precision] = max(limits[precision], limit)
     idle_after, seconds = _idle_and_own_seconds(), time.perf_counter() - started
     if device.type == "cpu" and idle_before is not None and idle_after is not None:
         others = (os.cpu_count() or 1) - (idle_after - idle_before) / seconds
@@ -154,14 +156,46 @@ def _measure(
     return measured, remarks
 
 
-def _time_round(system: System, device: torch.device) -> float:
-    """Time one update with each batch."""
-    synchronise(device)
-    started = time.perf_counter()
-    for place in range(system.num_updates):
-        system.update(place)
-    synchronise(device)
-    return time.perf_counter() - started
+def _choose_setting(
+    name: str,
+    settings: dict[str, Build],
+    size: Size,
+    sentences: list[SentenceSet],
+    device: torch.device,
+    remarks: dict[str, object],
+) -> Measured | None:
+    """Build a system in each of its settings and keep the one whose second round is fastest."""
+    num_tokens = sum(each.num_tokens for each in sentences)
+    rates: dict[str, float] = {}
+    best: Measured | None = None
+    for setting, build in settings.items():
+        title = f"{name} ({setting})" if setting else name
+        started = time.perf_counter()
+        before = _start_memory(device)
+        try:
+            system = build(size, sentences, device)
+            system.time_round()
+            seconds = system.time_round()
+        except Exception as error:  # a rival that fails must not end the run
+            if name == OURS:
+                raise
+            why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            remarks[f"{title}_left_out"] = why
+            print(f"{size.name}: {title} is left out: {why}", flush=True)
+            continue
+        taken = time.perf_counter() - started
+        rates[setting] = round(num_tokens / seconds)
+        print(
+            f"{size.name}: {title} ready after {taken:.1f} s, {rates[setting]:,} tokens/s",
+            flush=True,
+        )
+        if rates[setting] == max(rates.values()):
+            is_here = isinstance(system, System)
+            peak = _peak_memory(device, before) if is_here else None
+            best = Measured(system=system, peak_bytes=peak)
+    if len(rates) > 1:
+        remarks[f"{name}_settings_tokens_per_second"] = rates
+    return best
 
 
 def _idle_and_own_seconds() -> float | None:
@@ -178,7 +212,7 @@ def _summarise(
     size: Size,
     sentences: list[SentenceSet],
     measured: dict[str, Measured],
-    limit: float,
+    limits: dict[str, float],
     prefix: str,
 ) -> tuple[dict[str, float], dict[str, list[float]]]:
     """Print one size's table; return its figures, and the least, median and most of each rate."""
@@ -193,13 +227,15 @@ def _summarise(
         seconds = statistics.median(each.seconds)
         rates = [num_tokens / value for value in each.seconds]
         spread[name] = [min(rates), num_tokens / seconds, max(rates)]
-        padding = 1 - num_tokens / each.system.num_places
+        places, limit = each.system.num_places, limits[each.system.precision]
         pairs = zip(each.seconds, measured[OURS].seconds, strict=True)
         ratio = statistics.median(theirs / own for theirs, own in pairs)
         figures[f"{key}_tokens_per_second"] = num_tokens / seconds
         figures[f"{key}_teraflops_per_second"] = flops / seconds / 1e12
         figures[f"{key}_share_of_matmul_limit"] = flops / seconds / limit
-        figures[f"{key}_padding_share"] = padding
+        padding = None if places is None else 1 - num_tokens / places
+        if padding is not None:
+            figures[f"{key}_padding_share"] = padding
         peak = each.peak_bytes
         if peak is not None:
             figures[f"{key}_peak_gigabytes"] = peak / 1e9
@@ -208,12 +244,10 @@ def _summarise(
         print(
             f"{name:<22} {num_tokens / seconds:11,.0f} {min(rates):11,.0f} {max(rates):11,.0f} "
             f"{flops / seconds / 1e12:8.4g} {flops / seconds / limit:8.1%} "
-            f"{'–' if peak is None else f'{peak / 1e9:.2f}':>8} {padding:8.1%} {ratio:7.2f}×"
+            f"{'–' if peak is None else f'{peak / 1e9:.2f}':>8} "
+            f"{'–' if padding is None else f'{padding:.1%}':>8} {ratio:7.2f}×"
         )
     print()
-    if prefix and f"{prefix}{size.name}_ratio_to_huggingface_eager" in figures:
-        ratio = figures[f"{prefix}{size.name}_ratio_to_huggingface_eager"]
-        figures[f"{prefix}{size.name}_ratio_to_huggingface"] = ratio
     return figures, spread
 
 
@@ -237,6 +271,7 @@ def _start_memory(device: torch.device) -> float | None:
     """Begin to watch for the most memory in use; return what is in use now, if it can be told."""
     gc.collect()
     if device.type == "cuda":
+        torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
         return torch.cuda.memory_allocated(device)
     try:

@@ -2,45 +2,95 @@
 
 Each is a function that builds a model of the same size with random weights and says how to make one
 full update of the weights with a given batch: forward, backward, optimiser, gradients cleared.
-Batches are laid out, and copied to the device, before anything is timed.
+Batches are laid out, and copied to the device, before anything is timed. Marian NMT is a process
+of its own: see marian_nmt.py.
 """
 
 import math
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dragoman.data.batches import Batch, Flat, make_batch
-from dragoman.data.packing import PackedBatch, choose_capacity, pack, plan_packed
+import marian_nmt
+from dragoman.data.batches import Batch, Flat, make_batch, split_rows
+from dragoman.data.packing import Capacity, PackedBatch, choose_capacity, pack, plan_packed
 from dragoman.models.build import build_model
 from dragoman.models.interface import Vocabulary
 from dragoman.models.positions import sinusoidal_positions
 from dragoman.training.gradients import Gradients, can_pack, precision_context
 from dragoman.training.optimiser import BETAS, EPSILON, build_optimiser
 from dragoman.training.options import TrainingOptions
+from dragoman.training.plan import choose_precision
 from dragoman.training.reward import make_step
 from dragoman.training.threads import count_threads
 from marian import build_marian
-from training_work import END_ID, LONGEST, PAD_ID, SEED, SentenceSet, Size, select_sentences
+from training_work import (
+    END_ID,
+    LONGEST,
+    PAD_ID,
+    SEED,
+    SentenceSet,
+    Size,
+    matmul_precision,
+    select_sentences,
+    synchronise,
+)
 
 LEARNING_RATE = 1e-4
 SMOOTHING = 0.1
 
 
+class Timed(Protocol):
+    """What takes part: it times its own rounds.
+
+    Parameters
+    ----------
+    num_places : int | None
+        Of all batches, padding counted; None if only the system itself knows.
+    precision : str
+        Of its products.
+    """
+
+    @property
+    def num_places(self) -> int | None: ...  # noqa: D102
+
+    @property
+    def precision(self) -> str: ...  # noqa: D102
+
+    def time_round(self) -> float:
+        """Return the seconds that one update with each batch takes."""
+        ...
+
+
 class System(NamedTuple):
-    """A model in training: one full update a call, for all batches in turn, and their places."""
+    """A model in training in this process: one full update a call, for all batches in turn."""
 
     update: Callable[[int], None]
     num_updates: int
     num_places: int
+    precision: str
+    device: torch.device
+
+    def time_round(self) -> float:
+        """Return the seconds that one update with each batch takes."""
+        synchronise(self.device)
+        started = time.perf_counter()
+        for place in range(self.num_updates):
+            self.update(place)
+        synchronise(self.device)
+        return time.perf_counter() - started
 
 
-def ours(size: Size, sentences: list[SentenceSet], device: torch.device) -> System:
+def ours(
+    size: Size, sentences: list[SentenceSet], device: torch.device, *, precision: str = "auto"
+) -> System:
     """Train with the objects that “dragoman train” uses.
 
     Parameters
@@ -51,6 +101,8 @@ def ours(size: Size, sentences: list[SentenceSet], device: torch.device) -> Syst
         The batches.
     device : torch.device
         Where.
+    precision : str
+        As “dragoman train --precision” takes it.
 
     Returns
     -------
@@ -65,7 +117,10 @@ def ours(size: Size, sentences: list[SentenceSet], device: torch.device) -> Syst
     """
     torch.manual_seed(SEED)
     vocabulary = Vocabulary(size.vocabulary_size, size.vocabulary_size, PAD_ID, END_ID)
-    options = TrainingOptions(batch_tokens=size.batch_tokens, label_smoothing=SMOOTHING)
+    options = TrainingOptions(
+        batch_tokens=size.batch_tokens, label_smoothing=SMOOTHING, precision=precision
+    )
+    options = replace(options, precision=choose_precision(options, size.options.model_dim, device))
     model = build_model(size.options, vocabulary).to(device).train()
     step = make_step(model, options, vocabulary, size.options.max_length)
     num_threads = count_threads(size.options, options, device)
@@ -73,17 +128,37 @@ def ours(size: Size, sentences: list[SentenceSet], device: torch.device) -> Syst
     optimiser = build_optimiser(model, options)
     for group in optimiser.param_groups:
         group["lr"] = LEARNING_RATE
-    if can_pack(size.options, options, device):
-        batches = _pack(size, sentences)
+    packs = can_pack(size.options, options, device)
+    if packs and device.type == "cuda":
+        updates = [[batch] for batch in _pack(size, sentences)]
     else:
-        batches = [make_batch(*each, PAD_ID) for each in sentences]
+        updates = [_share_out(each, num_threads, packs=packs) for each in sentences]
 
     def update(place: int) -> None:
-        gradients(batches[place], batches[place].num_target_tokens)
+        batches = updates[place]
+        gradients(batches, sum(batch.num_target_tokens for batch in batches))
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
 
-    return System(update, len(batches), sum(batch.num_places for batch in batches))
+    with precision_context(options, device):
+        is_half = torch.is_autocast_enabled(device.type)
+    num_places = sum(batch.num_places for batches in updates for batch in batches)
+    return System(update, len(updates), num_places, "bfloat16" if is_half else "float32", device)
+
+
+def _share_out(
+    sentences: SentenceSet, num_threads: int, *, packs: bool
+) -> list[Batch | PackedBatch]:
+    """Make a batch for each thread of a CPU, as “dragoman train” does."""
+    tokens = sentences.source.lengths + sentences.target.lengths
+    parts = [
+        [select_sentences(side, rows) for side in sentences]
+        for rows in split_rows(np.arange(len(tokens)), tokens, num_threads)
+        if len(rows)
+    ]
+    if not packs:
+        return [make_batch(*part, PAD_ID) for part in parts]
+    return [pack(*part, PAD_ID, Capacity(0, 0, LONGEST)) for part in parts]
 
 
 def _pack(size: Size, sentences: list[SentenceSet]) -> list[PackedBatch]:
@@ -111,6 +186,8 @@ def _rival(
     device: torch.device,
     *,
     build: Callable[[Size], nn.Module],
+    precision: str = "bfloat16",
+    products: str = "highest",
     compiled: bool = False,
 ) -> System:
     """Train a model that maps a padded batch to logits by the usual recipe."""
@@ -130,15 +207,18 @@ def _rival(
 
     if compiled:
         compute_loss = torch.compile(compute_loss, dynamic=True)
+    is_half = precision == "bfloat16"
 
     def update(place: int) -> None:
-        with precision_context(TrainingOptions(), device):
-            loss = compute_loss(*inputs[place])
-        loss.backward()
+        with matmul_precision(products):
+            with torch.autocast(device.type, torch.bfloat16, enabled=is_half):
+                loss = compute_loss(*inputs[place])
+            loss.backward()
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
 
-    return System(update, len(batches), sum(batch.num_places for batch in batches))
+    num_places = sum(batch.num_places for batch in batches)
+    return System(update, len(batches), num_places, precision, device)
 
 
 def _targets(batch: Batch) -> tuple[Tensor, Tensor]:
@@ -150,7 +230,7 @@ def _targets(batch: Batch) -> tuple[Tensor, Tensor]:
 class _Marian(nn.Module):
     """Hugging Face's Marian, called as every rival is called."""
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, size: Size, attention: str = "sdpa") -> None:
         super().__init__()
         self.model = build_marian(
             size.options,
@@ -158,6 +238,7 @@ class _Marian(nn.Module):
             pad_id=PAD_ID,
             end_id=END_ID,
             max_positions=512,
+            attention=attention,
         )
 
     def forward(self, source: Tensor, is_token: Tensor, before: Tensor) -> Tensor:
@@ -214,11 +295,46 @@ class _PyTorch(nn.Module):
         return self.dropout(words + self.positions[: ids.size(1)])
 
 
-# Each is called as `ours` is: Marian and PyTorch's nn.Transformer, as they come and compiled
-# together with the loss.
-RIVALS: dict[str, Callable[[Size, list[SentenceSet], torch.device], System]] = {
-    "huggingface_eager": partial(_rival, build=_Marian),
-    "huggingface_compiled": partial(_rival, build=_Marian, compiled=True),
-    "pytorch_eager": partial(_rival, build=_PyTorch),
-    "pytorch_compiled": partial(_rival, build=_PyTorch, compiled=True),
+Build = Callable[[Size, list[SentenceSet], torch.device], Timed]
+_spelt_out = partial(_Marian, attention="eager")
+
+# By device: the rivals, each with the settings that it may be used in. The fastest of them takes
+# part. “medium” has PyTorch multiply float32 by oneDNN in place of MKL, which on some processors
+# is more than twice as fast and, where nothing multiplies bfloat16 in tiles, as exact.
+RIVALS: dict[str, dict[str, dict[str, Build]]] = {
+    "cuda": {
+        "huggingface_eager": {"": partial(_rival, build=_Marian)},
+        "huggingface_compiled": {"": partial(_rival, build=_Marian, compiled=True)},
+        "pytorch_eager": {"": partial(_rival, build=_PyTorch)},
+        "pytorch_compiled": {"": partial(_rival, build=_PyTorch, compiled=True)},
+    },
+    "cpu": {
+        "huggingface_float32": {
+            "sdpa": partial(_rival, build=_Marian, precision="float32"),
+            "sdpa, medium": partial(_rival, build=_Marian, precision="float32", products="medium"),
+            "eager attention, medium": partial(
+                _rival, build=_spelt_out, precision="float32", products="medium"
+            ),
+            "sdpa, medium, compiled": partial(
+                _rival, build=_Marian, precision="float32", products="medium", compiled=True
+            ),
+        },
+        "huggingface_bfloat16": {
+            "sdpa": partial(_rival, build=_Marian),
+            "sdpa, medium": partial(_rival, build=_Marian, products="medium"),
+            "eager attention, medium": partial(_rival, build=_spelt_out, products="medium"),
+            "eager attention, medium, compiled": partial(
+                _rival, build=_spelt_out, products="medium", compiled=True
+            ),
+        },
+        "pytorch_float32": {
+            "": partial(_rival, build=_PyTorch, precision="float32"),
+            "medium": partial(_rival, build=_PyTorch, precision="float32", products="medium"),
+        },
+        "pytorch_bfloat16": {
+            "": partial(_rival, build=_PyTorch),
+            "medium": partial(_rival, build=_PyTorch, products="medium"),
+        },
+        "marian": marian_nmt.SETTINGS,
+    },
 }

@@ -4,14 +4,18 @@ import lzma
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn import functional
 
 from dragoman.data.batches import Flat, flatten, plan_epoch
 from dragoman.models.options import TransformerOptions
@@ -264,7 +268,7 @@ def count_flops(size: Size, sentences: list[SentenceSet]) -> float:
     return total
 
 
-def measure_limit(device: torch.device) -> float:
+def measure_limits(device: torch.device) -> dict[str, float]:
     """Measure how fast the machine multiplies large matrices.
 
     Parameters
@@ -274,23 +278,77 @@ def measure_limit(device: torch.device) -> float:
 
     Returns
     -------
-    float
-        Operations a second of the best of several products: 8192³ in bfloat16 on a GPU, 2048³
-        in float32 on a CPU.
+    dict[str, float]
+        Operations a second of the best of several products, by precision. On a GPU 8192³ in
+        bfloat16; on a CPU the best of two sizes, of MKL, oneDNN and NumPy's library.
+
+    Notes
+    -----
+    With “medium” PyTorch gives products of float32 to oneDNN, which rounds to bfloat16 on some
+    processors and on others does not: what comes out tells which precision it counts for.
     """
-    is_cuda = device.type == "cuda"
-    side, precision = (8192, torch.bfloat16) if is_cuda else (2048, torch.float32)
-    left, right = (torch.randn(side, side, device=device, dtype=precision) for _ in range(2))
-    num_products = 10 if is_cuda else 1
+    if device.type == "cuda":
+        left, right = (
+            torch.randn(8192, 8192, device=device, dtype=torch.bfloat16) for _ in range(2)
+        )
+        return {"bfloat16": _time_product(lambda: left @ right, 8192, 10, device)}
+    best = {"float32": 0.0, "bfloat16": 0.0}
+    for side in (1024, 2048):
+        left, right = (torch.randn(side, side) for _ in range(2))
+        halves = (left.bfloat16(), right.bfloat16())
+        with matmul_precision("medium"):
+            medium = "float32" if _is_exact(left, right) else "bfloat16"
+        products: list[tuple[str, str, Callable[[], object]]] = [
+            ("float32", "highest", partial(torch.mm, left, right)),
+            (medium, "medium", partial(torch.mm, left, right)),
+            ("float32", "highest", partial(np.matmul, left.numpy(), right.numpy())),
+            ("bfloat16", "highest", partial(torch.mm, *halves)),
+            ("bfloat16", "highest", partial(functional.linear, *halves)),
+        ]
+        for precision, setting, product in products:
+            with matmul_precision(setting):
+                found = _time_product(product, side, 1, device)
+            best[precision] = max(best[precision], found)
+    return best
+
+
+def _time_product(
+    product: Callable[[], object], side: int, num_products: int, device: torch.device
+) -> float:
+    """Return the operations a second of a product of square matrices, the best of six times."""
     best = float("inf")
     for _ in range(6):
         synchronise(device)
         started = time.perf_counter()
         for _ in range(num_products):
-            left @ right
+            product()
         synchronise(device)
         best = min(best, (time.perf_counter() - started) / num_products)
     return 2 * side**3 / best
+
+
+def _is_exact(left: Tensor, right: Tensor) -> bool:
+    """Say whether a product is as exact as float32 makes it: bfloat16 has an error of 1/256."""
+    exact = left.double() @ right.double()
+    error = (left @ right - exact).norm() / exact.norm()
+    return error.item() < 1e-5
+
+
+@contextmanager
+def matmul_precision(setting: str) -> Iterator[None]:
+    """Set how PyTorch multiplies float32, and set it back.
+
+    Parameters
+    ----------
+    setting : str
+        “highest”, “high” or “medium”.
+    """
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(setting)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def synchronise(device: torch.device) -> None:

@@ -21,7 +21,7 @@ from dragoman.training.memory import estimate_memory
 from dragoman.training.options import TrainingOptions
 from dragoman.training.reward import make_step
 from dragoman.training.run import resume_run
-from dragoman.training.shares import count_shares
+from dragoman.training.threads import count_threads
 from dragoman.training.token_cutoff import cut_off_tokens
 
 PAD = contract.VOCABULARY.pad_id
@@ -166,23 +166,23 @@ def test_captured_gradients_are_drawn_anew_and_repeated_by_a_seed(options):
         if seed is not None:
             torch.cuda.manual_seed(seed)
         step.zero_grad(set_to_none=True)
-        found.append(float(gradients(packed, 30)))
+        found.append(float(gradients([packed], 30)))
         assert all(each.grad.isfinite().all() for each in model.parameters())
     assert found[0] == found[2]
     assert found[0] != found[1]
 
 
 @BOTH
-def test_shares_draw_the_same_numbers_every_time(options, monkeypatch):
+def test_threads_draw_the_same_numbers_every_time(options, monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
-    assert count_shares(transformer(), options, CPU) == 3
+    assert count_threads(transformer(), options, CPU) == 3
     monkeypatch.undo()
     step = ConsistencyStep(make_model(), options)
     found = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
         step.zero_grad(set_to_none=True)
-        losses = Gradients(step, options, CPU, num_shares=3)(pairs(20), 100)
+        losses = Gradients(step, options, CPU, num_threads=3)([pairs(20), pairs(7)], 100)
         grads = [each.grad.flatten() for each in step.parameters()]
         found.append(torch.cat([losses.flatten(), *grads]))
     assert torch.equal(found[0], found[1])

@@ -56,7 +56,7 @@ def test_gradients_of_several_batches_are_added(is_packed):
     gradients = Gradients(step, TrainingOptions(), torch.device("cpu"))
     batches = [packed(seed) if is_packed else make_batch(*make_pairs(seed), PAD) for seed in (1, 2)]
     count = sum(batch.num_target_tokens for batch in batches)
-    losses = [gradients(batch, count) for batch in batches]
+    losses = [gradients([batch], count) for batch in batches]
     found = take(step)
     expected = sum(step(batch) for batch in batches) / count
     expected.backward()
@@ -70,9 +70,9 @@ def test_kernels_in_the_interpreter_train_as_pytorch_does(monkeypatch):
     step = make_step()
     gradients = Gradients(step, TrainingOptions(), torch.device("cpu"))
     batch = packed(1)
-    expected, grads = gradients(batch, 10), take(step)
+    expected, grads = gradients([batch], 10), take(step)
     monkeypatch.setattr(language, "uses_kernels", lambda _: True)
-    torch.testing.assert_close(gradients(batch, 10), expected)
+    torch.testing.assert_close(gradients([batch], 10), expected)
     torch.testing.assert_close(take(step), grads, rtol=1e-4, atol=1e-5)
 
 
@@ -86,16 +86,19 @@ def test_kernels_can_be_switched_off():
 
     for kernels in ("auto", "off"):
         options = TrainingOptions(kernels=kernels)
-        Gradients(Step(2, 2), options, torch.device("cpu"))(make_batch(*make_pairs(1), PAD), 1)
+        Gradients(Step(2, 2), options, torch.device("cpu"))([make_batch(*make_pairs(1), PAD)], 1)
     assert seen == [False, True]
     assert not language._switched_off.get()
 
 
-def test_packing_is_for_transformers_on_a_gpu_with_triton(monkeypatch):
+def test_packing_is_for_transformers_on_a_gpu_with_triton_or_a_cpu_with_numba(monkeypatch):
     monkeypatch.setattr("dragoman.training.gradients.has_triton", True)
     gpu, options, model = torch.device("cuda"), TrainingOptions(), TransformerOptions()
     assert can_pack(model, options, gpu)
-    assert not can_pack(model, options, torch.device("cpu"))
+    for can_compile in (True, False):
+        monkeypatch.setattr("dragoman.training.gradients.can_compile", lambda can=can_compile: can)
+        assert can_pack(model, options, torch.device("cpu")) is can_compile
+    assert not can_pack(model, options, torch.device("mps"))
     assert not can_pack(Seq2seqOptions(), options, gpu)
     assert not can_pack(TransformerOptions(positions="alibi"), options, gpu)
     assert not can_pack(model, TrainingOptions(kernels="off"), gpu)
@@ -124,8 +127,8 @@ class TestCapture:
         captured = Gradients(step, options, gpu)
         for seed in (1, 2, 3):
             batch = packed(seed)
-            expected, grads = one_by_one(batch, 100), take(step)
-            torch.testing.assert_close(captured(batch, 100), expected)
+            expected, grads = one_by_one([batch], 100), take(step)
+            torch.testing.assert_close(captured([batch], 100), expected)
             torch.testing.assert_close(take(step), grads)
 
     def test_replayed_gradients_are_added(self):
@@ -134,10 +137,10 @@ class TestCapture:
         captured = Gradients(step, TrainingOptions(), gpu)
         grads = []
         for seed in (1, 2, 3):
-            captured(packed(seed), 100)
+            captured([packed(seed)], 100)
             grads.append(take(step))
         for seed in (1, 2, 3):
-            captured(packed(seed), 100)
+            captured([packed(seed)], 100)
         expected = [sum(each) for each in zip(*grads, strict=True)]
         torch.testing.assert_close(take(step), expected)
 
@@ -145,11 +148,11 @@ class TestCapture:
         gpu = torch.device("cuda")
         step = make_step(dropout=0.3, device=gpu)
         captured = Gradients(step, TrainingOptions(), gpu)
-        captured(packed(1), 1)
+        captured([packed(1)], 1)
         torch.manual_seed(5)
-        first = [captured(packed(1), 1).item() for _ in range(3)]
+        first = [captured([packed(1)], 1).item() for _ in range(3)]
         torch.manual_seed(5)
-        again = [captured(packed(1), 1).item() for _ in range(3)]
+        again = [captured([packed(1)], 1).item() for _ in range(3)]
         assert len(set(first)) == 3
         assert first == again
 
@@ -160,19 +163,19 @@ class TestCapture:
         for warm in (False, True):
             captured = Gradients(step, TrainingOptions(), gpu)
             if warm:
-                captured(packed(2), 1)
+                captured([packed(2)], 1)
             torch.manual_seed(5)
-            losses.append(captured(packed(1), 1).item())
+            losses.append(captured([packed(1)], 1).item())
         assert losses[0] == losses[1]
 
     def test_another_shape_is_another_graph_and_many_are_computed_one_by_one(self):
         gpu = torch.device("cuda")
         step = make_step(device=gpu)
         captured = Gradients(step, TrainingOptions(), gpu)
-        expected = Gradients(step, TrainingOptions(), gpu, captures=False)(packed(1), 10)
+        expected = Gradients(step, TrainingOptions(), gpu, captures=False)([packed(1)], 10)
         for room in (128, 256, 384, 512, 640, 768):
             batch = pack(*make_pairs(1), PAD, Capacity(room, 128, 20))
-            torch.testing.assert_close(captured(batch, 10), expected, rtol=1e-3, atol=1e-3)
+            torch.testing.assert_close(captured([batch], 10), expected, rtol=1e-3, atol=1e-3)
         assert len(captured._graphs) == 4
         captured.forget()
         assert not captured._graphs

@@ -9,8 +9,9 @@ from dragoman.models.options import TransformerOptions
 from dragoman.text.options import TextOptions
 from dragoman.text.subwords import Subwords
 from dragoman.text.words import Words
+from dragoman.training.beginning import describe_run
 from dragoman.training.configuration import RunOptions
-from dragoman.training.preparation import RunRequest, describe_run, learn_subwords
+from dragoman.training.preparation import RunRequest, learn_subwords
 
 WORDS = {"un": "one", "deux": "two", "trois": "three", "quatre": "four", "cinq": "five"}
 

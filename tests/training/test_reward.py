@@ -16,10 +16,11 @@ from dragoman.models.interface import Vocabulary
 from dragoman.models.likelihood import token_log_probabilities
 from dragoman.models.options import TransformerOptions
 from dragoman.models.recurrent.options import RNNsearchOptions
+from dragoman.training.beginning import describe_run
 from dragoman.training.checkpoint import list_checkpoints
 from dragoman.training.loss import TrainingStep
 from dragoman.training.options import TrainingOptions
-from dragoman.training.preparation import RunRequest, describe_run
+from dragoman.training.preparation import RunRequest
 from dragoman.training.reward import RewardStep, make_step, pair_samples, reward_samples
 from dragoman.training.run import resume_run, start_run
 

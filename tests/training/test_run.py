@@ -29,12 +29,13 @@ from dragoman.models.interface import Vocabulary
 from dragoman.options import to_plain
 from dragoman.training import beginning, checkpoint, loop, preparation
 from dragoman.training import run as run_module
+from dragoman.training.beginning import describe_run
 from dragoman.training.checkpoint import Progress, list_checkpoints
 from dragoman.training.configuration import resolve_options
 from dragoman.training.distributed import Workers
 from dragoman.training.finder import find_learning_rate
 from dragoman.training.loss import TrainingStep
-from dragoman.training.preparation import RunRequest, describe_run
+from dragoman.training.preparation import RunRequest
 from dragoman.training.run import InterruptedRunError, _open_run, resume_run, start_run
 
 

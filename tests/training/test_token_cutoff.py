@@ -10,7 +10,6 @@ from dragoman.data.packing import Capacity, pack
 from dragoman.kernels.dropout import own_random_numbers
 from dragoman.models.build import build_model
 from dragoman.training.loss import TrainingStep
-from dragoman.training.shares import divide_batch
 from dragoman.training.token_cutoff import cut_off_tokens
 
 PAD = contract.VOCABULARY.pad_id
@@ -58,14 +57,6 @@ def test_what_is_heard_travels_with_the_batch(make):
     meta = cut.to(torch.device("meta"))
     assert meta.source.heard.is_meta
     assert meta.target.heard.shape == cut.target.heard.shape
-    if isinstance(cut, Batch):
-        parts = divide_batch(cut, 3)
-        words = [
-            part.target.heard[row, :length]
-            for part in parts
-            for row, length in enumerate(part.target.lengths.tolist())
-        ]
-        assert torch.equal(torch.cat(words), cut.target.heard[cut.target.is_token])
 
 
 def test_a_thread_draws_from_its_own_generator():

@@ -204,7 +204,8 @@ def can_pack(model: ModelOptions, options: TrainingOptions, device: torch.device
     """
     is_asked = options.kernels == "auto" and options.objective == "likelihood"
     reads = isinstance(model, TransformerOptions) and model.reads_packed
-    has_kernels = has_triton if device.type == "cuda" else device.type == "cpu" and can_compile()
+    is_cpu = device.type == "cpu"
+    has_kernels = (device.type == "cuda" and has_triton) or (is_cpu and can_compile())
     return is_asked and reads and has_kernels
 
 

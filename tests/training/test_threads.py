@@ -13,7 +13,7 @@ from dragoman.models.recurrent.options import Seq2seqOptions
 from dragoman.training.gradients import Gradients
 from dragoman.training.loss import TrainingStep
 from dragoman.training.options import TrainingOptions
-from dragoman.training.shares import SharedGradients, count_shares, divide_batch
+from dragoman.training.threads import ThreadedGradients, batched, count_threads
 
 PAD = 2
 SHAPE = {
@@ -47,20 +47,20 @@ def make_step(dropout: float) -> TrainingStep:
     return TrainingStep(model, 0.1)
 
 
-def compute(step: TrainingStep, batches: list[Batch], num_shares: int) -> tuple[Tensor, Tensor]:
+def compute(step: TrainingStep, batches: list[Batch], num_threads: int) -> tuple[Tensor, Tensor]:
     step.zero_grad(set_to_none=True)
-    gradients = Gradients(step, TrainingOptions(), CPU, num_shares=num_shares)
-    losses = [gradients(batch, 100) for batch in batches]
+    gradients = Gradients(step, TrainingOptions(), CPU, num_threads=num_threads)
+    loss = gradients(batches, 100)
     flat = [each.grad.flatten() for each in step.parameters() if each.grad is not None]
-    return torch.stack(losses), torch.cat(flat)
+    return loss, torch.cat(flat)
 
 
-@pytest.mark.parametrize("num_pairs", [1, 2, 3, 17])
-@pytest.mark.parametrize("num_shares", [2, 3])
-def test_equals_one_thread(num_pairs: int, num_shares: int) -> None:
+@pytest.mark.parametrize("num_batches", [1, 2, 3, 7])
+@pytest.mark.parametrize("num_threads", [2, 3])
+def test_equals_one_thread(num_batches: int, num_threads: int) -> None:
     step = make_step(dropout=0.0)
-    batches = [make_pairs(num_pairs), make_pairs(5)]
-    expected, found = compute(step, batches, 1), compute(step, batches, num_shares)
+    batches = [make_pairs(3 + each) for each in range(num_batches)]
+    expected, found = compute(step, batches, 1), compute(step, batches, num_threads)
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
 
 
@@ -75,12 +75,9 @@ def test_same_seed_same_gradient_to_the_last_bit() -> None:
     assert not torch.equal(found[0][1], found[2][1])
 
 
-def test_shares_are_dropped_out_differently() -> None:
+def test_threads_drop_differently() -> None:
     step = make_step(dropout=0.3)
     batch = make_pairs(1)
-    twice = make_batch(
-        *(flatten([side.ids[0].tolist()] * 2) for side in (batch.source, batch.target)), PAD
-    )
     seen: list[float] = []
 
     def compute_loss(share: Batch) -> Tensor:
@@ -88,7 +85,7 @@ def test_shares_are_dropped_out_differently() -> None:
         seen.append(float(loss.detach()))
         return loss
 
-    SharedGradients(compute_loss, list(step.parameters()), 2)(twice, 1.0)
+    ThreadedGradients(compute_loss, list(step.parameters()), 2)([batch, batch], 1.0)
     assert len(seen) == 2
     assert seen[0] != seen[1]
 
@@ -110,45 +107,31 @@ def test_an_error_in_a_thread_is_raised_and_the_threads_are_as_before() -> None:
     try:
         torch.set_num_threads(2)
         with pytest.raises(torch.OutOfMemoryError, match="no memory"):
-            SharedGradients(fail, list(step.parameters()), 2)(make_pairs(4), 1.0)
+            ThreadedGradients(fail, list(step.parameters()), 2)([make_pairs(4)], 1.0)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(num_threads)
 
 
-@pytest.mark.parametrize("num_parts", [1, 2, 4, 30])
-def test_parts_are_the_batch(num_parts: int) -> None:
-    batch = make_pairs(11)
-    parts = divide_batch(batch, num_parts)
-    assert len(parts) == min(num_parts, 11)
-    for side in ("source", "target"):
-        rows = [
-            ids[:length].tolist()
-            for part in parts
-            for ids, length in zip(
-                getattr(part, side).ids, getattr(part, side).lengths, strict=True
-            )
-        ]
-        whole = getattr(batch, side)
-        expected = [ids[:n].tolist() for ids, n in zip(whole.ids, whole.lengths, strict=True)]
-        assert rows == expected
-        assert all(getattr(part, side).is_token.any(0).all() for part in parts)
-    assert sum(part.num_tokens for part in parts) == batch.num_tokens
-    assert sum(part.num_target_tokens for part in parts) == batch.num_target_tokens
+def test_batches_are_taken_so_many_at_a_time() -> None:
+    batches = [make_pairs(each) for each in range(1, 6)]
+    taken = list(batched(batches, 2))
+    assert [len(each) for each in taken] == [2, 2, 1]
+    assert [batch for some in taken for batch in some] == batches
 
 
-def test_only_what_divides_is_divided() -> None:
+def test_only_transformers_on_a_cpu_take_several_threads() -> None:
     transformer, likelihood = TransformerOptions(**SHAPE), TrainingOptions()
     num_threads = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        assert count_shares(transformer, likelihood, CPU) == 2
-        assert count_shares(transformer, likelihood, torch.device("cuda")) == 1
-        assert count_shares(transformer, TrainingOptions(objective="reward"), CPU) == 1
-        assert count_shares(TransformerOptions(**SHAPE, norm="batch"), likelihood, CPU) == 1
-        assert count_shares(TransformerOptions(**SHAPE, num_experts=4), likelihood, CPU) == 1
-        assert count_shares(Seq2seqOptions(), likelihood, CPU) == 1
+        assert count_threads(transformer, likelihood, CPU) == 2
+        assert count_threads(transformer, likelihood, torch.device("cuda")) == 1
+        assert count_threads(transformer, TrainingOptions(objective="reward"), CPU) == 1
+        assert count_threads(TransformerOptions(**SHAPE, norm="batch"), likelihood, CPU) == 1
+        assert count_threads(TransformerOptions(**SHAPE, num_experts=4), likelihood, CPU) == 1
+        assert count_threads(Seq2seqOptions(), likelihood, CPU) == 1
         torch.set_num_threads(1)
-        assert count_shares(transformer, likelihood, CPU) == 1
+        assert count_threads(transformer, likelihood, CPU) == 1
     finally:
         torch.set_num_threads(num_threads)
