@@ -6,6 +6,7 @@ from typing import Literal
 from dragoman.options import option, require
 
 Precision = Literal["auto", "float32", "float16", "int8"]
+Splitting = Literal["auto", "on", "off"]
 
 LARGEST_BEAM = 1000
 LARGEST_ALPHA = 10
@@ -33,6 +34,14 @@ class SearchOptions:
     )
     replace_unknown: bool = option(
         True, "put a word for each unknown one of a closed vocabulary: translated or copied"
+    )
+    split_sentences: Splitting = option(
+        "auto",
+        "translate the sentences of a text one by one; auto: unless the training text had several "
+        "in a line",
+    )
+    search_again: bool = option(
+        True, "search once more where a translation repeats itself or has an impossible length"
     )
 
     def __post_init__(self) -> None:

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +11,17 @@ from dragoman.decoding.accelerator import may_have_accelerator
 from dragoman.decoding.demands import Demands
 from dragoman.decoding.garbage import only_new_garbage
 from dragoman.decoding.int8_engine import Int8Engine, ListedEngine, is_compiled
-from dragoman.decoding.interface import FindingEngine, Hypothesis
+from dragoman.decoding.interface import FindingEngine
 from dragoman.decoding.options import LARGEST_BEAM, Precision, SearchOptions
 from dragoman.decoding.piece import Found, Piece
 from dragoman.decoding.plain_search import PlainSearch, is_plain, or_nothing
 from dragoman.decoding.short_list import ShortList
+from dragoman.decoding.suspicion import search_again
 from dragoman.decoding.translation import Part, Translation, join_parts
 from dragoman.errors import OptionError
 from dragoman.folder import CONFIG_FILE, ModelFolder, read_folder
 from dragoman.options import from_plain, from_section, require, to_plain
-from dragoman.text.sentences import split_long
+from dragoman.text.sentences import cut_long, split_text
 
 if TYPE_CHECKING:  # PyTorch, which most translations on a CPU do not need
     import torch
@@ -119,13 +119,6 @@ class Translator:
 
         return isinstance(self.engine, Engine)
 
-    @cached_property
-    def careful(self) -> "Translator":
-        """A translator that says no phrase three times in a row."""
-        from dragoman.decoding.repetition import WithoutRepetition
-
-        return Translator(self.folder, None, self.device, WithoutRepetition(self.engine))
-
     @staticmethod
     def load(
         path: str | Path,
@@ -201,7 +194,7 @@ class Translator:
         Parameters
         ----------
         text : str
-            Anything; what is longer than the model's training sentences is split at sentences.
+            Anything; several sentences are split as `split` says.
         num_best : int
             The best translation and so many alternatives less one.
         prefix : str
@@ -248,14 +241,38 @@ class Translator:
         -------
         list[Translation]
             In the order of the texts. A text without words gives an empty translation.
+
+        Notes
+        -----
+        A text is split as `split` says. Each part whose translation cannot be right is searched for
+        once more, as `search_again` says. What translates, serves, validates and scores all comes
+        here, so all translate alike.
         """
         options = options or self.options
         is_possible = 1 <= num_best <= LARGEST_BEAM
         require(is_possible, "num_best", num_best, f"must be from 1 to {LARGEST_BEAM:,}")
         if num_best > options.beam_size:
             options = replace(options, beam_size=num_best)
+        demands = demands or Demands()
+        demands.check_prefix(prefix)
+        prefix_ids = self._prefix_ids(prefix)
+
+        def search(
+            pieces: Sequence[Piece], options: SearchOptions, *, is_unrepeated: bool
+        ) -> list[Part]:
+            find = self._find_unrepeated if is_unrepeated else self._find
+            found = find(pieces, num_best, prefix_ids, options, demands)
+            return self._write(pieces, found, options)
+
         with only_new_garbage(len(texts)):
-            return self._translate_all(texts, num_best, prefix, options, demands or Demands())
+            parts = search(self._pieces(texts, options), options, is_unrepeated=False)
+            if options.search_again:
+                parts = search_again(parts, search, options)
+            of_text: list[list[Part]] = [[] for _ in texts]
+            for part in parts:
+                of_text[part.piece.text_index].append(part)
+            eos_id, is_distinct = self.folder.vocabularies.eos_id, demands.sampling is None
+            return [join_parts(each, options, eos_id, is_distinct) for each in of_text]
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Turn a source text into the tokens that the model reads.
@@ -273,24 +290,29 @@ class Translator:
         subwords = self.folder.vocabularies.source
         return (*subwords.encode([text])[0], subwords.eos_id)
 
-    def _translate_all(
-        self,
-        texts: Sequence[str],
-        num_best: int,
-        prefix: str,
-        options: SearchOptions,
-        demands: Demands,
-    ) -> list[Translation]:
-        """Translate texts with what is known to be possible."""
-        pieces = self._pieces(texts)
-        demands.check_prefix(prefix)
-        found = self._find(pieces, num_best, self._prefix_ids(prefix), options, demands)
-        written = self._decode(pieces, found, options)
-        of_text: list[list[Part]] = [[] for _ in texts]
-        for piece, candidates, each in zip(pieces, written, found, strict=True):
-            of_text[piece.text_index].append(Part(piece, candidates, each.notes))
-        eos_id, is_distinct = self.folder.vocabularies.eos_id, demands.sampling is None
-        return [join_parts(parts, options, eos_id, is_distinct) for parts in of_text]
+    def split(self, text: str, options: SearchOptions | None = None) -> list[str]:
+        """Split a text into the parts that are translated one by one.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+        options : SearchOptions | None
+            For `split_sentences`; None: as the model folder says.
+
+        Returns
+        -------
+        list[str]
+            Lines and, unless the model knows lines of several sentences, sentences; what the model
+            cannot read whole is cut as `cut_long` does. Each has the white space that follows it:
+            joining them gives back the text.
+        """
+        language = self.folder.facts.source_language
+        return [
+            part
+            for unit in self._units(text, options or self.options)
+            for part in ([unit] if self._fits(unit) else cut_long(unit, language, self._fits))
+        ]
 
     def _find(
         self,
@@ -335,21 +357,66 @@ class Translator:
             plain=plain,
         ).find(pieces)
 
-    def _pieces(self, texts: Sequence[str]) -> list[Piece]:
+    def _find_unrepeated(
+        self,
+        pieces: Sequence[Piece],
+        num_best: int,
+        prefix_ids: Sequence[int],
+        options: SearchOptions,
+        demands: Demands,
+    ) -> list[Found]:
+        """Search for translations that say no phrase three times in a row."""
+        from dragoman.decoding.piece_search import PieceSearch
+        from dragoman.decoding.repetition import WithoutRepetition
+
+        return PieceSearch(
+            model=WithoutRepetition(self.engine),
+            vocabularies=self.folder.vocabularies,
+            device=self.device,
+            max_length=self._max_length,
+            options=options,
+            num_best=num_best,
+            prefix_ids=prefix_ids,
+            demands=demands,
+        ).find(pieces)
+
+    def _units(self, text: str, options: SearchOptions) -> list[str]:
+        """Split a text as far as its model would have it split even if it could read it whole."""
+        splits = options.split_sentences
+        facts = self.folder.facts
+        return split_text(
+            text,
+            facts.source_language,
+            by_line=splits != "off",
+            by_sentence=splits == "on"
+            or (splits == "auto" and facts.one_sentence_a_line is not False),
+        )
+
+    @property
+    def _longest(self) -> int:
+        """The most subwords that the model can read at once, the end included."""
+        longest = self.folder.facts.longest_source
+        return min(longest or sys.maxsize, self._max_length or sys.maxsize)
+
+    def _fits(self, part: str) -> bool:
+        """Say whether the model can read a part whole."""
+        # Subwords have a byte each at least, but for a mark of white space and the end.
+        is_short = len(part.encode()) + 2 <= self._longest
+        return is_short or len(self.encode(part)) <= self._longest
+
+    def _pieces(self, texts: Sequence[str], options: SearchOptions) -> list[Piece]:
         """Cut texts into parts that the model can read; a text without words has none."""
-        facts, subwords = self.folder.facts, self.folder.vocabularies.source
-        longest = min(facts.longest_source or sys.maxsize, self._max_length or sys.maxsize)
-
-        def fits(part: str) -> bool:
-            return len(self.encode(part)) <= longest
-
+        facts, subwords, longest = self.folder.facts, self.folder.vocabularies.source, self._longest
+        units = [
+            (index, unit) for index, text in enumerate(texts) for unit in self._units(text, options)
+        ]
         parts: list[tuple[int, str, list[int]]] = []
-        every = subwords.encode(texts, self._num_threads(len(texts)))
-        for index, (text, ids) in enumerate(zip(texts, every, strict=True)):
+        every = subwords.encode([unit for _, unit in units], self._num_threads(len(units)))
+        for (index, text), ids in zip(units, every, strict=True):
             if len(ids) < longest:
                 parts.append((index, text, ids))
                 continue
-            split = split_long(text, facts.source_language, fits)
+            split = cut_long(text, facts.source_language, self._fits)
             encoded = zip(split, subwords.encode(split), strict=True)
             parts += [(index, part, part_ids) for part, part_ids in encoded]
         pieces: list[Piece] = []
@@ -368,9 +435,9 @@ class Translator:
                 )
         return pieces
 
-    def _decode(
+    def _write(
         self, pieces: Sequence[Piece], found: Sequence[Found], options: SearchOptions
-    ) -> list[list[tuple[str, Hypothesis]]]:
+    ) -> list[Part]:
         """Turn hypotheses into text, all at once."""
         vocabularies = self.folder.vocabularies
         every = [
@@ -386,7 +453,10 @@ class Translator:
         else:
             tokens = [each.tokens for _, each in every]
             texts = iter(vocabularies.target.decode(tokens, self._num_threads(len(tokens))))
-        return [[(next(texts), each) for each in all_found.hypotheses] for all_found in found]
+        return [
+            Part(piece, [(next(texts), each) for each in all_found.hypotheses], all_found.notes)
+            for piece, all_found in zip(pieces, found, strict=True)
+        ]
 
     def _num_threads(self, num_texts: int) -> int:
         """Say how many threads cut texts: an accelerator must not wait for one, a CPU has none."""
