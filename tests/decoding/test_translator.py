@@ -32,10 +32,19 @@ def translator(tiny_folder):
     return Translator.load(tiny_folder.path, device="cpu")
 
 
-def with_longest(translator, longest):
-    facts = replace(translator.folder.facts, longest_source=longest)
-    folder = replace(translator.folder, facts=facts)
+def with_facts(translator, **facts):
+    """The same model in a folder that says other things of it."""
+    folder = replace(translator.folder, facts=replace(translator.folder.facts, **facts))
     return Translator(folder, translator.model, translator.device)
+
+
+def with_longest(translator, longest):
+    return with_facts(translator, longest_source=longest)
+
+
+def cut(translator, *texts):
+    """The pieces of texts that are split as the folder says."""
+    return translator._pieces(texts, translator.options)
 
 
 def read_pieces(translator, text, monkeypatch):
@@ -49,7 +58,9 @@ def read_pieces(translator, text, monkeypatch):
         return encode(source)
 
     monkeypatch.setattr(translator.model, "encode", spy)
-    translation = translator.translate(text)
+    translation = translator.translate(
+        text, options=replace(translator.options, search_again=False)
+    )
     monkeypatch.undo()
     return translation, seen
 
@@ -118,13 +129,14 @@ def test_no_texts(translator):
 
 def test_is_what_the_search_finds(translator):
     vocabularies = translator.folder.vocabularies
+    options = replace(translator.options, search_again=False)
     for text in TEXTS:
         source = pad_sequences(flatten([translator.encode(text)]), vocabularies.pad_id)
         (found,) = search(
-            translator.model, source, translator.options, vocabulary_of(vocabularies), num_best=3,
+            translator.model, source, options, vocabulary_of(vocabularies), num_best=3,
             banned_ids=(vocabularies.target.unk_id,),
         )  # fmt: skip
-        translation = translator.translate(text, num_best=3)
+        translation = translator.translate(text, num_best=3, options=options)
         every = [translation, *translation.alternatives]
         decoded = vocabularies.target.decode([each.tokens for each in found])
         assert [each.text for each in every] == decoded
@@ -153,22 +165,22 @@ def test_a_long_text_is_its_sentences_translated_and_joined(translator):
     short = with_longest(translator, longest)
     whole = short.translate("  ".join(TEXTS[:3]))
     parts = [translator.translate(text).text for text in TEXTS[:3]]
-    assert whole.text == " ".join(parts).strip()
+    assert whole.text == "  ".join(parts).strip()
 
 
 def test_pieces_without_space_between_are_joined_without_space(translator):
     short = with_longest(translator, 4)
     word = "qxzqxzqxzqxz"
-    pieces = short._pieces([word])
+    pieces = cut(short, word)
     assert len(pieces) > 1
     assert all(piece.space == "" for piece in pieces)
 
 
 def test_a_text_that_just_fits_is_one_piece(translator):
     length = len(translator.encode(TEXTS[0]))
-    assert len(with_longest(translator, length)._pieces([TEXTS[0]])) == 1
-    assert len(with_longest(translator, length - 1)._pieces([TEXTS[0]])) > 1
-    assert len(with_longest(translator, 0)._pieces([TEXTS[0] * 50])) == 1
+    assert len(cut(with_longest(translator, length), TEXTS[0])) == 1
+    assert len(cut(with_longest(translator, length - 1), TEXTS[0])) > 1
+    assert len(cut(with_longest(translator, 0), "dog " * 50)) == 1
 
 
 # Alternatives
@@ -217,7 +229,7 @@ def test_two_spellings_of_one_text_are_one_alternative(translator, monkeypatch):
 def test_alternatives_of_a_long_text_are_sorted_and_distinct(translator, monkeypatch):
     """The longer of two nearly equal translations wins where several of them are joined."""
     short = with_longest(translator, max(len(translator.encode(text)) for text in TEXTS[:2]))
-    assert len(short._pieces([" ".join(TEXTS[:2])])) == 2
+    assert len(cut(short, " ".join(TEXTS[:2]))) == 2
     subwords = translator.folder.vocabularies.target
     brief = subwords.encode(["a"])[0]
     wordy = brief[:1] * 19
@@ -386,7 +398,7 @@ def test_the_pieces_of_a_long_text_are_copied_from(closed, monkeypatch):
     pretend_found(monkeypatch, ([unknown], -1.0))
     text = "Zzyzx Qom. Abc Def. Ghi"
     short = with_longest(closed, 4)
-    assert len(short._pieces([text])) == 3
+    assert len(cut(short, text)) == 3
     one, two, three = short.translate(text).text.split(" ")
     assert one in ("Zzyzx", "Qom", ".")
     assert two in ("Abc", "Def", ".")

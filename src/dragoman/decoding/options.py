@@ -6,7 +6,6 @@ from typing import Literal
 from dragoman.options import option, require
 
 Precision = Literal["auto", "float32", "float16", "int8"]
-Splitting = Literal["auto", "on", "off"]
 
 LARGEST_BEAM = 1000
 LARGEST_ALPHA = 10
@@ -35,7 +34,7 @@ class SearchOptions:
     replace_unknown: bool = option(
         True, "put a word for each unknown one of a closed vocabulary: translated or copied"
     )
-    split_sentences: Splitting = option(
+    split_sentences: Literal["auto", "on", "off"] = option(
         "auto",
         "translate the sentences of a text one by one; auto: unless the training text had several "
         "in a line",

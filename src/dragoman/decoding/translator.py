@@ -1,7 +1,7 @@
 """Raw text in, raw text out."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -369,16 +369,23 @@ class Translator:
         from dragoman.decoding.piece_search import PieceSearch
         from dragoman.decoding.repetition import WithoutRepetition
 
-        return PieceSearch(
-            model=WithoutRepetition(self.engine),
-            vocabularies=self.folder.vocabularies,
-            device=self.device,
-            max_length=self._max_length,
-            options=options,
-            num_best=num_best,
-            prefix_ids=prefix_ids,
-            demands=demands,
-        ).find(pieces)
+        def find(some: list[Piece], prefix_ids: Sequence[int]) -> Iterator[Found]:
+            search = PieceSearch(
+                model=WithoutRepetition(self.engine),
+                vocabularies=self.folder.vocabularies,
+                device=self.device,
+                max_length=self._max_length,
+                options=options,
+                num_best=num_best,
+                prefix_ids=prefix_ids,
+                demands=demands,
+            )
+            return iter(search.find(some))
+
+        # The rule spares a forced beginning, so it must know which pieces have one.
+        begun = find([each for each in pieces if each.is_first], prefix_ids)
+        free = find([each for each in pieces if not each.is_first], ())
+        return [next(begun if each.is_first else free) for each in pieces]
 
     def _units(self, text: str, options: SearchOptions) -> list[str]:
         """Split a text as far as its model would have it split even if it could read it whole."""
