@@ -12,6 +12,7 @@ from dragoman.data.batches import flatten, make_batch, pad_sequences
 from dragoman.decoding.interface import Hypothesis
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search import search
+from dragoman.decoding.suspicion import Suspicion
 from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
 from dragoman.models.build import build_model
@@ -181,6 +182,112 @@ def test_a_text_that_just_fits_is_one_piece(translator):
     assert len(cut(with_longest(translator, length), TEXTS[0])) == 1
     assert len(cut(with_longest(translator, length - 1), TEXTS[0])) > 1
     assert len(cut(with_longest(translator, 0), "dog " * 50)) == 1
+
+
+# Sentences, unless the model knows several at once
+
+TWO = "Old garden. The dog sees a house."
+
+
+@pytest.mark.parametrize(
+    ("is_single", "splits", "pieces"),
+    [
+        (True, "auto", ["Old garden. ", "The dog sees a house."]),
+        (None, "auto", ["Old garden. ", "The dog sees a house."]),
+        (False, "auto", [TWO]),
+        (False, "on", ["Old garden. ", "The dog sees a house."]),
+        (True, "off", [TWO]),
+    ],
+)
+def test_sentences_are_split_as_the_folder_and_the_user_say(translator, is_single, splits, pieces):
+    known = with_facts(translator, one_sentence_a_line=is_single)
+    options = replace(translator.options, split_sentences=splits)
+    found = known.translate(TWO, options=options)
+    assert [part.source for part in found.parts] == known.split(TWO, options) == pieces
+    alone = [known.translate(piece, options=replace(options, split_sentences="off")).text
+             for piece in pieces]  # fmt: skip
+    assert found.text == " ".join(alone).strip()
+
+
+def test_line_breaks_stay_between_lines(translator):
+    lines = ["The dog", "sees a house.", "Old garden"]
+    alone = [translator.translate(line).text for line in lines]
+    for is_single in (True, False):
+        known = with_facts(translator, one_sentence_a_line=is_single)
+        assert known.translate("\n\n".join(lines)).text == "\n\n".join(alone).strip()
+
+
+def test_chinese_sentences_are_parted_where_the_target_needs_it(translator):
+    first, second = (translator.translate(text).text for text in ("木。", "犬。"))
+    assert translator.translate("木。犬。").text == f"{first} {second}".strip()
+
+
+def test_alternatives_and_scores_of_two_sentences_are_joined(translator):
+    best = translator.translate(TWO, num_best=3)
+    for each in (best, *best.alternatives):
+        assert len(each.parts) == 2
+        assert each.tokens.count(translator.folder.vocabularies.eos_id) == 2
+        assert len(each.tokens) == len(each.log_probabilities)
+
+
+# Searching again
+
+
+def pretend_again(monkeypatch, subwords, first, second):
+    """Let the first search and the second find given tokens and log-probabilities."""
+
+    def pretend(model, source, options, *_, num_best, **__):
+        is_first = options.length_penalty == 0.6
+        return [
+            [
+                Hypothesis(
+                    tokens=tuple(subwords.encode([text])[0]),
+                    log_probability=log,
+                    score=log,
+                    token_log_probabilities=(log,),
+                )
+                for text, log in (first if is_first else second)[:num_best]
+            ]
+            for _ in source.lengths
+        ]
+
+    monkeypatch.setattr("dragoman.decoding.piece_search.search", pretend)
+
+
+def test_a_second_search_is_scored_as_the_first_and_keeps_its_order(translator, monkeypatch):
+    subwords = translator.folder.vocabularies.target
+    good = "le petit chien voit un vieux jardin"
+    pretend_again(monkeypatch, subwords, [("le", -1.0), ("un", -2.0)], [(good, -9.0), ("le", -1.0)])
+    text = "the small dog sees an old garden and a house " * 2
+    best = translator.translate(text, num_best=2)
+    assert best.text == good
+    assert best.notes == (
+        "translation far too short (2 characters from 74); another search did better",
+    )
+    assert [each.text for each in best.alternatives] == ["le"]
+    assert best.score == pytest.approx(-9.0 / ((5 + len(best.tokens)) / 6) ** 0.6)
+    plain = translator.translate(
+        text, num_best=2, options=replace(translator.options, search_again=False)
+    )
+    assert (plain.text, plain.notes) == ("le", ())
+
+
+def test_only_the_sentence_that_looks_wrong_is_searched_for_again(translator, monkeypatch):
+    seen = []
+    find = Translator._find_unrepeated
+
+    def spy(self, pieces, *rest):
+        seen.extend(piece.text for piece in pieces)
+        return find(self, pieces, *rest)
+
+    monkeypatch.setattr(Translator, "_find_unrepeated", spy)
+    monkeypatch.setattr(
+        "dragoman.decoding.suspicion.find_suspicion",
+        lambda source, _: Suspicion(kind="repetition", words="odd") if "dog" in source else None,
+    )
+    found = translator.translate(TWO)
+    assert seen == ["The dog sees a house."]
+    assert found.notes == ("translation odd; another search did no better",)
 
 
 # Alternatives

@@ -3,12 +3,23 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.serving.layout import lay_out
+from dragoman.serving import layout as layouts
+from dragoman.text.sentences import cut_long, split_text
 
 TEXTS = st.text(
     st.sampled_from(list("aB1 .!?\n\r\t\u00a0\u2028é—🙂。中\x85")) | st.characters(codec="utf-8"),
     max_size=60,
 )
+
+
+def lay_out(text, language, splits_sentences=True, fits=lambda _: True):
+    """Split as a translator does."""
+
+    def split(text):
+        units = split_text(text, language, by_line=splits_sentences, by_sentence=splits_sentences)
+        return [part for unit in units for part in cut_long(unit, language, fits)]
+
+    return layouts.lay_out(text, split)
 
 
 @given(TEXTS, st.booleans())

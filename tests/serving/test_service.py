@@ -26,8 +26,8 @@ def paths(tiny_folder, tmp_path_factory):
 def no_doubts(monkeypatch):
     """Take the words of an untrained model as they are."""
     monkeypatch.setattr(
-        "dragoman.serving.sentence_translation.search_again",
-        lambda _, translations, *__: list(translations),
+        "dragoman.decoding.translator.search_again",
+        lambda parts, *_: list(parts),
     )
 
 

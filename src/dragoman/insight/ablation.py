@@ -119,11 +119,11 @@ def translate_without(
     Returns
     -------
     Translation
-        The best translation, taken as it is found: babble is what switching off may show.
+        The best translation.
     """
     check_heads(translator, heads)
     plain = Translator(translator.folder, translator.model, translator.device)
-    options: SearchOptions = replace(plain.options, search_again=False)
+    options: SearchOptions = plain.options
     if beam_size is not None:
         options = replace(options, beam_size=beam_size)
     with observed_attention(translator.model, silence(heads)):  # type: ignore[arg-type]
