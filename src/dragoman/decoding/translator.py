@@ -290,7 +290,9 @@ class Translator:
         subwords = self.folder.vocabularies.source
         return (*subwords.encode([text])[0], subwords.eos_id)
 
-    def split(self, text: str, options: SearchOptions | None = None) -> list[str]:
+    def split(
+        self, text: str, options: SearchOptions | None = None, *, cuts_long: bool = True
+    ) -> list[str]:
         """Split a text into the parts that are translated one by one.
 
         Parameters
@@ -299,18 +301,22 @@ class Translator:
             The text.
         options : SearchOptions | None
             For `split_sentences`; None: as the model folder says.
+        cuts_long : bool
+            Whether to cut what the model cannot read whole, as `cut_long` does.
 
         Returns
         -------
         list[str]
-            Lines and, unless the model knows lines of several sentences, sentences; what the model
-            cannot read whole is cut as `cut_long` does. Each has the white space that follows it:
-            joining them gives back the text.
+            Lines and, unless the model knows lines of several sentences, sentences. Each has the
+            white space that follows it: joining them gives back the text.
         """
         language = self.folder.facts.source_language
+        units = self._units(text, options or self.options)
+        if not cuts_long:
+            return units
         return [
             part
-            for unit in self._units(text, options or self.options)
+            for unit in units
             for part in ([unit] if self._fits(unit) else cut_long(unit, language, self._fits))
         ]
 

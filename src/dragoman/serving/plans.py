@@ -141,21 +141,23 @@ def split_planned(text: str, request: Request, models: Models, detect: Detect) -
     Returns
     -------
     list[str]
-        The parts, which joined give back the text.
+        The parts, which joined give back the text; a sentence that the model cannot read whole is
+        one of them.
     """
     source, _, path = _find_path(text, request, models, detect)
-    return _make_split(path, source, request)(text)
+    return _make_split(path, source, request, cuts_long=False)(text)
 
 
 def _make_split(
-    path: Sequence[ServedModel], source: str, request: Request
+    path: Sequence[ServedModel], source: str, request: Request, *, cuts_long: bool = True
 ) -> Callable[[str], list[str]]:
     """Say how a text is split: as the first model's translator would have it."""
     translator = path[0].translator if path else None
     if translator is None:
         return partial(split_text, language=source)
     said = {} if request.splits_sentences else {"split_sentences": "off"}
-    return partial(translator.split, options=translator.options_with(said))
+    options = translator.options_with(said)
+    return partial(translator.split, options=options, cuts_long=cuts_long)
 
 
 def write_answer(plan: Plan, renderings: Sequence[Rendering], request: Request) -> Answer:
