@@ -15,7 +15,14 @@ from safetensors.torch import load_file, save_file
 
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DragomanError, FolderError
-from dragoman.folder import Facts, model_card, read_folder, write_config, write_description
+from dragoman.folder import (
+    Facts,
+    join_sentence_facts,
+    model_card,
+    read_folder,
+    write_config,
+    write_description,
+)
 from dragoman.models.build import build_model, count_parameters
 from dragoman.options import to_plain
 from dragoman.tensor_files import TensorFile

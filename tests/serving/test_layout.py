@@ -85,5 +85,11 @@ def test_sentences_without_space_between_get_one_where_the_target_needs_it():
     assert layout.place(["Hello.", "Bye."], [[], [(0, 2, 0, 3)]]) == ((3, 5, 7, 10),)
 
 
+def test_after_nothing_there_is_no_blank_but_a_line_break():
+    layout = lay_out("One. Two.\nThree.", "en")
+    assert layout.join(["", "Deux.", "Trois."]) == "Deux.\nTrois."
+    assert layout.join(["Un.", "", "Trois."]) == "Un. \nTrois."
+
+
 def test_unsplit_text_is_one_sentence():
     assert lay_out(" A b.\nC d. ", "en", splits_sentences=False).sentences == ("A b.\nC d.",)

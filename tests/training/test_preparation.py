@@ -120,7 +120,7 @@ def write_corpus(folder, every):
 
 def describe(tmp_path, files, said, start=None):
     """Prepare a corpus in a store that may be there, and describe the model."""
-    options = RunOptions(text=TextOptions(vocabulary_size=300))
+    options = RunOptions(text=TextOptions(vocabulary_size=320))
     text = store_text(tmp_path / files.source[0].parent.name / "store", files, None, CORPUS)
     vocabularies = learn_subwords(text, options, said.append)
     store = store_ids(text, vocabularies, 256)

@@ -125,9 +125,12 @@ def find_space(source: str, space: str, translation: str) -> str:
     Returns
     -------
     str
-        The same white space; a blank where Chinese or Japanese needs none, but the target does.
+        The same white space; a blank where Chinese or Japanese needs none, but the target does; no
+        blank after nothing, though line breaks stay.
     """
-    if space or not source or not translation:
+    if not translation:
+        return space if space.strip(" \t\u00a0") else ""
+    if space or not source:
         return space
     return " " if _is_wide(source[-1]) and not _is_wide(translation[-1]) else ""
 
