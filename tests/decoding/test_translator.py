@@ -11,6 +11,7 @@ import dragoman
 from dragoman.data.batches import flatten, make_batch, pad_sequences
 from dragoman.decoding.interface import Hypothesis
 from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.piece_search import PieceSearch
 from dragoman.decoding.search import search
 from dragoman.decoding.suspicion import Suspicion
 from dragoman.decoding.translator import Translator
@@ -274,13 +275,13 @@ def test_a_second_search_is_scored_as_the_first_and_keeps_its_order(translator, 
 
 def test_only_the_sentence_that_looks_wrong_is_searched_for_again(translator, monkeypatch):
     seen = []
-    find = Translator._find_unrepeated
+    find = PieceSearch.find_unrepeated
 
-    def spy(self, pieces, *rest):
+    def spy(self, pieces):
         seen.extend(piece.text for piece in pieces)
-        return find(self, pieces, *rest)
+        return find(self, pieces)
 
-    monkeypatch.setattr(Translator, "_find_unrepeated", spy)
+    monkeypatch.setattr(PieceSearch, "find_unrepeated", spy)
     monkeypatch.setattr(
         "dragoman.decoding.suspicion.find_suspicion",
         lambda source, _: Suspicion(kind="repetition", words="odd") if "dog" in source else None,

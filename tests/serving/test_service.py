@@ -165,11 +165,11 @@ def test_a_failing_request_leaves_others_alone(paths, plain, monkeypatch):
             raise RuntimeError("broken")
         return original(self, texts, **options)
 
-    monkeypatch.setattr(Translator, "translate_all", break_at_poison)
     requests = [ask(text) for text in ("A dog.", "Poison.", "A tree.", "A house.")]
     requests.append(ask("Fine.", "Poison."))
-    found = translate(service, *requests)
-    monkeypatch.undo()
+    with monkeypatch.context() as poisoned:
+        poisoned.setattr(Translator, "translate_all", break_at_poison)
+        found = translate(service, *requests)
     for index in (1, 4):
         assert found[index].kind == "failed"
     good = [found[index][0].text for index in (0, 2, 3)]

@@ -1,7 +1,7 @@
 """Raw text in, raw text out."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,16 +16,17 @@ from dragoman.decoding.options import LARGEST_BEAM, Precision, SearchOptions
 from dragoman.decoding.piece import Found, Piece
 from dragoman.decoding.plain_search import PlainSearch, is_plain, or_nothing
 from dragoman.decoding.short_list import ShortList
+from dragoman.decoding.splitting import Splitter
 from dragoman.decoding.suspicion import search_again
 from dragoman.decoding.translation import Part, Translation, join_parts
 from dragoman.errors import OptionError
 from dragoman.folder import CONFIG_FILE, ModelFolder, read_folder
 from dragoman.options import from_plain, from_section, require, to_plain
-from dragoman.text.sentences import cut_long, split_text
 
 if TYPE_CHECKING:  # PyTorch, which most translations on a CPU do not need
     import torch
 
+    from dragoman.decoding.piece_search import PieceSearch
     from dragoman.models.interface import SearchedModel, TranslationModel
 
 LONGEST_PREFIX = 500
@@ -71,6 +72,7 @@ class Translator:
         self._engine = engine
         self.short_list = short_list
         self._finder = finder
+        self._splitter = Splitter(folder)
         self.options = from_section(
             SearchOptions, folder.config, "search", folder.path / CONFIG_FILE
         )
@@ -260,8 +262,11 @@ class Translator:
         def search(
             pieces: Sequence[Piece], options: SearchOptions, *, is_unrepeated: bool
         ) -> list[Part]:
-            find = self._find_unrepeated if is_unrepeated else self._find
-            found = find(pieces, num_best, prefix_ids, options, demands)
+            wanted = (num_best, prefix_ids, options, demands)
+            if is_unrepeated:
+                found = self._any_search(*wanted).find_unrepeated(pieces)
+            else:
+                found = self._find(pieces, *wanted)
             return self._write(pieces, found, options)
 
         with only_new_garbage(len(texts)):
@@ -310,15 +315,7 @@ class Translator:
             Lines and, unless the model knows lines of several sentences, sentences. Each has the
             white space that follows it: joining them gives back the text.
         """
-        language = self.folder.facts.source_language
-        units = self._units(text, options or self.options)
-        if not cuts_long:
-            return units
-        return [
-            part
-            for unit in units
-            for part in ([unit] if self._fits(unit) else cut_long(unit, language, self._fits))
-        ]
+        return self._splitter.split(text, options or self.options, cuts_long=cuts_long)
 
     def _find(
         self,
@@ -334,13 +331,12 @@ class Translator:
             finder = ListedEngine(self._finder, self.short_list.words_of)
         elif finder is None and isinstance(self.engine, FindingEngine):
             finder = self.engine
-        vocabularies, max_length = self.folder.vocabularies, self._max_length
         plain = None
         if finder is not None:
             plain = PlainSearch(
                 engine=finder,
-                vocabularies=vocabularies,
-                max_length=max_length,
+                vocabularies=self.folder.vocabularies,
+                max_length=self._max_length,
                 options=options,
                 num_best=num_best,
                 prefix_ids=prefix_ids,
@@ -348,105 +344,35 @@ class Translator:
             )
         if plain is not None and demands.glossary is None and is_plain(options, demands):
             return [or_nothing(Found(hypotheses=each)) for each in plain.find(pieces)]
+        return self._any_search(num_best, prefix_ids, options, demands, plain).find(pieces)
+
+    def _any_search(
+        self,
+        num_best: int,
+        prefix_ids: Sequence[int],
+        options: SearchOptions,
+        demands: Demands,
+        plain: PlainSearch | None = None,
+    ) -> "PieceSearch":
+        """Make the search that can do all that may be demanded."""
         from dragoman.decoding.piece_search import PieceSearch
 
         return PieceSearch(
             model=self.engine,
-            vocabularies=vocabularies,
+            vocabularies=self.folder.vocabularies,
             device=self.device,
-            max_length=max_length,
+            max_length=self._max_length,
             options=options,
             num_best=num_best,
             prefix_ids=prefix_ids,
             demands=demands,
             short_list=self.short_list,
             plain=plain,
-        ).find(pieces)
-
-    def _find_unrepeated(
-        self,
-        pieces: Sequence[Piece],
-        num_best: int,
-        prefix_ids: Sequence[int],
-        options: SearchOptions,
-        demands: Demands,
-    ) -> list[Found]:
-        """Search for translations that say no phrase three times in a row."""
-        from dragoman.decoding.piece_search import PieceSearch
-        from dragoman.decoding.repetition import WithoutRepetition
-
-        def find(some: list[Piece], prefix_ids: Sequence[int]) -> Iterator[Found]:
-            search = PieceSearch(
-                model=WithoutRepetition(self.engine),
-                vocabularies=self.folder.vocabularies,
-                device=self.device,
-                max_length=self._max_length,
-                options=options,
-                num_best=num_best,
-                prefix_ids=prefix_ids,
-                demands=demands,
-            )
-            return iter(search.find(some))
-
-        # The rule spares a forced beginning, so it must know which pieces have one.
-        begun = find([each for each in pieces if each.is_first], prefix_ids)
-        free = find([each for each in pieces if not each.is_first], ())
-        return [next(begun if each.is_first else free) for each in pieces]
-
-    def _units(self, text: str, options: SearchOptions) -> list[str]:
-        """Split a text as far as its model would have it split even if it could read it whole."""
-        splits = options.split_sentences
-        facts = self.folder.facts
-        return split_text(
-            text,
-            facts.source_language,
-            by_line=splits != "off",
-            by_sentence=splits == "on"
-            or (splits == "auto" and facts.one_sentence_a_line is not False),
         )
-
-    @property
-    def _longest(self) -> int:
-        """The most subwords that the model can read at once, the end included."""
-        longest = self.folder.facts.longest_source
-        return min(longest or sys.maxsize, self._max_length or sys.maxsize)
-
-    def _fits(self, part: str) -> bool:
-        """Say whether the model can read a part whole."""
-        # Subwords have a byte each at least, but for a mark of white space and the end.
-        is_short = len(part.encode()) + 2 <= self._longest
-        return is_short or len(self.encode(part)) <= self._longest
 
     def _pieces(self, texts: Sequence[str], options: SearchOptions) -> list[Piece]:
         """Cut texts into parts that the model can read; a text without words has none."""
-        facts, subwords, longest = self.folder.facts, self.folder.vocabularies.source, self._longest
-        units = [
-            (index, unit) for index, text in enumerate(texts) for unit in self._units(text, options)
-        ]
-        parts: list[tuple[int, str, list[int]]] = []
-        every = subwords.encode([unit for _, unit in units], self._num_threads(len(units)))
-        for (index, text), ids in zip(units, every, strict=True):
-            if len(ids) < longest:
-                parts.append((index, text, ids))
-                continue
-            split = cut_long(text, facts.source_language, self._fits)
-            encoded = zip(split, subwords.encode(split), strict=True)
-            parts += [(index, part, part_ids) for part, part_ids in encoded]
-        pieces: list[Piece] = []
-        for index, part, ids in parts:
-            if ids:
-                space = part[len(part.rstrip()) :]
-                is_first = not pieces or pieces[-1].text_index != index
-                pieces.append(
-                    Piece(
-                        text_index=index,
-                        text=part,
-                        ids=(*ids, subwords.eos_id),
-                        space=space,
-                        is_first=is_first,
-                    )
-                )
-        return pieces
+        return self._splitter.pieces(texts, options, self._num_threads)
 
     def _write(
         self, pieces: Sequence[Piece], found: Sequence[Found], options: SearchOptions
