@@ -246,9 +246,7 @@ class Translator:
 
         Notes
         -----
-        A text is split as `split` says. Each part whose translation cannot be right is searched for
-        once more, as `search_again` says. What translates, serves, validates and scores all comes
-        here, so all translate alike.
+        What translates, serves, validates and scores all comes here: to `split` and `search_again`.
         """
         options = options or self.options
         is_possible = 1 <= num_best <= LARGEST_BEAM
