@@ -127,7 +127,7 @@ class PieceSearch:
         Returns
         -------
         list[Found]
-            In that order, as of `find`.
+            In that order, as of `find`, but found among all words, whatever the short list.
         """
         model = WithoutRepetition(self.model)
         begun = replace(self, model=model, short_list=None, plain=None)
