@@ -15,7 +15,14 @@ from safetensors.torch import load_file, save_file
 
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DragomanError, FolderError
-from dragoman.folder import Facts, model_card, read_folder, write_config, write_description
+from dragoman.folder import (
+    Facts,
+    join_sentence_facts,
+    model_card,
+    read_folder,
+    write_config,
+    write_description,
+)
 from dragoman.models.build import build_model, count_parameters
 from dragoman.options import to_plain
 from dragoman.tensor_files import TensorFile
@@ -523,3 +530,32 @@ def test_card_is_silent_on_what_is_unknown(tiny_folder):
     assert "# A translation model" in card
     assert "weights:" not in card
     assert "1,234 parameters" in card
+
+
+# Sentences
+
+
+def test_a_folder_from_before_there_was_a_fact_is_read(tiny_folder, tmp_path):
+    path = tmp_path / "old"
+    shutil.copytree(tiny_folder.path, path)
+    facts = json.loads((path / "dragoman.json").read_text(encoding="utf-8"))
+    del facts["one_sentence_a_line"], facts["digest"]
+    (path / "dragoman.json").write_text(json.dumps(facts), encoding="utf-8")
+    assert read_folder(path).facts.one_sentence_a_line is None
+    (path / "dragoman.json").write_text(json.dumps(facts | {"one_sentence_a_line": "no"}))
+    with pytest.raises(FolderError, match="one_sentence_a_line is 'no'; get the folder again"):
+        read_folder(path)
+
+
+@pytest.mark.parametrize(
+    ("known", "joined"),
+    [
+        ([True, True], True),
+        ([False, True], True),
+        ([None, True], True),
+        ([False, False], False),
+        ([False, None], None),
+    ],
+)
+def test_models_together_are_spared_what_one_of_them_has_not_seen(known, joined):
+    assert join_sentence_facts([Facts(one_sentence_a_line=each) for each in known]) is joined

@@ -39,6 +39,7 @@ DIGEST_COMMENT = "# Digest of all lines above; delete this line after editing th
 TRIES, PAUSE = 5, 0.05
 _UNRELATED = ("dropout", "balance_weight")
 _REPEATED = ("layers", "sets", "experts")
+_OPTIONAL = {"source_language": str, "target_language": str, "one_sentence_a_line": bool}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +64,9 @@ class Facts:
         What they scored where, with signatures.
     fits_int8 : bool
         Whether nothing measurable is lost when it translates in eight bits.
+    one_sentence_a_line : bool | None
+        Whether nearly every line it was trained on was a single sentence, so that texts are split
+        into sentences for it; None: nobody knows, and they are, as most corpora are like that.
     """
 
     source_language: str | None = None
@@ -73,6 +77,7 @@ class Facts:
     weights: str = ""
     scores: dict[str, str] = field(default_factory=dict)
     fits_int8: bool = False
+    one_sentence_a_line: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +206,7 @@ def from_plain_facts(plain: Mapping[str, Any], place: Path) -> Facts:
             continue
         if name not in defaults:
             raise FolderError(f"{place}: unknown entry “{name}”; get the folder again")
-        wanted = str if defaults[name] is None else type(defaults[name])
+        wanted = _OPTIONAL.get(name) or type(defaults[name])
         is_off = value is None and defaults[name] is None
         is_negative = wanted is int and isinstance(value, int) and value < 0
         if (not is_off and type(value) is not wanted) or is_negative:
@@ -212,6 +217,24 @@ def from_plain_facts(plain: Mapping[str, Any], place: Path) -> Facts:
     if not all(isinstance(each, str) for each in plain.get("scores", {}).values()):
         raise FolderError(f"{place}: scores are not text; get the folder again")
     return Facts(**{name: value for name, value in plain.items() if name != "format"})
+
+
+def join_sentence_facts(facts: Sequence[Facts]) -> bool | None:
+    """Say whether texts are split into sentences for models that become one.
+
+    Parameters
+    ----------
+    facts : Sequence[Facts]
+        Of the models.
+
+    Returns
+    -------
+    bool | None
+        True if any of them has only seen single sentences, None if of any nobody knows, False if
+        all have seen several at once.
+    """
+    known = {each.one_sentence_a_line for each in facts}
+    return True if True in known else None if None in known else False
 
 
 def write_description(path: Path, folder: ModelFolder, num_parameters: int) -> None:

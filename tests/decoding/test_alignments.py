@@ -162,9 +162,9 @@ def test_parts_of_a_long_text_are_counted_on(translator, monkeypatch):
     )
     text = "One two.  Three four fi ve six"
     parts = (
-        TranslatedPart("One two.  ", "un deux.", True),
-        TranslatedPart("Three four f", "trois quat", False),
-        TranslatedPart("i ve six", "re cinq", False),
+        TranslatedPart("One two.  ", "un deux.", " "),
+        TranslatedPart("Three four f", "trois quat", ""),
+        TranslatedPart("i ve six", "re cinq", ""),
     )
     translation = Translation(text="un deux. trois quatre cinq", score=0.0, parts=parts)
     empty = Translation(text="", score=0.0)
@@ -186,7 +186,7 @@ def test_the_parts_of_a_translation_are_the_text(translator):
         gap = text[place : text.index(part.source, place)]
         assert not normalise(gap)
         place += len(gap) + len(part.source)
-    joined = "".join(part.text + " " * part.is_spaced for part in translation.parts)
+    joined = "".join(part.text + part.space for part in translation.parts)
     assert joined.strip() == translation.text
     (links,) = Aligner.of(short).align_translations([text], [translation])
     assert links

@@ -1,12 +1,12 @@
 """What is written for each line."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from dragoman.decoding.alignments import Aligner, write_pharaoh
 from dragoman.decoding.line_translation import LineTranslator
-from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.translation import Translation
 from dragoman.decoding.translator import Translator
 
@@ -18,11 +18,9 @@ def translator(tiny_folder):
     return Translator.load(tiny_folder.path, device="cpu")
 
 
-def make(translator, warn=str, num_best=1, **kwargs):
-    def translate(texts, how, *, is_unrepeated):
-        return translator.translate_all(texts, num_best=num_best, options=how)
-
-    return LineTranslator(translate, translator.options, place="here", warn=warn, **kwargs)
+def make(translator, warn=lambda _: None, num_best=1, **kwargs):
+    translate = partial(translator.translate_all, num_best=num_best)
+    return LineTranslator(translate, place="here", warn=warn, **kwargs)
 
 
 def test_one_line_for_each(translator):
@@ -58,19 +56,14 @@ def test_alignments(translator, is_n_best):
             assert bool(links) == bool(text and each.text)
 
 
-def test_a_suspicious_translation_is_searched_for_again_and_named():
-    loop = Translation(text="no no no no no no", score=-1.0)
-    good = replace(loop, text="no, never")
-    asked = []
-
-    def translate(texts, how, *, is_unrepeated):
-        asked.append((list(texts), is_unrepeated))
-        return [good if is_unrepeated or text != "non" else loop for text in texts]
-
+def test_what_is_to_be_said_of_a_translation_is_said_with_its_line():
+    good = Translation(text="no, never", score=-1.0)
+    odd = replace(good, notes=("translation far too long", "no room"))
     told = []
-    lines = LineTranslator(translate, SearchOptions(), place="here", warn=told.append)
+    lines = LineTranslator(
+        lambda texts: [odd if text == "non" else good for text in texts],
+        place="here",
+        warn=told.append,
+    )
     assert lines(["jamais", "non"], 5) == ["no, never", "no, never"]
-    assert told == [
-        "here, line 6: translation says “no” 6 times in a row; another search did better"
-    ]
-    assert asked == [(["jamais", "non"], False), (["non"], True)]
+    assert told == ["here, line 6: translation far too long", "here, line 6: no room"]

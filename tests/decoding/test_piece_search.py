@@ -1,6 +1,7 @@
 """Translations that do what is demanded, on an untrained model."""
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -45,7 +46,7 @@ def count(word, text):
 @pytest.mark.parametrize("beam_size", [1, 3])
 @pytest.mark.parametrize("num_best", [1, 3])
 def test_every_translation_has_its_terms_and_others_are_as_before(translator, beam_size, num_best):
-    options = SearchOptions(beam_size=beam_size, max_extra_tokens=8)
+    options = SearchOptions(beam_size=beam_size, max_extra_tokens=8, search_again=False)
     terms = [("dog", "teckel"), ("house", "vieux jardin")]
     demands = demand(translator, terms)
     plain = translator.translate_all(TEXTS, options=options, num_best=num_best)
@@ -118,7 +119,7 @@ def test_where_nothing_is_found_the_translation_is_empty_and_that_is_told(transl
 
 def test_what_does_not_fit_is_left_out_and_told(translator):
     demands = demand(translator, [("dog", "teckel")])
-    options = SearchOptions(max_extra_tokens=0)
+    options = SearchOptions(max_extra_tokens=0, search_again=False)
     (found,) = translator.translate_all(["dog"], options=options, demands=demands)
     (note,) = found.notes
     assert re.fullmatch(
@@ -137,8 +138,9 @@ def test_what_cannot_be_is_given_up_and_told(translator, monkeypatch):
 
     monkeypatch.setattr("dragoman.decoding.piece_search.search", find_nothing_with_demands)
     demands = demand(translator, [("dog", "teckel")], ["le"])
-    found = translator.translate_all(TEXTS[:2], demands=demands)
-    plain = translator.translate_all(TEXTS[:2])
+    options = replace(translator.options, search_again=False)
+    found = translator.translate_all(TEXTS[:2], options=options, demands=demands)
+    plain = translator.translate_all(TEXTS[:2], options=options)
     assert [each.text for each in found] == [each.text for each in plain]
     end = "a way around the forbidden words; translated without that demand"
     assert found[0].notes == (f"found no translation with “teckel”, {end}",)
@@ -163,7 +165,7 @@ def test_samples_are_repeated_by_seed_and_none_is_dropped(translator):
 
 
 def test_scores_are_left_out_only_where_nobody_asks(translator):
-    options = SearchOptions(beam_size=1, max_extra_tokens=6)
+    options = SearchOptions(beam_size=1, max_extra_tokens=6, search_again=False)
     scored = translator.translate_all(TEXTS, options=options)
     plain = translator.translate_all(
         TEXTS, options=options, demands=demand(translator, is_scored=False)
@@ -191,7 +193,7 @@ def own(tiny_folder, translator):
 def test_an_engine_s_own_search_is_asked_and_finds_the_same(
     own, translator, monkeypatch, prefix, beam_size, num_best
 ):
-    options = SearchOptions(beam_size=beam_size, max_extra_tokens=8)
+    options = SearchOptions(beam_size=beam_size, max_extra_tokens=8, search_again=False)
     expected = translator.translate_all(TEXTS, options=options, num_best=num_best, prefix=prefix)
     monkeypatch.setattr("dragoman.decoding.piece_search.search", None)  # must not be called
     found = own.translate_all(TEXTS, options=options, num_best=num_best, prefix=prefix)
@@ -204,8 +206,8 @@ def test_an_engine_s_own_search_is_asked_and_finds_the_same(
 @pytest.mark.parametrize(
     "options",
     [
-        SearchOptions(beam_size=MOST_BEAMS + 1, max_extra_tokens=2),
-        SearchOptions(beam_size=1, max_extra_tokens=2),
+        SearchOptions(beam_size=MOST_BEAMS + 1, max_extra_tokens=2, search_again=False),
+        SearchOptions(beam_size=1, max_extra_tokens=2, search_again=False),
     ],
 )
 def test_other_demands_are_met_by_the_general_search(own, translator, monkeypatch, options):
@@ -226,7 +228,7 @@ def test_no_translation_is_longer_than_the_model_can_write(own, monkeypatch):
         return [[] for _ in sources]
 
     monkeypatch.setattr(GraphEngine, "find", find)
-    pieces = own._pieces(["The dog sees a house."])
+    pieces = own._pieces(["The dog sees a house."], own.options)
     search = PlainSearch(
         engine=own.engine,
         vocabularies=own.folder.vocabularies,

@@ -72,7 +72,8 @@ def test_with_all_words_nothing_changes(tiny_folder, beam_size, precision):
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_only_words_of_the_list_are_said_whatever_the_company(translator, beam_size):
     vocabularies = translator.folder.vocabularies
-    options = translator.options_with({"beam_size": beam_size})
+    # A second search has all words.
+    options = translator.options_with({"beam_size": beam_size, "search_again": False})
     translator.short_list = some(vocabularies, 3)
     together = translator.translate_all(SENTENCES, options=options)
     for text, found in zip(SENTENCES, together, strict=True):
@@ -88,7 +89,9 @@ def test_probabilities_are_those_among_the_listed(translator):
     vocabularies = translator.folder.vocabularies
     translator.short_list = some(vocabularies, 5)
     text = SENTENCES[1]
-    options = translator.options_with({"beam_size": 4, "length_penalty": 0.0})
+    options = translator.options_with(
+        {"beam_size": 4, "length_penalty": 0.0, "search_again": False}
+    )
     found = translator.translate(text, options=options)
     words = torch.from_numpy(translator.short_list.words_of(translator.encode(text)))
     engine = translator.engine

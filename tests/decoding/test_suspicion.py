@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.decoding.interface import Hypothesis
 from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.piece import Piece
 from dragoman.decoding.suspicion import find_repetition, find_suspicion, search_again
-from dragoman.decoding.translation import Translation
+from dragoman.decoding.translation import Part
 
 GOOD = "The man who came from Paris yesterday will visit the old museum with his two daughters."
 FRENCH = "L’homme qui est venu de Paris hier visitera le vieux musée avec ses deux filles."
@@ -99,73 +101,70 @@ def test_a_very_long_line_takes_little_time():
     assert time.process_time() - start < 5
 
 
-def translation(text):
-    return Translation(text=text, score=-1.0)
+def part(source, text, notes=()):
+    piece = Piece(text_index=0, text=source, ids=(5, 0), space="", is_first=True)
+    hypothesis = Hypothesis(tokens=(7,), log_probability=-1.0, score=-1.0)
+    return Part(piece, [(text, hypothesis)], notes)
+
+
+def texts_of(parts):
+    return [each.candidates[0][0] for each in parts]
 
 
 def test_the_second_search_is_kept_where_it_is_not_suspicious():
     loop, short = "no " * 9, "The man."
     long = " ".join(f"{word}{n}" for n, word in enumerate(GOOD.split() * 8))
     sources = [FRENCH, FRENCH, FRENCH * 4, FRENCH, FRENCH]
-    before = [translation(text) for text in (GOOD, loop, short, long, loop + "!")]
+    before = list(map(part, sources, (GOOD, loop, short, long, loop + "!")))
     asked = []
 
-    def translate(texts, how, *, is_unrepeated):
-        asked.append((tuple(texts), how, is_unrepeated))
+    def search(pieces, how, *, is_unrepeated):
+        asked.append((tuple(each.text for each in pieces), how, is_unrepeated))
         if is_unrepeated:
-            return [translation(GOOD), translation(loop)]
-        return [translation(GOOD * 3 if how.length_penalty else GOOD) for _ in texts]
+            return [part(FRENCH, GOOD), part(FRENCH, loop)]
+        return [part(each.text, GOOD * 3 if how.length_penalty else GOOD) for each in pieces]
 
-    told = []
     options = SearchOptions(beam_size=2, length_penalty=0.6)
-    after = search_again(
-        sources, before, translate, options, lambda index, text: told.append((index, text))
-    )
-    assert [each.text for each in after] == [GOOD, GOOD, GOOD * 3, GOOD, loop + "!"]
-    assert [index for index, _ in told] == [1, 2, 3, 4]
-    assert told[0][1] == "translation says “no” 9 times in a row; another search did better"
-    assert told[3][1].endswith("; another search did no better")
+    after = search_again(before, search, options)
+    assert texts_of(after) == [GOOD, GOOD, GOOD * 3, GOOD, loop + "!"]
+    assert [len(each.notes) for each in after] == [0, 1, 1, 1, 1]
+    assert after[1].notes == ("translation says “no” 9 times in a row; another search did better",)
+    assert after[4].notes[0].endswith("; another search did no better")
     by_kind = {(unrepeated, how.length_penalty): (texts, how) for texts, how, unrepeated in asked}
     assert by_kind[True, 0.6] == ((FRENCH, FRENCH), options)
     assert by_kind[False, 1.6][0] == (FRENCH * 4,)
     assert by_kind[False, 0.0][0] == (FRENCH,)
     assert by_kind[False, 0.0][1].beam_size == 8
     assert len(asked) == 3
+    with_what = [None, options, by_kind[False, 1.6][1], by_kind[False, 0.0][1], None]
+    assert [each.anew for each in after] == with_what
 
 
 def test_nothing_is_searched_for_where_nothing_is_wrong():
     def refuse(*args, **kwargs):
         raise AssertionError
 
-    found = [translation(GOOD), translation("")]
-    assert search_again([FRENCH, ""], found, refuse, SearchOptions(), refuse) == found
+    found = [part(FRENCH, GOOD), part("", "")]
+    assert search_again(found, refuse, SearchOptions()) == found
 
 
 def test_a_second_search_that_drops_a_demand_is_not_better():
-    first = Translation(text="cha " * 5, score=-1.0, notes=("no room",))
+    first = part(FRENCH, "cha " * 5, ("no room",))
 
     def search(note):
-        new = Translation(text=GOOD, score=-2.0, notes=("no room", *note))
-        (found,) = search_again(
-            [FRENCH],
-            [first],
-            lambda *_, **__: [new],
-            SearchOptions(),
-            lambda _, text: told.append(text),
-        )
-        return found.text
+        new = part(FRENCH, GOOD, ("no room", *note))
+        (found,) = search_again([first], lambda *_, **__: [new], SearchOptions())
+        assert found.notes[1:] == ("no room",)
+        return found.candidates[0][0], found.notes[0].rpartition(" did ")[2]
 
-    told = []
-    assert search(()) == GOOD
-    assert search(("found no translation with “cha cha”",)) == first.text
-    assert [text.rpartition(" did ")[2] for text in told] == ["better", "no better"]
+    assert search(()) == (GOOD, "better")
+    assert search(("found no translation with “cha cha”",)) == ("cha " * 5, "no better")
 
 
 def test_the_length_penalty_is_raised_no_further_than_it_may_be():
-    def translate(texts, how, *, is_unrepeated):
+    def search(pieces, how, *, is_unrepeated):
         assert (how.length_penalty, is_unrepeated) == (10, False)
-        return [translation(GOOD)] * len(texts)
+        return [part(each.text, GOOD) for each in pieces]
 
-    options = SearchOptions(length_penalty=9.5)
-    (found,) = search_again([FRENCH], [translation("")], translate, options, lambda *_: None)
-    assert found.text == GOOD
+    (found,) = search_again([part(FRENCH, "")], search, SearchOptions(length_penalty=9.5))
+    assert found.candidates[0][0] == GOOD

@@ -11,7 +11,9 @@ import dragoman
 from dragoman.data.batches import flatten, make_batch, pad_sequences
 from dragoman.decoding.interface import Hypothesis
 from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.piece_search import PieceSearch
 from dragoman.decoding.search import search
+from dragoman.decoding.suspicion import Suspicion
 from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
 from dragoman.models.build import build_model
@@ -32,10 +34,19 @@ def translator(tiny_folder):
     return Translator.load(tiny_folder.path, device="cpu")
 
 
-def with_longest(translator, longest):
-    facts = replace(translator.folder.facts, longest_source=longest)
-    folder = replace(translator.folder, facts=facts)
+def with_facts(translator, **facts):
+    """The same model in a folder that says other things of it."""
+    folder = replace(translator.folder, facts=replace(translator.folder.facts, **facts))
     return Translator(folder, translator.model, translator.device)
+
+
+def with_longest(translator, longest):
+    return with_facts(translator, longest_source=longest)
+
+
+def cut(translator, *texts):
+    """The pieces of texts that are split as the folder says."""
+    return translator._pieces(texts, translator.options)
 
 
 def read_pieces(translator, text, monkeypatch):
@@ -49,7 +60,9 @@ def read_pieces(translator, text, monkeypatch):
         return encode(source)
 
     monkeypatch.setattr(translator.model, "encode", spy)
-    translation = translator.translate(text)
+    translation = translator.translate(
+        text, options=replace(translator.options, search_again=False)
+    )
     monkeypatch.undo()
     return translation, seen
 
@@ -118,13 +131,14 @@ def test_no_texts(translator):
 
 def test_is_what_the_search_finds(translator):
     vocabularies = translator.folder.vocabularies
+    options = replace(translator.options, search_again=False)
     for text in TEXTS:
         source = pad_sequences(flatten([translator.encode(text)]), vocabularies.pad_id)
         (found,) = search(
-            translator.model, source, translator.options, vocabulary_of(vocabularies), num_best=3,
+            translator.model, source, options, vocabulary_of(vocabularies), num_best=3,
             banned_ids=(vocabularies.target.unk_id,),
         )  # fmt: skip
-        translation = translator.translate(text, num_best=3)
+        translation = translator.translate(text, num_best=3, options=options)
         every = [translation, *translation.alternatives]
         decoded = vocabularies.target.decode([each.tokens for each in found])
         assert [each.text for each in every] == decoded
@@ -153,22 +167,128 @@ def test_a_long_text_is_its_sentences_translated_and_joined(translator):
     short = with_longest(translator, longest)
     whole = short.translate("  ".join(TEXTS[:3]))
     parts = [translator.translate(text).text for text in TEXTS[:3]]
-    assert whole.text == " ".join(parts).strip()
+    assert whole.text == "  ".join(parts).strip()
 
 
 def test_pieces_without_space_between_are_joined_without_space(translator):
     short = with_longest(translator, 4)
     word = "qxzqxzqxzqxz"
-    pieces = short._pieces([word])
+    pieces = cut(short, word)
     assert len(pieces) > 1
     assert all(piece.space == "" for piece in pieces)
 
 
 def test_a_text_that_just_fits_is_one_piece(translator):
     length = len(translator.encode(TEXTS[0]))
-    assert len(with_longest(translator, length)._pieces([TEXTS[0]])) == 1
-    assert len(with_longest(translator, length - 1)._pieces([TEXTS[0]])) > 1
-    assert len(with_longest(translator, 0)._pieces([TEXTS[0] * 50])) == 1
+    assert len(cut(with_longest(translator, length), TEXTS[0])) == 1
+    assert len(cut(with_longest(translator, length - 1), TEXTS[0])) > 1
+    assert len(cut(with_longest(translator, 0), "dog " * 50)) == 1
+
+
+# Sentences, unless the model knows several at once
+
+TWO = "Old garden. The dog sees a house."
+
+
+@pytest.mark.parametrize(
+    ("is_single", "splits", "pieces"),
+    [
+        (True, "auto", ["Old garden. ", "The dog sees a house."]),
+        (None, "auto", ["Old garden. ", "The dog sees a house."]),
+        (False, "auto", [TWO]),
+        (False, "on", ["Old garden. ", "The dog sees a house."]),
+        (True, "off", [TWO]),
+    ],
+)
+def test_sentences_are_split_as_the_folder_and_the_user_say(translator, is_single, splits, pieces):
+    known = with_facts(translator, one_sentence_a_line=is_single)
+    options = replace(translator.options, split_sentences=splits)
+    found = known.translate(TWO, options=options)
+    assert [part.source for part in found.parts] == known.split(TWO, options) == pieces
+    alone = [known.translate(piece, options=replace(options, split_sentences="off")).text
+             for piece in pieces]  # fmt: skip
+    assert found.text == " ".join(alone).strip()
+
+
+def test_line_breaks_stay_between_lines(translator):
+    lines = ["The dog", "sees a house.", "Old garden"]
+    alone = [translator.translate(line).text for line in lines]
+    for is_single in (True, False):
+        known = with_facts(translator, one_sentence_a_line=is_single)
+        assert known.translate("\n\n".join(lines)).text == "\n\n".join(alone).strip()
+
+
+def test_chinese_sentences_are_parted_where_the_target_needs_it(translator):
+    first, second = (translator.translate(text).text for text in ("木。", "犬。"))
+    assert translator.translate("木。犬。").text == f"{first} {second}".strip()
+
+
+def test_alternatives_and_scores_of_two_sentences_are_joined(translator):
+    best = translator.translate(TWO, num_best=3)
+    for each in (best, *best.alternatives):
+        assert len(each.parts) == 2
+        assert each.tokens.count(translator.folder.vocabularies.eos_id) == 2
+        assert len(each.tokens) == len(each.log_probabilities)
+
+
+# Searching again
+
+
+def pretend_again(monkeypatch, subwords, first, second):
+    """Let the first search and the second find given tokens and log-probabilities."""
+
+    def pretend(model, source, options, *_, num_best, **__):
+        is_first = options.length_penalty == 0.6
+        return [
+            [
+                Hypothesis(
+                    tokens=tuple(subwords.encode([text])[0]),
+                    log_probability=log,
+                    score=log,
+                    token_log_probabilities=(log,),
+                )
+                for text, log in (first if is_first else second)[:num_best]
+            ]
+            for _ in source.lengths
+        ]
+
+    monkeypatch.setattr("dragoman.decoding.piece_search.search", pretend)
+
+
+def test_a_second_search_is_scored_as_the_first_and_keeps_its_order(translator, monkeypatch):
+    subwords = translator.folder.vocabularies.target
+    good = "le petit chien voit un vieux jardin"
+    pretend_again(monkeypatch, subwords, [("le", -1.0), ("un", -2.0)], [(good, -9.0), ("le", -1.0)])
+    text = "the small dog sees an old garden and a house " * 2
+    best = translator.translate(text, num_best=2)
+    assert best.text == good
+    assert best.notes == (
+        "translation far too short (2 characters from 70); another search did better",
+    )
+    assert [each.text for each in best.alternatives] == ["le"]
+    assert best.score == pytest.approx(-9.0 / ((5 + len(best.tokens)) / 6) ** 0.6)
+    plain = translator.translate(
+        text, num_best=2, options=replace(translator.options, search_again=False)
+    )
+    assert (plain.text, plain.notes) == ("le", ())
+
+
+def test_only_the_sentence_that_looks_wrong_is_searched_for_again(translator, monkeypatch):
+    seen = []
+    find = PieceSearch.find_unrepeated
+
+    def spy(self, pieces):
+        seen.extend(piece.text for piece in pieces)
+        return find(self, pieces)
+
+    monkeypatch.setattr(PieceSearch, "find_unrepeated", spy)
+    monkeypatch.setattr(
+        "dragoman.decoding.suspicion.find_suspicion",
+        lambda source, _: Suspicion(kind="repetition", words="odd") if "dog" in source else None,
+    )
+    found = translator.translate(TWO)
+    assert seen == ["The dog sees a house."]
+    assert found.notes == ("translation odd; another search did no better",)
 
 
 # Alternatives
@@ -217,7 +337,7 @@ def test_two_spellings_of_one_text_are_one_alternative(translator, monkeypatch):
 def test_alternatives_of_a_long_text_are_sorted_and_distinct(translator, monkeypatch):
     """The longer of two nearly equal translations wins where several of them are joined."""
     short = with_longest(translator, max(len(translator.encode(text)) for text in TEXTS[:2]))
-    assert len(short._pieces([" ".join(TEXTS[:2])])) == 2
+    assert len(cut(short, " ".join(TEXTS[:2]))) == 2
     subwords = translator.folder.vocabularies.target
     brief = subwords.encode(["a"])[0]
     wordy = brief[:1] * 19
@@ -386,7 +506,7 @@ def test_the_pieces_of_a_long_text_are_copied_from(closed, monkeypatch):
     pretend_found(monkeypatch, ([unknown], -1.0))
     text = "Zzyzx Qom. Abc Def. Ghi"
     short = with_longest(closed, 4)
-    assert len(short._pieces([text])) == 3
+    assert len(cut(short, text)) == 3
     one, two, three = short.translate(text).text.split(" ")
     assert one in ("Zzyzx", "Qom", ".")
     assert two in ("Abc", "Def", ".")

@@ -96,7 +96,9 @@ def test_words_and_probabilities_are_those_of_the_model(translator, prefix):
 
 
 def test_translation_shown_is_the_greedy_one_from_there(translator):
-    greedy = translator.options_with({"beam_size": 1, "replace_unknown": False})
+    greedy = translator.options_with(
+        {"beam_size": 1, "replace_unknown": False, "search_again": False}
+    )
     shown = [each for each in list_choices(translator, SOURCE, "le") if each.word]
     for each in shown:
         if WORDS.unk_id not in WORDS.encode([each.translation])[0]:

@@ -28,8 +28,8 @@ def make_keys(**limits) -> Keys:
 @contextlib.contextmanager
 def without_second_look() -> Iterator[None]:
     """Have odd translations taken as they are: a tiny model makes only such."""
-    place = "dragoman.serving.sentence_translation.search_again"
-    with unittest.mock.patch(place, lambda _, translations, *__: list(translations)):
+    place = "dragoman.decoding.translator.search_again"
+    with unittest.mock.patch(place, lambda parts, *_: list(parts)):
         yield
 
 

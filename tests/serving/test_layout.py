@@ -3,12 +3,23 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.serving.layout import lay_out
+from dragoman.serving import layout as layouts
+from dragoman.text.sentences import cut_long, split_text
 
 TEXTS = st.text(
     st.sampled_from(list("aB1 .!?\n\r\t\u00a0\u2028é—🙂。中\x85")) | st.characters(codec="utf-8"),
     max_size=60,
 )
+
+
+def lay_out(text, language, splits_sentences=True, fits=lambda _: True):
+    """Split as a translator does."""
+
+    def split(text):
+        units = split_text(text, language, by_line=splits_sentences, by_sentence=splits_sentences)
+        return [part for unit in units for part in cut_long(unit, language, fits)]
+
+    return layouts.lay_out(text, split)
 
 
 @given(TEXTS, st.booleans())
@@ -72,6 +83,12 @@ def test_sentences_without_space_between_get_one_where_the_target_needs_it():
     assert layout.join(["Hello.", "Bye."]) == "Hello. Bye."
     assert layout.join(["你们好。", "再见。"]) == "你们好。再见。"
     assert layout.place(["Hello.", "Bye."], [[], [(0, 2, 0, 3)]]) == ((3, 5, 7, 10),)
+
+
+def test_after_nothing_there_is_no_blank_but_a_line_break():
+    layout = lay_out("One. Two.\nThree.", "en")
+    assert layout.join(["", "Deux.", "Trois."]) == "Deux.\nTrois."
+    assert layout.join(["Un.", "", "Trois."]) == "Un. \nTrois."
 
 
 def test_unsplit_text_is_one_sentence():

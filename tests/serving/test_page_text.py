@@ -3,12 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.serving.page_text import Part, split_text
+from dragoman.serving.page_text import Part, part_text
+from dragoman.text.sentences import split_text
 
 
 @given(st.text())
 def test_parts_give_back_the_text(text):
-    parts = split_text(text, "en")
+    parts = part_text(split_text(text, "en"))
     assert "".join(part.text + part.space for part in parts) == text
     assert all(part.text for part in parts[1:])
     assert all(not part.space.strip() and part.text == part.text.strip() for part in parts)
@@ -17,7 +18,7 @@ def test_parts_give_back_the_text(text):
 
 def test_sentences_and_lines():
     text = "  One. Two!\nthree\n\nFour"
-    assert split_text(text, "en") == [
+    assert part_text(split_text(text, "en")) == [
         Part("", "  "),
         Part("One.", " "),
         Part("Two!", "\n"),
@@ -27,5 +28,5 @@ def test_sentences_and_lines():
 
 
 def test_nothing():
-    assert split_text("", "en") == []
-    assert split_text(" \n ", None) == [Part("", " \n ")]
+    assert part_text([]) == []
+    assert part_text(split_text(" \n ", None)) == [Part("", " \n ")]

@@ -8,8 +8,9 @@ from tests.serving.test_models import make_models
 
 from dragoman.decoding.translator import Translator
 from dragoman.serving.interface import ServiceError
+from dragoman.serving.models import Models
 from dragoman.serving.options import ServeOptions
-from dragoman.serving.plans import check_request, join_legs, make_fit, plan_text, write_answer
+from dragoman.serving.plans import check_request, join_legs, plan_text, split_planned, write_answer
 from dragoman.serving.sentence_translation import Candidate, Rendering
 
 MODELS = make_models("fr-en", "en-es", "fr-en")
@@ -140,16 +141,28 @@ def test_a_text_in_no_language_from_which_there_is_a_way():
     assert error.details == {"language": "es", "parameter": "source"}
 
 
-def test_sentences_fit_the_first_model_of_a_way(tiny_folder):
-    translator = Translator.load(tiny_folder.path, "cpu")
-    fits = make_fit(translator)
-    longest = tiny_folder.folder.facts.longest_source
-    for text in ("A dog.", "The small dog sees a tree. " * 3, "🙂" * 9, "🙂" * 10, "🙂" * 20):
-        assert fits(text) == (len(translator.encode(text)) <= longest)
-    facts = replace(tiny_folder.folder.facts, longest_source=0)
-    free = Translator(replace(translator.folder, facts=facts), None, translator.device)
-    assert make_fit(free) is None
-    assert make_fit(None) is None
+@pytest.mark.parametrize(
+    ("is_single", "splits", "sentences"),
+    [
+        (True, True, ("A dog.", "A tree.", "The end")),
+        (None, True, ("A dog.", "A tree.", "The end")),
+        (False, True, ("A dog. A tree.", "The end")),
+        (True, False, ("A dog. A tree.\nThe end",)),
+    ],
+)
+def test_a_text_is_split_as_the_first_model_of_a_way_has_it(
+    tiny_folder, is_single, splits, sentences
+):
+    facts = replace(tiny_folder.folder.facts, one_sentence_a_line=is_single)
+    folder = replace(tiny_folder.folder, facts=facts)
+    model = replace(MODELS.all[0], translator=Translator(folder, tiny_folder.model, "cpu"))
+    request = ask("A dog. A tree.\nThe end", source="fr", target="en", splits_sentences=splits)
+    models = Models([model])
+    found = plan_text(request.texts[0], request, models, str)
+    assert found.layouts[0].sentences == sentences
+    parts = split_planned(request.texts[0], request, models, str)
+    assert tuple(part.strip() for part in parts) == sentences
+    assert "".join(parts) == request.texts[0]
 
 
 def rendering(*texts, notes=(), spans=()):

@@ -26,20 +26,11 @@ def work(translator):
     return SentenceTranslator(translator)
 
 
-@pytest.fixture
-def no_doubts(monkeypatch):
-    """Take the words of an untrained model as they are."""
-    monkeypatch.setattr(
-        "dragoman.serving.sentence_translation.search_again",
-        lambda _, translations, *__: list(translations),
-    )
-
-
 def render(work, *texts, **manner):
     return work([Task(text, Manner(**manner)) for text in texts])
 
 
-def test_translates_as_the_translator_does(work, translator, no_doubts):
+def test_translates_as_the_translator_does(work, translator):
     expected = [translator.translate(text).text for text in TEXTS]
     found = render(work, *TEXTS)
     assert [each.candidates[0].text for each in found] == expected
@@ -48,7 +39,7 @@ def test_translates_as_the_translator_does(work, translator, no_doubts):
     assert [each.num_tokens for each in found] == tokens
 
 
-def test_alternatives_and_beams_are_the_translator_s(work, translator, no_doubts):
+def test_alternatives_and_beams_are_the_translator_s(work, translator):
     (found,) = render(work, TEXTS[0], num_best=3, beam_size=5)
     best = translator.translate(
         TEXTS[0], num_best=3, options=translator.options_with({"beam_size": 5})
@@ -119,7 +110,7 @@ def test_few_glossaries_are_kept_ready(work, monkeypatch):
     assert list(work._prepared) == [(("word0", "chien"),), (("word2", "chien"),)]
 
 
-def test_alignments_are_the_aligner_s_as_characters(work, translator, no_doubts):
+def test_alignments_are_the_aligner_s_as_characters(work, translator):
     (found,) = render(work, TEXTS[0], num_best=2, wants_alignment=True)
     best = translator.translate(TEXTS[0], num_best=2)
     for candidate, translation in zip(found.candidates, (best, *best.alternatives), strict=True):
@@ -133,7 +124,7 @@ def test_alignments_are_the_aligner_s_as_characters(work, translator, no_doubts)
         assert list(spans) == sorted(spans, key=lambda span: (span[2], span[0]))
 
 
-def test_a_model_without_attention_says_so(work, monkeypatch, no_doubts):
+def test_a_model_without_attention_says_so(work, monkeypatch):
     from dragoman.errors import OptionError
 
     def refuse(translator):
@@ -142,17 +133,28 @@ def test_a_model_without_attention_says_so(work, monkeypatch, no_doubts):
     monkeypatch.setattr(Aligner, "of", refuse)
     (found,) = render(work, TEXTS[0], wants_alignment=True)
     assert found.candidates[0].spans == ()
-    assert found.notes == ("this model has no attention by which to align words",)
+    assert found.notes[0] == "this model has no attention by which to align words"
 
 
-def test_odd_translations_are_searched_for_again(work, translator, monkeypatch):
+def test_what_is_said_of_a_translation_is_passed_on(work, translator, monkeypatch):
     def babble(texts, **options):
-        return [Translation(text="le le le le le le", score=0.0) for _ in texts]
+        return [Translation(text="le le", score=0.0, notes=("odd",)) for _ in texts]
 
     monkeypatch.setattr(translator, "translate_all", babble)
     (found,) = render(work, TEXTS[0])
-    assert found.candidates[0].text != "le le le le le le"
-    assert "in a row; another search did better" in found.notes[0]
+    assert (found.candidates[0].text, found.notes) == ("le le", ("odd",))
+
+
+@pytest.mark.parametrize("splits", [True, False])
+def test_what_has_become_several_sentences_is_split_unless_the_client_forbids(
+    work, translator, splits
+):
+    text = " ".join(TEXTS)
+    (found,) = render(work, text, splits_sentences=splits)
+    how = translator.options_with({} if splits else {"split_sentences": "off"})
+    expected = translator.translate(text, options=how)
+    assert found.candidates[0].text == expected.text
+    assert len(expected.parts) == (3 if splits else 1)
 
 
 def test_spans_count_words_as_white_space_parts_them():

@@ -101,8 +101,8 @@ class Running:
 def quick(monkeypatch):
     monkeypatch.setattr(module, "SWEEP_SECONDS", 0.1)
     monkeypatch.setattr(
-        "dragoman.serving.sentence_translation.search_again",
-        lambda _, translations, *__: list(translations),
+        "dragoman.decoding.translator.search_again",
+        lambda parts, *_: list(parts),
     )
 
 

@@ -26,8 +26,8 @@ def paths(tiny_folder, tmp_path_factory):
 def no_doubts(monkeypatch):
     """Take the words of an untrained model as they are."""
     monkeypatch.setattr(
-        "dragoman.serving.sentence_translation.search_again",
-        lambda _, translations, *__: list(translations),
+        "dragoman.decoding.translator.search_again",
+        lambda parts, *_: list(parts),
     )
 
 
@@ -165,11 +165,11 @@ def test_a_failing_request_leaves_others_alone(paths, plain, monkeypatch):
             raise RuntimeError("broken")
         return original(self, texts, **options)
 
-    monkeypatch.setattr(Translator, "translate_all", break_at_poison)
     requests = [ask(text) for text in ("A dog.", "Poison.", "A tree.", "A house.")]
     requests.append(ask("Fine.", "Poison."))
-    found = translate(service, *requests)
-    monkeypatch.undo()
+    with monkeypatch.context() as poisoned:
+        poisoned.setattr(Translator, "translate_all", break_at_poison)
+        found = translate(service, *requests)
     for index in (1, 4):
         assert found[index].kind == "failed"
     good = [found[index][0].text for index in (0, 2, 3)]

@@ -1,9 +1,13 @@
 """What is learnt from the text before a run: vocabularies of every kind, once."""
 
+from dataclasses import replace
+
 import pytest
 
 from dragoman.data.clean_text import store_text
+from dragoman.data.corpus import CorpusFiles
 from dragoman.data.options import CorpusOptions
+from dragoman.data.store import store_ids
 from dragoman.errors import OptionError
 from dragoman.models.options import TransformerOptions
 from dragoman.text.options import TextOptions
@@ -11,7 +15,7 @@ from dragoman.text.subwords import Subwords
 from dragoman.text.words import Words
 from dragoman.training.beginning import describe_run
 from dragoman.training.configuration import RunOptions
-from dragoman.training.preparation import RunRequest, learn_subwords
+from dragoman.training.preparation import RunRequest, describe_model, learn_subwords
 
 WORDS = {"un": "one", "deux": "two", "trois": "three", "quatre": "four", "cinq": "five"}
 
@@ -91,3 +95,54 @@ def test_a_dry_run_refuses_what_the_run_would_refuse(tmp_path, corpus, small):
     request = RunRequest(out=tmp_path / "run", files=corpus, preset="tiny", config=small)
     with pytest.raises(OptionError, match=r"coverage_penalty is 0\.2, but the model has not one"):
         describe_run(request, print)
+
+
+# Whether lines are single sentences
+
+
+def write_corpus(folder, every):
+    """Write 400 pairs of which one in so many has two sentences in its source."""
+    folder.mkdir()
+    words = list(WORDS)
+    lines = []
+    for number in range(400):
+        text = f"{words[number % 5]} {number}"
+        second = " Voilà encore." if number % every == 0 else ""
+        lines.append((f"Le {text}.{second}", f"The {text}."))
+    for name, side in (("train.fr", 0), ("train.en", 1)):
+        (folder / name).write_text("".join(f"{pair[side]}\n" for pair in lines), encoding="utf-8")
+    return CorpusFiles(source=(folder / "train.fr",), target=(folder / "train.en",))
+
+
+def describe(tmp_path, files, said, start=None):
+    """Prepare a corpus in a store that may be there, and describe the model."""
+    options = RunOptions(text=TextOptions(vocabulary_size=320))
+    text = store_text(tmp_path / files.source[0].parent.name / "store", files, None, CORPUS)
+    vocabularies = learn_subwords(text, options, said.append)
+    store = store_ids(text, vocabularies, 256)
+    request = RunRequest(out=tmp_path / "out", files=files)
+    return describe_model(request, options, vocabularies, store, start)
+
+
+CORPUS = CorpusOptions(valid_pairs=20)
+
+
+def test_lines_of_several_sentences_are_noticed_whether_the_store_is_new_or_not(tmp_path, said):
+    single = write_corpus(tmp_path / "single", every=20)
+    several = write_corpus(tmp_path / "several", every=4)
+    for _ in range(2):
+        assert describe(tmp_path, single, said).facts.one_sentence_a_line is True
+        assert describe(tmp_path, several, said).facts.one_sentence_a_line is False
+
+
+@pytest.mark.parametrize(
+    ("before", "every", "after"),
+    [(True, 20, True), (None, 20, True), (False, 20, False), (True, 4, False), (False, 4, False)],
+)
+def test_a_tuned_model_knows_several_sentences_if_either_corpus_had_them(
+    tmp_path, said, before, every, after
+):
+    files = write_corpus(tmp_path / "corpus", every)
+    first = describe(tmp_path, files, said)
+    start = replace(first, facts=replace(first.facts, one_sentence_a_line=before))
+    assert describe(tmp_path, files, said, start).facts.one_sentence_a_line is after

@@ -1,9 +1,114 @@
-"""Validation: the probe sentences."""
+"""What is scored is what is served: every way to a translation gives the same one."""
+
+import asyncio
+import shutil
+from contextlib import nullcontext
 
 import pytest
 
+import dragoman
+from dragoman.cli import main
+from dragoman.data.clean_text import store_text
+from dragoman.data.corpus import CorpusFiles
+from dragoman.data.options import CorpusOptions
+from dragoman.data.store import store_ids
+from dragoman.decoding.suspicion import find_suspicion
+from dragoman.decoding.translator import Translator
+from dragoman.evaluation.evaluate import evaluate_model
+from dragoman.serving.client import Client
+from dragoman.serving.interface import Request
+from dragoman.serving.models import load_models
+from dragoman.serving.service import Service
 from dragoman.training.run import resume_run
-from dragoman.training.validation import choose_probes
+from dragoman.training.validation import Validator, choose_probes
+from dragoman.weights import load_model
+
+TEXTS = [
+    "The old dog sees a house.",
+    "A small tree. The dog likes the old garden! Finds a house",
+    "garden",
+    "The dog sees the tree the dog sees the tree the dog sees. Old garden.",
+]
+
+
+@pytest.fixture(scope="module")
+def path(tiny_folder, tmp_path_factory):
+    """A model that nobody quantised, whose translations look wrong more often than not."""
+    copied = tmp_path_factory.mktemp("models") / "one"
+    shutil.copytree(tiny_folder.path, copied)
+    return copied
+
+
+@pytest.fixture(scope="module")
+def expected(path):
+    found = dragoman.load(str(path), device="cpu").translate_all(TEXTS)
+    assert {len(each.parts) for each in found} == {1, 2, 3}
+    assert any("another search did better" in note for each in found for note in each.notes)
+    return [each.text for each in found]
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name in ("source", "reference"):
+        (tmp_path / name).write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
+    return tmp_path / "source", tmp_path / "reference"
+
+
+def test_the_command(path, expected, files, capsys):
+    main(["translate", str(path), str(files[0]), "--device", "cpu"])
+    assert capsys.readouterr().out.split("\n")[:-1] == expected
+
+
+def test_the_score(path, expected, files):
+    found = evaluate_model(path, files[0], [files[1]], metrics=["chrf"], device="cpu")
+    assert list(found.translations) == expected
+
+
+def test_the_server(path, expected):
+    service = Service(load_models([path], "cpu"))
+
+    async def ask():
+        service.start()
+        try:
+            request = Request(
+                texts=tuple(TEXTS), source="en", target="fr", client=Client(name="somebody")
+            )
+            return await service.translate(request)
+        finally:
+            await asyncio.to_thread(service.stop)
+
+    assert [each.text for each in asyncio.run(ask())] == expected
+
+
+def test_validations(path, expected, files, tiny_folder, tmp_path, corpus_files, monkeypatch):
+    pairs = CorpusFiles(source=files[:1], target=files[1:])
+    text = store_text(tmp_path / "store", corpus_files, pairs, CorpusOptions())
+    store = store_ids(text, tiny_folder.folder.vocabularies, 256)
+    translator = Translator(tiny_folder.folder, load_model(tiny_folder.folder), "cpu")
+    validator = Validator(translator, store.valid, beam_size=3, precision=nullcontext())
+    seen = []
+
+    def look(translations, references, **_):
+        seen.append((translations, references))
+        return 12.5
+
+    monkeypatch.setattr("dragoman.training.validation.corpus_bleu", look)
+    found = validator.validate(sample_index=1)
+    assert seen == [(expected, [TEXTS])]
+    assert (found.bleu, found.sample) == (12.5, (TEXTS[1], TEXTS[1], expected[1]))
+
+
+def test_both_can_be_switched_off(path, expected, files, capsys):
+    words = ["translate", str(path), str(files[0]), "--device", "cpu", "--no-search-again"]
+    main([*words, "--split-sentences", "off"])
+    raw = capsys.readouterr().out.split("\n")[:-1]
+    translator = Translator.load(path, "cpu")
+    options = translator.options_with({"search_again": False, "split_sentences": "off"})
+    found = translator.translate_all(TEXTS, options=options)
+    assert [each.text for each in found] == raw != expected
+    assert all(len(each.parts) == 1 and not each.notes for each in found)
+    doubts = [find_suspicion(text, each) for text, each in zip(TEXTS, raw, strict=True)]
+    assert any(doubts)
 
 
 @pytest.mark.parametrize(

@@ -299,7 +299,7 @@ def _first_words(text: str, translation: Translation) -> Iterator[Link]:
         place = text.index(part.source, place)
         yield _count_words(text[:place]), _count_words(written)
         place += len(part.source)
-        written += part.text + (" " if part.is_spaced else "")
+        written += part.text + part.space
 
 
 def _count_words(before: str) -> int:

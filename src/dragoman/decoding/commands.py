@@ -1,7 +1,8 @@
 """The verbs that use a trained model; nothing heavy is imported before one runs."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -60,7 +61,6 @@ def _translate(options: argparse.Namespace) -> None:
     from dragoman.data.lines import open_lines
     from dragoman.decoding.line_translation import LineTranslator
     from dragoman.decoding.stream import stream_lines
-    from dragoman.decoding.translation import Translation
     from dragoman.decoding.translator import Translator
 
     reader = open_lines(options.file)
@@ -78,23 +78,19 @@ def _translate(options: argparse.Namespace) -> None:
 
         aligner = Aligner.of(translator)
 
-    def translate(
-        texts: Sequence[str], how: SearchOptions, *, is_unrepeated: bool
-    ) -> list[Translation]:
-        return (translator.careful if is_unrepeated else translator).translate_all(
-            texts,
-            num_best=1 if options.n_best is None else options.n_best,
-            prefix=options.prefix,
-            options=how,
-            demands=prepared.demands,
-        )
+    translate = partial(
+        translator.translate_all,
+        num_best=1 if options.n_best is None else options.n_best,
+        prefix=options.prefix,
+        options=translator.options_with(given_flags(options, SearchOptions)),
+        demands=prepared.demands,
+    )
 
     def work_with(warn: Callable[[str], None]) -> LineTranslator:
         for warning in prepared.warnings:
             warn(warning)
         return LineTranslator(
             translate,
-            translator.options_with(given_flags(options, SearchOptions)),
             place=reader.place,
             warn=warn,
             is_n_best=options.n_best is not None,

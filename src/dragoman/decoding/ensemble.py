@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from dragoman.data.batches import Sequences
 from dragoman.errors import OptionError
-from dragoman.folder import ModelFolder, read_folder
+from dragoman.folder import ModelFolder, join_sentence_facts, read_folder
 from dragoman.models.interface import DecoderState, Output, TranslationModel
 from dragoman.weights import load_model
 
@@ -214,7 +214,11 @@ def join_folders(folders: Sequence[ModelFolder]) -> ModelFolder:
     """
     first = folders[0]
     longest = [each.facts.longest_source for each in folders if each.facts.longest_source]
-    facts = replace(first.facts, longest_source=min(longest, default=0))
+    facts = replace(
+        first.facts,
+        longest_source=min(longest, default=0),
+        one_sentence_a_line=join_sentence_facts([each.facts for each in folders]),
+    )
     shortest = min(folders, key=lambda each: each.options.max_length or sys.maxsize)
     return replace(first, facts=facts, options=shortest.options)
 

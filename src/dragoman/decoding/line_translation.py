@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.suspicion import TranslateTexts, search_again
 from dragoman.decoding.translation import Translation
 
 if TYPE_CHECKING:
@@ -18,10 +16,8 @@ class LineTranslator:
 
     Parameters
     ----------
-    translate : TranslateTexts
+    translate : Callable[[Sequence[str]], list[Translation]]
         Translates.
-    options : SearchOptions
-        How to search.
     place : str
         What to call the lines in warnings.
     warn : Callable[[str], None]
@@ -43,8 +39,7 @@ class LineTranslator:
 
     def __init__(
         self,
-        translate: TranslateTexts,
-        options: SearchOptions,
+        translate: Callable[[Sequence[str]], list[Translation]],
         *,
         place: str,
         warn: Callable[[str], None],
@@ -53,7 +48,6 @@ class LineTranslator:
         name_tokens: Callable[[Sequence[int]], list[str]] | None = None,
     ) -> None:
         self._translate = translate
-        self._options = options
         self._place = place
         self._warn = warn
         self._is_n_best = is_n_best
@@ -75,20 +69,10 @@ class LineTranslator:
         list[str]
             A line to write for each; several lines where all translations are wanted.
         """
-
-        def warn(index: int, text: str) -> None:
-            self._warn(f"{self._place}, line {first + index}: {text}")
-
-        found = search_again(
-            lines,
-            self._translate(lines, self._options, is_unrepeated=False),
-            self._translate,
-            self._options,
-            warn,
-        )
-        for index, each in enumerate(found):
+        found = self._translate(lines)
+        for number, each in enumerate(found, start=first):
             for note in each.notes:
-                warn(index, note)
+                self._warn(f"{self._place}, line {number}: {note}")
         every = [(each, *each.alternatives) if self._is_n_best else (each,) for each in found]
         links = self._align(lines, every)
         return [

@@ -34,6 +34,14 @@ class SearchOptions:
     replace_unknown: bool = option(
         True, "put a word for each unknown one of a closed vocabulary: translated or copied"
     )
+    split_sentences: Literal["auto", "on", "off"] = option(
+        "auto",
+        "translate the sentences of a text one by one; auto: unless the training text had several "
+        "in a line",
+    )
+    search_again: bool = option(
+        True, "search once more where a translation repeats itself or has an impossible length"
+    )
 
     def __post_init__(self) -> None:
         for name, (least, most) in LIMITS.items():

@@ -7,7 +7,7 @@ from dragoman.decoding.interface import Hypothesis
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """A part of a text, short enough for the model.
+    """A part of a text that is translated by itself, short enough for the model.
 
     Parameters
     ----------

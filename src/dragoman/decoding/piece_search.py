@@ -116,6 +116,27 @@ class PieceSearch:
         self._give_up(pieces, wanted, results)
         return list(map(or_nothing, results))
 
+    def find_unrepeated(self, pieces: Sequence[Piece]) -> list[Found]:
+        """Translate pieces without saying a phrase three times in a row.
+
+        Parameters
+        ----------
+        pieces : Sequence[Piece]
+            In any order.
+
+        Returns
+        -------
+        list[Found]
+            In that order, as of `find`, but found among all words, whatever the short list.
+        """
+        model = WithoutRepetition(self.model)
+        begun = replace(self, model=model, short_list=None, plain=None)
+        free = replace(begun, prefix_ids=())
+        # The rule spares a forced beginning, so it must know which pieces have one.
+        first = iter(begun.find([each for each in pieces if each.is_first]))
+        others = iter(free.find([each for each in pieces if not each.is_first]))
+        return [next(first if each.is_first else others) for each in pieces]
+
     def _lacks(self, wanted: Wanted, found: Found) -> bool:
         """Say whether a translation lacks a term."""
         if not wanted.requirements:

@@ -1,12 +1,13 @@
 """Translations that cannot be right: noticed by their look, and searched for once more."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from dragoman.decoding.options import LARGEST_ALPHA, SearchOptions
-from dragoman.decoding.translation import Translation
+from dragoman.decoding.piece import Piece
+from dragoman.decoding.translation import Part
 
 LONGEST_PHRASE = 12
 MOST_REPEATS = 4
@@ -22,12 +23,12 @@ Kind = Literal["repetition", "short", "long"]
 
 
 @runtime_checkable
-class TranslateTexts(Protocol):
-    """Translates texts in order; told so, without saying a phrase three times in a row."""
+class SearchPieces(Protocol):
+    """Translates pieces in order; told so, without saying a phrase three times in a row."""
 
     def __call__(
-        self, texts: Sequence[str], how: SearchOptions, *, is_unrepeated: bool
-    ) -> list[Translation]:
+        self, pieces: Sequence[Piece], options: SearchOptions, *, is_unrepeated: bool
+    ) -> list[Part]:
         """Translate."""
         ...
 
@@ -120,33 +121,23 @@ def find_repetition(units: Sequence[str], longest: int) -> Repetition:
     return best
 
 
-def search_again(
-    sources: Sequence[str],
-    translations: Sequence[Translation],
-    translate: TranslateTexts,
-    options: SearchOptions,
-    warn: Callable[[int, str], None],
-) -> list[Translation]:
+def search_again(parts: Sequence[Part], search: SearchPieces, options: SearchOptions) -> list[Part]:
     """Search once more for suspicious translations, and keep what is not suspicious.
 
     Parameters
     ----------
-    sources : Sequence[str]
-        The texts.
-    translations : Sequence[Translation]
-        What they became.
-    translate : TranslateTexts
-        Translates some texts anew.
+    parts : Sequence[Part]
+        Parts of texts, and what they became.
+    search : SearchPieces
+        Translates some pieces anew.
     options : SearchOptions
         With which they were translated.
-    warn : Callable[[int, str], None]
-        Takes the index of a text and what is to be said of its translation.
 
     Returns
     -------
-    list[Translation]
+    list[Part]
         In place of each suspicious translation the new one if that is not suspicious and drops no
-        demand that the old one meets, otherwise the old one.
+        demand that the old one meets, otherwise the old one; each with a note that says so.
 
     Notes
     -----
@@ -155,27 +146,25 @@ def search_again(
     and both with a beam of eight if it was narrower. The rule of choice asks nothing of scores,
     which different searches give differently.
     """
-    chosen = list(translations)
+    chosen = list(parts)
     found: dict[Kind, list[tuple[int, Suspicion]]] = {}
-    for index, (source, translation) in enumerate(zip(sources, translations, strict=True)):
-        suspicion = find_suspicion(source, translation.text)
+    for index, part in enumerate(parts):
+        suspicion = find_suspicion(part.piece.text, part.candidates[0][0])
         if suspicion is not None:
             found.setdefault(suspicion.kind, []).append((index, suspicion))
-    remarks: dict[int, str] = {}
     for kind, suspects in found.items():
-        texts = [sources[index] for index, _ in suspects]
         other = _other_options(options, kind)
-        anew = translate(texts, other, is_unrepeated=kind == "repetition")
-        for (index, suspicion), translation in zip(suspects, anew, strict=True):
-            is_better = find_suspicion(sources[index], translation.text) is None and set(
-                translation.notes
-            ) <= set(chosen[index].notes)
-            if is_better:
-                chosen[index] = translation
+        pieces = [parts[index].piece for index, _ in suspects]
+        anew = search(pieces, other, is_unrepeated=kind == "repetition")
+        for (index, suspicion), new in zip(suspects, anew, strict=True):
+            old = parts[index]
+            is_better = find_suspicion(old.piece.text, new.candidates[0][0]) is None and set(
+                new.notes
+            ) <= set(old.notes)
             outcome = "another search did better" if is_better else "another search did no better"
-            remarks[index] = f"translation {suspicion.words}; {outcome}"
-    for index in sorted(remarks):
-        warn(index, remarks[index])
+            remark = f"translation {suspicion.words}; {outcome}"
+            best = new._replace(anew=other) if is_better else old
+            chosen[index] = best._replace(notes=(remark, *best.notes))
     return chosen
 
 

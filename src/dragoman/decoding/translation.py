@@ -1,5 +1,6 @@
 """Translations, and how one is put together from those of its text's parts."""
 
+import unicodedata
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -10,11 +11,11 @@ from dragoman.decoding.piece import Piece
 
 
 class TranslatedPart(NamedTuple):
-    """A part of a text that was translated by itself, and whether white space follows it."""
+    """A part of a text that was translated by itself, and what follows its translation."""
 
     source: str
     text: str
-    is_spaced: bool
+    space: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,13 +32,13 @@ class Translation:
     alternatives : tuple[Translation, ...]
         The next best ones, best first.
     parts : tuple[TranslatedPart, ...]
-        Of what it was put together: one part, or several if the text was too long for the model.
+        Of what it was put together: one part, or several if the text was split.
     tokens : tuple[int, ...]
         Its subwords, an end symbol after each part.
     log_probabilities : tuple[float, ...]
         Theirs; nothing if scores were not asked for.
     notes : tuple[str, ...]
-        What of the demands could not be met, in words.
+        What looked wrong, and what of the demands could not be met, in words.
     """
 
     text: str
@@ -50,11 +51,24 @@ class Translation:
 
 
 class Part(NamedTuple):
-    """A piece, its translations, best first, and what of the demands could not be met."""
+    """A piece, its translations, best first, and what is to be said of them.
+
+    Attributes
+    ----------
+    piece : Piece
+        The piece.
+    candidates : list[tuple[str, Hypothesis]]
+        What it may become.
+    notes : tuple[str, ...]
+        What looked wrong, and what of the demands could not be met.
+    anew : SearchOptions | None
+        With which options a second search found them; None: the first search did.
+    """
 
     piece: Piece
     candidates: list[tuple[str, Hypothesis]]
     notes: tuple[str, ...] = ()
+    anew: SearchOptions | None = None
 
 
 def join_parts(
@@ -67,7 +81,7 @@ def join_parts(
     parts : list[Part]
         The pieces in order, each with its translations; none: the text has no words.
     options : SearchOptions
-        How they were searched for.
+        How they were searched for at first, by which all are scored.
     eos_id : int
         The end symbol.
     is_distinct : bool
@@ -76,22 +90,54 @@ def join_parts(
     Returns
     -------
     Translation
-        The best, with the others as alternatives.
+        The best, with the others as alternatives: sorted by score, or, where a part was searched
+        for again, in the order of that search, since the first one's scores prefer what was wrong.
     """
     if not parts:
         return Translation(text="", score=0.0)
     most = max(len(part.candidates) for part in parts)
     if most == 1:
         return _compose(parts, [part.candidates[0] for part in parts], options, eos_id)
+    is_anew = any(part.anew is not None for part in parts)
     ranked: dict[str | int, Translation] = {}
     for rank in range(most):
         chosen = [part.candidates[min(rank, len(part.candidates) - 1)] for part in parts]
         made = _compose(parts, chosen, options, eos_id)
         key = made.text if is_distinct else rank
-        if key not in ranked or ranked[key].score < made.score:
+        if key not in ranked or (ranked[key].score < made.score and not is_anew):
             ranked[key] = made
-    best, *others = sorted(ranked.values(), key=lambda each: -each.score)
+    best, *others = sorted(ranked.values(), key=lambda each: 0.0 if is_anew else -each.score)
     return replace(best, alternatives=tuple(others)) if others else best
+
+
+def find_space(source: str, space: str, translation: str) -> str:
+    """Find what stands between the translation of a part of a text and that of the next part.
+
+    Parameters
+    ----------
+    source : str
+        The part, without white space after it.
+    space : str
+        The white space after it.
+    translation : str
+        What it became.
+
+    Returns
+    -------
+    str
+        The same white space; a blank where Chinese or Japanese needs none, but the target does; no
+        blank after nothing, though line breaks stay.
+    """
+    if not translation:
+        return space if space.strip(" \t\u00a0") else ""
+    if space or not source:
+        return space
+    return " " if _is_wide(source[-1]) and not _is_wide(translation[-1]) else ""
+
+
+def _is_wide(character: str) -> bool:
+    """Whether a character is as wide as high, after which no blank stands."""
+    return unicodedata.east_asian_width(character) in "WF"
 
 
 def _compose(
@@ -102,15 +148,19 @@ def _compose(
     tokens: list[int] = []
     log_probabilities: list[float] = []
     for part, (text, each) in zip(parts, chosen, strict=True):
-        made.append(TranslatedPart(part.piece.text, text, bool(part.piece.space)))
+        space = find_space(part.piece.text.rstrip(), part.piece.space, text)
+        made.append(TranslatedPart(part.piece.text, text, space))
         tokens += [*each.tokens, eos_id]
         log_probabilities += each.token_log_probabilities
         total += each.log_probability
     score = total / float(length_penalty(len(tokens), options.length_penalty))
     if options.coverage_penalty:
-        score += sum(_neglect(each, options) for _, each in chosen)
+        score += sum(
+            _neglect(each, part.anew or options)
+            for part, (_, each) in zip(parts, chosen, strict=True)
+        )
     return Translation(
-        text="".join(each.text + " " * each.is_spaced for each in made).strip(),
+        text="".join(each.text + each.space for each in made).strip(),
         score=score,
         parts=tuple(made),
         tokens=tuple(tokens),

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,20 +11,22 @@ from dragoman.decoding.accelerator import may_have_accelerator
 from dragoman.decoding.demands import Demands
 from dragoman.decoding.garbage import only_new_garbage
 from dragoman.decoding.int8_engine import Int8Engine, ListedEngine, is_compiled
-from dragoman.decoding.interface import FindingEngine, Hypothesis
+from dragoman.decoding.interface import FindingEngine
 from dragoman.decoding.options import LARGEST_BEAM, Precision, SearchOptions
 from dragoman.decoding.piece import Found, Piece
 from dragoman.decoding.plain_search import PlainSearch, is_plain, or_nothing
 from dragoman.decoding.short_list import ShortList
+from dragoman.decoding.splitting import Splitter
+from dragoman.decoding.suspicion import search_again
 from dragoman.decoding.translation import Part, Translation, join_parts
 from dragoman.errors import OptionError
 from dragoman.folder import CONFIG_FILE, ModelFolder, read_folder
 from dragoman.options import from_plain, from_section, require, to_plain
-from dragoman.text.sentences import split_long
 
 if TYPE_CHECKING:  # PyTorch, which most translations on a CPU do not need
     import torch
 
+    from dragoman.decoding.piece_search import PieceSearch
     from dragoman.models.interface import SearchedModel, TranslationModel
 
 LONGEST_PREFIX = 500
@@ -71,6 +72,7 @@ class Translator:
         self._engine = engine
         self.short_list = short_list
         self._finder = finder
+        self._splitter = Splitter(folder)
         self.options = from_section(
             SearchOptions, folder.config, "search", folder.path / CONFIG_FILE
         )
@@ -118,13 +120,6 @@ class Translator:
         from dragoman.decoding.engine import Engine
 
         return isinstance(self.engine, Engine)
-
-    @cached_property
-    def careful(self) -> "Translator":
-        """A translator that says no phrase three times in a row."""
-        from dragoman.decoding.repetition import WithoutRepetition
-
-        return Translator(self.folder, None, self.device, WithoutRepetition(self.engine))
 
     @staticmethod
     def load(
@@ -201,7 +196,7 @@ class Translator:
         Parameters
         ----------
         text : str
-            Anything; what is longer than the model's training sentences is split at sentences.
+            Anything; several sentences are split as `split` says.
         num_best : int
             The best translation and so many alternatives less one.
         prefix : str
@@ -248,14 +243,39 @@ class Translator:
         -------
         list[Translation]
             In the order of the texts. A text without words gives an empty translation.
+
+        Notes
+        -----
+        What translates, serves, validates and scores all comes here: to `split` and `search_again`.
         """
         options = options or self.options
         is_possible = 1 <= num_best <= LARGEST_BEAM
         require(is_possible, "num_best", num_best, f"must be from 1 to {LARGEST_BEAM:,}")
         if num_best > options.beam_size:
             options = replace(options, beam_size=num_best)
+        demands = demands or Demands()
+        demands.check_prefix(prefix)
+        prefix_ids = self._prefix_ids(prefix)
+
+        def search(
+            pieces: Sequence[Piece], options: SearchOptions, *, is_unrepeated: bool
+        ) -> list[Part]:
+            wanted = (num_best, prefix_ids, options, demands)
+            if is_unrepeated:
+                found = self._any_search(*wanted).find_unrepeated(pieces)
+            else:
+                found = self._find(pieces, *wanted)
+            return self._write(pieces, found, options)
+
         with only_new_garbage(len(texts)):
-            return self._translate_all(texts, num_best, prefix, options, demands or Demands())
+            parts = search(self._pieces(texts, options), options, is_unrepeated=False)
+            if options.search_again:
+                parts = search_again(parts, search, options)
+            of_text: list[list[Part]] = [[] for _ in texts]
+            for part in parts:
+                of_text[part.piece.text_index].append(part)
+            eos_id, is_distinct = self.folder.vocabularies.eos_id, demands.sampling is None
+            return [join_parts(each, options, eos_id, is_distinct) for each in of_text]
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Turn a source text into the tokens that the model reads.
@@ -273,24 +293,27 @@ class Translator:
         subwords = self.folder.vocabularies.source
         return (*subwords.encode([text])[0], subwords.eos_id)
 
-    def _translate_all(
-        self,
-        texts: Sequence[str],
-        num_best: int,
-        prefix: str,
-        options: SearchOptions,
-        demands: Demands,
-    ) -> list[Translation]:
-        """Translate texts with what is known to be possible."""
-        pieces = self._pieces(texts)
-        demands.check_prefix(prefix)
-        found = self._find(pieces, num_best, self._prefix_ids(prefix), options, demands)
-        written = self._decode(pieces, found, options)
-        of_text: list[list[Part]] = [[] for _ in texts]
-        for piece, candidates, each in zip(pieces, written, found, strict=True):
-            of_text[piece.text_index].append(Part(piece, candidates, each.notes))
-        eos_id, is_distinct = self.folder.vocabularies.eos_id, demands.sampling is None
-        return [join_parts(parts, options, eos_id, is_distinct) for parts in of_text]
+    def split(
+        self, text: str, options: SearchOptions | None = None, *, cuts_long: bool = True
+    ) -> list[str]:
+        """Split a text into the parts that are translated one by one.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+        options : SearchOptions | None
+            For `split_sentences`; None: as the model folder says.
+        cuts_long : bool
+            Whether to cut what the model cannot read whole, as `cut_long` does.
+
+        Returns
+        -------
+        list[str]
+            Lines and, unless the model knows lines of several sentences, sentences. Each has the
+            white space that follows it: joining them gives back the text.
+        """
+        return self._splitter.split(text, options or self.options, cuts_long=cuts_long)
 
     def _find(
         self,
@@ -306,13 +329,12 @@ class Translator:
             finder = ListedEngine(self._finder, self.short_list.words_of)
         elif finder is None and isinstance(self.engine, FindingEngine):
             finder = self.engine
-        vocabularies, max_length = self.folder.vocabularies, self._max_length
         plain = None
         if finder is not None:
             plain = PlainSearch(
                 engine=finder,
-                vocabularies=vocabularies,
-                max_length=max_length,
+                vocabularies=self.folder.vocabularies,
+                max_length=self._max_length,
                 options=options,
                 num_best=num_best,
                 prefix_ids=prefix_ids,
@@ -320,57 +342,39 @@ class Translator:
             )
         if plain is not None and demands.glossary is None and is_plain(options, demands):
             return [or_nothing(Found(hypotheses=each)) for each in plain.find(pieces)]
+        return self._any_search(num_best, prefix_ids, options, demands, plain).find(pieces)
+
+    def _any_search(
+        self,
+        num_best: int,
+        prefix_ids: Sequence[int],
+        options: SearchOptions,
+        demands: Demands,
+        plain: PlainSearch | None = None,
+    ) -> "PieceSearch":
+        """Make the search that can do all that may be demanded."""
         from dragoman.decoding.piece_search import PieceSearch
 
         return PieceSearch(
             model=self.engine,
-            vocabularies=vocabularies,
+            vocabularies=self.folder.vocabularies,
             device=self.device,
-            max_length=max_length,
+            max_length=self._max_length,
             options=options,
             num_best=num_best,
             prefix_ids=prefix_ids,
             demands=demands,
             short_list=self.short_list,
             plain=plain,
-        ).find(pieces)
+        )
 
-    def _pieces(self, texts: Sequence[str]) -> list[Piece]:
+    def _pieces(self, texts: Sequence[str], options: SearchOptions) -> list[Piece]:
         """Cut texts into parts that the model can read; a text without words has none."""
-        facts, subwords = self.folder.facts, self.folder.vocabularies.source
-        longest = min(facts.longest_source or sys.maxsize, self._max_length or sys.maxsize)
+        return self._splitter.pieces(texts, options, self._num_threads)
 
-        def fits(part: str) -> bool:
-            return len(self.encode(part)) <= longest
-
-        parts: list[tuple[int, str, list[int]]] = []
-        every = subwords.encode(texts, self._num_threads(len(texts)))
-        for index, (text, ids) in enumerate(zip(texts, every, strict=True)):
-            if len(ids) < longest:
-                parts.append((index, text, ids))
-                continue
-            split = split_long(text, facts.source_language, fits)
-            encoded = zip(split, subwords.encode(split), strict=True)
-            parts += [(index, part, part_ids) for part, part_ids in encoded]
-        pieces: list[Piece] = []
-        for index, part, ids in parts:
-            if ids:
-                space = part[len(part.rstrip()) :]
-                is_first = not pieces or pieces[-1].text_index != index
-                pieces.append(
-                    Piece(
-                        text_index=index,
-                        text=part,
-                        ids=(*ids, subwords.eos_id),
-                        space=space,
-                        is_first=is_first,
-                    )
-                )
-        return pieces
-
-    def _decode(
+    def _write(
         self, pieces: Sequence[Piece], found: Sequence[Found], options: SearchOptions
-    ) -> list[list[tuple[str, Hypothesis]]]:
+    ) -> list[Part]:
         """Turn hypotheses into text, all at once."""
         vocabularies = self.folder.vocabularies
         every = [
@@ -386,7 +390,10 @@ class Translator:
         else:
             tokens = [each.tokens for _, each in every]
             texts = iter(vocabularies.target.decode(tokens, self._num_threads(len(tokens))))
-        return [[(next(texts), each) for each in all_found.hypotheses] for all_found in found]
+        return [
+            Part(piece, [(next(texts), each) for each in all_found.hypotheses], all_found.notes)
+            for piece, all_found in zip(pieces, found, strict=True)
+        ]
 
     def _num_threads(self, num_texts: int) -> int:
         """Say how many threads cut texts: an accelerator must not wait for one, a CPU has none."""

@@ -119,11 +119,11 @@ def translate_without(
     Returns
     -------
     Translation
-        The best translation.
+        The best translation, taken as it is found: babble is what switching heads off may show.
     """
     check_heads(translator, heads)
     plain = Translator(translator.folder, translator.model, translator.device)
-    options: SearchOptions = plain.options
+    options: SearchOptions = replace(plain.options, search_again=False)
     if beam_size is not None:
         options = replace(options, beam_size=beam_size)
     with observed_attention(translator.model, silence(heads)):  # type: ignore[arg-type]

@@ -155,6 +155,7 @@ def forget_longest(model: Path) -> None:
     """
     facts = read_json(model / _FACTS)
     if facts["longest_source"]:
+        facts.pop("digest", None)  # which is of what stood there
         write_json(model / _FACTS, facts | {"longest_source": 0})
 
 

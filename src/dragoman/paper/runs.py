@@ -172,6 +172,7 @@ def _run_one(
             "evaluate", str(model), "--source", str(tests[0]), "--reference", str(tests[1]),
             "--metrics", "bleu", "chrf", "--json", "--output", str(folder / TRANSLATIONS),
             "--device", options.device, *plan.search,
+            *(("--split-sentences", "off") if plan.is_whole else ()),
         ]  # fmt: skip
         problem, answer = _call(words, log, threads, running)
         if problem:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request as WebRequest
@@ -36,7 +37,7 @@ from dragoman.serving.page_request import (
     service_of,
 )
 from dragoman.serving.page_runs import name_runs, read_run
-from dragoman.serving.page_text import Part, split_text
+from dragoman.serving.page_text import Part, part_text
 from dragoman.serving.page_why import write_explanation, write_progress
 from dragoman.serving.service import Service
 from dragoman.training.log import METRICS_FILE
@@ -155,25 +156,24 @@ async def _translate(request: WebRequest) -> Response:
     client = charge(request, len(text))
     source, confidence = _find_source(service, text, fields.text("source", ""), target)
     prefix = fields.text("prefix", "")
-    parts = [Part(text, "")] if prefix else split_text(text, source)
+    asked = Request(
+        texts=(),
+        source=source,
+        target=target,
+        num_alternatives=fields.number("alternatives", 0, MOST_ALTERNATIVES, 0),
+        beam_size=fields.number("beam", 1, service.options.max_beam_size, 0) or None,
+        prefix=prefix,
+        model=fields.text("model", "") or None,
+        wants_alignment=True,
+        client=client,
+    )
+    parts = [Part(text, "")] if prefix else part_text(service.split(text, asked))
     texts = [part.text for part in parts if part.text]
     answers: list[Answer] = []
     size = service.options.max_texts
     for first in range(0, len(texts), size):
-        answers += await service.translate(
-            Request(
-                texts=tuple(texts[first : first + size]),
-                source=source,
-                target=target,
-                num_alternatives=fields.number("alternatives", 0, MOST_ALTERNATIVES, 0),
-                beam_size=fields.number("beam", 1, service.options.max_beam_size, 0) or None,
-                prefix=prefix,
-                model=fields.text("model", "") or None,
-                wants_alignment=True,
-                splits_sentences=False,
-                client=client,
-            )
-        )
+        some = tuple(texts[first : first + size])
+        answers += await service.translate(replace(asked, texts=some, splits_sentences=False))
     return JSONResponse(_write_translation(parts, answers, source, confidence))
 
 

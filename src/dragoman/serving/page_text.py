@@ -1,8 +1,7 @@
-"""The text of the web page, cut into sentences that a person can look into one by one."""
+"""The text of the web page, as sentences that a person can look into one by one."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
-
-from dragoman.text.sentences import split_sentences
 
 
 class Part(NamedTuple):
@@ -12,15 +11,13 @@ class Part(NamedTuple):
     space: str
 
 
-def split_text(text: str, language: str | None) -> list[Part]:
-    """Cut a text into sentences; a line break always ends one.
+def part_text(pieces: Iterable[str]) -> list[Part]:
+    """Take the white space off the pieces of a text.
 
     Parameters
     ----------
-    text : str
-        The text.
-    language : str | None
-        Its language.
+    pieces : Iterable[str]
+        The sentences of the text with the white space around them, from `Service.split`.
 
     Returns
     -------
@@ -28,15 +25,14 @@ def split_text(text: str, language: str | None) -> list[Part]:
         Parts that joined give back the text. Only the first can be without words.
     """
     parts: list[Part] = []
-    for line in text.splitlines(keepends=True):
-        for sentence in split_sentences(line, language):
-            core = sentence.strip()
-            begin = sentence.index(core) if core else len(sentence)
-            before, after = sentence[:begin], sentence[begin + len(core) :]
-            if before and parts:
-                parts[-1] = parts[-1]._replace(space=parts[-1].space + before)
-            elif before:
-                parts.append(Part("", before))
-            if core:
-                parts.append(Part(core, after))
+    for piece in pieces:
+        core = piece.strip()
+        begin = piece.index(core) if core else len(piece)
+        before, after = piece[:begin], piece[begin + len(core) :]
+        if before and parts:
+            parts[-1] = parts[-1]._replace(space=parts[-1].space + before)
+        elif before:
+            parts.append(Part("", before))
+        if core:
+            parts.append(Part(core, after))
     return parts

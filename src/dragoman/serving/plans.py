@@ -1,10 +1,9 @@
 """Plans: what is to be done with each text of a request, and the answer that comes of it."""
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from dragoman.decoding.translator import Translator
 from dragoman.serving.detection import choose_source
 from dragoman.serving.interface import Answer, Request, ServedModel, ServiceError, Span
 from dragoman.serving.languages import match_language, name_language
@@ -13,6 +12,7 @@ from dragoman.serving.markup import Marked, parse_markup
 from dragoman.serving.models import Models
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.sentence_translation import Candidate, Rendering
+from dragoman.text.sentences import split_text
 
 LONGEST_SHOWN = 80
 
@@ -112,11 +112,8 @@ def plan_text(text: str, request: Request, models: Models, detect: Detect) -> Pl
         marked = parse_markup(text, request.markup, request.ignore_tags)
         segments = marked.segments
     source, confidence, path = _find_path("\n".join(segments), request, models, detect)
-    fits = make_fit(path[0].translator) if path else None
-    layouts = (
-        lay_out(each, source, splits_sentences=request.splits_sentences, fits=fits)
-        for each in segments
-    )
+    split = _make_split(path, source, request)
+    layouts = (lay_out(each, split) for each in segments)
     return Plan(
         text=text,
         source=source,
@@ -127,34 +124,40 @@ def plan_text(text: str, request: Request, models: Models, detect: Detect) -> Pl
     )
 
 
-def make_fit(translator: Translator | None) -> Callable[[str], bool] | None:
-    """Say how to tell whether a model can read a sentence whole.
+def split_planned(text: str, request: Request, models: Models, detect: Detect) -> list[str]:
+    """Split a text as it will be when it is translated.
 
     Parameters
     ----------
-    translator : Translator | None
-        The model; None: nobody knows it.
+    text : str
+        The text.
+    request : Request
+        The request that it is of.
+    models : Models
+        What there is to translate it.
+    detect : Callable[[str], list[tuple[str, float]]]
+        Finds its language.
 
     Returns
     -------
-    Callable[[str], bool] | None
-        Tells of a sentence whether it can; None: it can read any.
+    list[str]
+        The parts, which joined give back the text; a sentence that the model cannot read whole is
+        one of them.
     """
+    source, _, path = _find_path(text, request, models, detect)
+    return _make_split(path, source, request, cuts_long=False)(text)
+
+
+def _make_split(
+    path: Sequence[ServedModel], source: str, request: Request, *, cuts_long: bool = True
+) -> Callable[[str], list[str]]:
+    """Say how a text is split: as the first model's translator would have it."""
+    translator = path[0].translator if path else None
     if translator is None:
-        return None
-    folder = translator.folder
-    longest = min(
-        folder.facts.longest_source or sys.maxsize, folder.options.max_length or sys.maxsize
-    )
-    if longest == sys.maxsize:
-        return None
-
-    def fits(sentence: str) -> bool:
-        # Subwords have a byte each at least, but for a mark of white space and the end.
-        is_short = len(sentence.encode()) + 2 <= longest
-        return is_short or len(translator.encode(sentence)) <= longest
-
-    return fits
+        return partial(split_text, language=source)
+    said = {} if request.splits_sentences else {"split_sentences": "off"}
+    options = translator.options_with(said)
+    return partial(translator.split, options=options, cuts_long=cuts_long)
 
 
 def write_answer(plan: Plan, renderings: Sequence[Rendering], request: Request) -> Answer:

@@ -4,14 +4,12 @@ import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dragoman.decoding.alignments import Aligner
 from dragoman.decoding.demands import Demands, Prepared, prepare_demands
 from dragoman.decoding.glossary import Glossary, Term
-from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.spelling import fold_case
-from dragoman.decoding.suspicion import search_again
 from dragoman.decoding.translation import Translation
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DragomanError, OptionError
@@ -38,6 +36,9 @@ class Manner:
         A glossary.
     wants_alignment : bool
         Whether to align the words.
+    splits_sentences : bool
+        Whether it may be split after all, as the model's way is; what lies between two models may
+        have become several sentences.
     """
 
     num_best: int = 1
@@ -45,6 +46,7 @@ class Manner:
     prefix: str = ""
     terms: tuple[tuple[str, str], ...] = ()
     wants_alignment: bool = False
+    splits_sentences: bool = True
 
 
 class Task(NamedTuple):
@@ -76,7 +78,7 @@ class Rendering(NamedTuple):
 
 
 class SentenceTranslator:
-    """Translates sentences as “dragoman translate” does: with a second look at odd results.
+    """Translates sentences as “dragoman translate” does.
 
     Parameters
     ----------
@@ -112,27 +114,17 @@ class SentenceTranslator:
 
     def _render(self, texts: list[str], manner: Manner) -> list[Rendering]:
         prepared = self._prepare(manner)
-        said = {} if manner.beam_size is None else {"beam_size": manner.beam_size}
-
-        def translate(
-            texts: Sequence[str], how: SearchOptions, *, is_unrepeated: bool
-        ) -> list[Translation]:
-            return (self._translator.careful if is_unrepeated else self._translator).translate_all(
-                texts,
-                num_best=manner.num_best,
-                prefix=manner.prefix,
-                options=how,
-                demands=prepared.demands,
-            )
-
+        said: dict[str, Any] = {} if manner.splits_sentences else {"split_sentences": "off"}
+        if manner.beam_size is not None:
+            said["beam_size"] = manner.beam_size
+        found = self._translator.translate_all(
+            texts,
+            num_best=manner.num_best,
+            prefix=manner.prefix,
+            options=self._translator.options_with(said),
+            demands=prepared.demands,
+        )
         notes: list[list[str]] = [list(prepared.warnings) for _ in texts]
-
-        def warn(index: int, text: str) -> None:
-            notes[index].append(text)
-
-        options = self._translator.options_with(said)
-        first = translate(texts, options, is_unrepeated=False)
-        found = search_again(texts, first, translate, options, warn)
         every = [(each, *each.alternatives)[: manner.num_best] for each in found]
         if manner.wants_alignment:
             candidates = self._align(texts, every, notes)

@@ -16,7 +16,14 @@ from dragoman.serving.metrics import Metrics
 from dragoman.serving.models import Models
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.passage import note_ways
-from dragoman.serving.plans import Plan, check_request, join_legs, plan_text, write_answer
+from dragoman.serving.plans import (
+    Plan,
+    check_request,
+    join_legs,
+    plan_text,
+    split_planned,
+    write_answer,
+)
 from dragoman.serving.sentence_translation import Manner, Rendering
 
 __all__ = ["Answer", "Language", "Request", "ServedModel", "Service", "ServiceError", "Span"]
@@ -163,6 +170,23 @@ class Service:
         """
         return self._detector.detect(text)
 
+    def split(self, text: str, request: Request) -> list[str]:
+        """Split a text into the parts that are translated one by one.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+        request : Request
+            How it is to be translated.
+
+        Returns
+        -------
+        list[str]
+            The parts, which joined give back the text.
+        """
+        return split_planned(text, request, self._models, self.detect)
+
     def languages(self) -> list[Language]:
         """List the languages that can be translated.
 
@@ -248,6 +272,7 @@ class Service:
             beam_size=request.beam_size,
             terms=request.terms if len(path) == 1 else (),
             wants_alignment=request.wants_alignment or request.markup != "text",
+            splits_sentences=request.splits_sentences,
         )
         sentences = [sentence for plan in plans for sentence in plan.sentences]
         prefix = request.prefix.strip()

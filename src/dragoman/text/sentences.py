@@ -26,7 +26,13 @@ _CLAUSE_END = re.compile(
     f"[;:,，；：、،؛][{re.escape(_CLOSING)}]*\\s+|[，；：、،؛]|(?<=\\s)[–—-]\\s+|[–—](?=\\w)"
 )
 _WORD_END = re.compile(r"\s+")
-
+# What str.splitlines takes for the end of a line, and all white space after it.
+_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_LINE = re.compile(rf"[^{_BREAKS}]*[{_BREAKS}]\s*|[^{_BREAKS}]+")
+# A text without any of these is one sentence, which most texts are.
+_POSSIBLE_END = re.compile(
+    rf"[{re.escape(_END_MARKS)}][{re.escape(_CLOSING)}]*\s+\S|[。！？｡]|\n[^\S\n]*\n"
+)
 
 _LONGEST_CHARACTER = 32
 
@@ -131,11 +137,82 @@ def split_sentences(text: str, language: str | None) -> list[str]:
     white space. A blank line always does. Where the rules are in doubt, they do not split. The
     cost is linear in the length of the text.
     """
+    if text and not _POSSIBLE_END.search(text):
+        return [text]
     rules = _rules_of(language)
     ends = {match.end() for match in _EAST_ASIAN_END.finditer(text)}
     ends.update(match.end() for match in _BLANK_LINE.finditer(text))
     ends.update(_find_spaced_ends(text, rules, frozenset(ends)))
     return _cut_at(text, sorted(ends))
+
+
+def split_text(
+    text: str, language: str | None, *, by_line: bool = True, by_sentence: bool = True
+) -> list[str]:
+    """Split a text after its line breaks and after its sentences.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    language : str or None
+        Code of its language, for `split_sentences`.
+    by_line : bool
+        Whether the end of a line ends a part.
+    by_sentence : bool
+        Whether the end of a sentence does.
+
+    Returns
+    -------
+    list of str
+        The parts, each with the white space that follows it, so that joining them gives back the
+        text; empty for an empty text.
+    """
+    lines = [text] if text else []
+    if by_line:
+        lines = _cut_at(text, (match.end() for match in _LINE.finditer(text)))
+    if not by_sentence:
+        return lines
+    return [sentence for line in lines for sentence in split_sentences(line, language)]
+
+
+def cut_long(text: str, language: str | None, fits: Callable[[str], bool]) -> list[str]:
+    """Cut a text as `split_long` does, and what still does not fit between its code points.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    language : str or None
+        Code of its language, for `split_sentences`.
+    fits : callable
+        Whether a piece is short enough.
+
+    Returns
+    -------
+    list of str
+        Pieces that fit, or are one code point; joining them gives back the text.
+    """
+    return [half for piece in split_long(text, language, fits) for half in _halve(piece, fits)]
+
+
+def share_of_several(texts: Iterable[str], language: str | None) -> float:
+    """Compute the share of texts that have more than one sentence.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        Any texts.
+    language : str or None
+        Code of their language, for `split_sentences`.
+
+    Returns
+    -------
+    float
+        From 0 to 1; 0 if there are no texts.
+    """
+    counts = [len(split_sentences(text, language)) for text in texts]
+    return sum(count > 1 for count in counts) / max(1, len(counts))
 
 
 def list_abbreviations(language: str | None) -> frozenset[str]:
@@ -206,6 +283,14 @@ def _cut_to_fit(
             pieces.append("".join(parts[start : start + num_parts]))
         start += max(num_parts, 1)
     return pieces
+
+
+def _halve(piece: str, fits: Callable[[str], bool]) -> list[str]:
+    """Halve a piece until it fits, between a letter and its thousandth accent if need be."""
+    if len(piece) <= 1 or fits(piece):
+        return [piece]
+    middle = len(piece) // 2
+    return [*_halve(piece[:middle], fits), *_halve(piece[middle:], fits)]
 
 
 def _count_fitting(parts: list[str], start: int, fits: Callable[[str], bool]) -> int:

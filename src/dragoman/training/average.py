@@ -8,7 +8,14 @@ from torch import Tensor
 
 from dragoman.errors import FolderError
 from dragoman.files import written_beside
-from dragoman.folder import WEIGHTS_FILE, read_folder
+from dragoman.folder import (
+    FACTS_FILE,
+    WEIGHTS_FILE,
+    Facts,
+    ModelFolder,
+    join_sentence_facts,
+    read_folder,
+)
 from dragoman.models.build import build_model
 from dragoman.weights import put_weights, read_weights, vocabulary_of, write_model
 
@@ -128,7 +135,13 @@ def write_average(out: Path, model_of: Path, soup: Soup) -> None:
     folder = read_folder(model_of)
     model = build_model(folder.options, vocabulary_of(folder.vocabularies))
     put_weights(model, soup.weights, soup.chosen[0])
-    facts = replace(folder.facts, weights=f"average of {len(soup.chosen)} models", scores={})
+    members = {folder_of(path) for path in soup.chosen}
+    facts = replace(
+        folder.facts,
+        weights=f"average of {len(soup.chosen)} models",
+        scores={},
+        one_sentence_a_line=join_sentence_facts([_facts_of(each, folder) for each in members]),
+    )
     with written_beside(out) as beside:
         write_model(beside, replace(folder, facts=facts), model)
 
@@ -148,6 +161,12 @@ def folder_of(weights: Path) -> Path:
     """
     parent = weights.resolve().parent
     return parent.parent.parent if parent.parent.name == "checkpoints" else parent
+
+
+def _facts_of(member: Path, folder: ModelFolder) -> Facts:
+    """Read what a member of an average says of itself; lone weights are as `folder` is."""
+    is_there = (member / FACTS_FILE).exists()
+    return read_folder(member, needs_weights=False).facts if is_there else folder.facts
 
 
 def _check_same_shape(first: Weights, other: Weights, path: Path) -> None:

@@ -134,8 +134,9 @@ def to_bfloat16(value):
 @register_jitable(inline="always")
 def is_kept(seed_low, seed_high, place, threshold):
     """Decide whether dropout keeps a place: the hash of `dragoman.kernels.language.kept`."""
-    value = np.uint32(place) * np.uint32(0x9E3779B1) + seed_low
-    value = (value ^ (value >> np.uint32(16))) * np.uint32(0x7FEB352D)
-    value = (value ^ (value >> np.uint32(15))) + seed_high
-    value = (value ^ (value >> np.uint32(16))) * np.uint32(0x846CA68B)
-    return (value ^ (value >> np.uint32(16))) >= threshold
+    # Numba widens what it computes; the hash is one of 32 bits.
+    value = np.uint32(np.uint32(place) * np.uint32(0x9E3779B1) + seed_low)
+    value = np.uint32((value ^ (value >> np.uint32(16))) * np.uint32(0x7FEB352D))
+    value = np.uint32((value ^ (value >> np.uint32(15))) + seed_high)
+    value = np.uint32((value ^ (value >> np.uint32(16))) * np.uint32(0x846CA68B))
+    return np.uint32(value ^ (value >> np.uint32(16))) >= threshold

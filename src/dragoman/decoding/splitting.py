@@ -1,0 +1,105 @@
+"""Texts cut into the parts that a model translates one by one."""
+
+import sys
+from collections.abc import Callable, Sequence
+
+from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.piece import Piece
+from dragoman.folder import ModelFolder
+from dragoman.text.sentences import cut_long, split_text
+
+
+class Splitter:
+    """Splits texts as a model would have them.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        The model's subwords, facts and limits.
+    """
+
+    def __init__(self, folder: ModelFolder) -> None:
+        self._facts = folder.facts
+        self._subwords = folder.vocabularies.source
+        longest = folder.facts.longest_source or sys.maxsize
+        self._longest = min(longest, folder.options.max_length or sys.maxsize)
+
+    def split(self, text: str, options: SearchOptions, *, cuts_long: bool) -> list[str]:
+        """Split a text into lines, and these into sentences unless the model knows several at once.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+        options : SearchOptions
+            For `split_sentences`.
+        cuts_long : bool
+            Whether to cut what the model cannot read whole.
+
+        Returns
+        -------
+        list[str]
+            The parts, which joined give back the text.
+        """
+        splits = options.split_sentences
+        knows_several = self._facts.one_sentence_a_line is False
+        units = split_text(
+            text,
+            self._facts.source_language,
+            by_line=splits != "off",
+            by_sentence=splits == "on" or (splits == "auto" and not knows_several),
+        )
+        return [part for unit in units for part in self._cut(unit)] if cuts_long else units
+
+    def pieces(
+        self, texts: Sequence[str], options: SearchOptions, num_threads: Callable[[int], int]
+    ) -> list[Piece]:
+        """Split texts and encode the parts.
+
+        Parameters
+        ----------
+        texts : Sequence[str]
+            The texts.
+        options : SearchOptions
+            For `split_sentences`.
+        num_threads : Callable[[int], int]
+            Says how many threads encode so many parts.
+
+        Returns
+        -------
+        list[Piece]
+            The parts of each text in order; none of a text without words.
+        """
+        units = [
+            (index, unit)
+            for index, text in enumerate(texts)
+            for unit in self.split(text, options, cuts_long=False)
+        ]
+        every = self._subwords.encode([unit for _, unit in units], num_threads(len(units)))
+        pieces: list[Piece] = []
+        for (index, unit), unit_ids in zip(units, every, strict=True):
+            parts, encoded = [unit], [unit_ids]
+            if len(unit_ids) >= self._longest:
+                parts = self._cut(unit)
+                encoded = self._subwords.encode(parts)
+            for part, ids in zip(parts, encoded, strict=True):
+                if ids:
+                    piece = Piece(
+                        text_index=index,
+                        text=part,
+                        ids=(*ids, self._subwords.eos_id),
+                        space=part[len(part.rstrip()) :],
+                        is_first=not pieces or pieces[-1].text_index != index,
+                    )
+                    pieces.append(piece)
+        return pieces
+
+    def _cut(self, part: str) -> list[str]:
+        """Cut a part as far as needed for the model to read it."""
+        return cut_long(part, self._facts.source_language, self._fits)
+
+    def _fits(self, part: str) -> bool:
+        """Say whether the model can read a part whole."""
+        # Subwords have a byte each at least, but for a mark of white space and the end.
+        is_short = len(part.encode()) + 2 <= self._longest
+        return is_short or len(self._subwords.encode([part])[0]) + 1 <= self._longest

@@ -1,0 +1,34 @@
+"""Nothing of a text is lost where it is split, and every part can be read."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.splitting import Splitter
+
+TEXTS = st.text(st.sampled_from(list("aB1 .!?\n\u2028é。中")) | st.characters(codec="utf-8"))
+
+
+@pytest.mark.parametrize("splits", ["auto", "on", "off"])
+@pytest.mark.parametrize("is_single", [True, False, None])
+@given(text=TEXTS, longest=st.integers(8, 30))
+def test_parts_give_back_the_text_and_fit(tiny_folder, text, longest, splits, is_single):
+    facts = replace(tiny_folder.folder.facts, longest_source=longest, one_sentence_a_line=is_single)
+    splitter = Splitter(replace(tiny_folder.folder, facts=facts))
+    options = SearchOptions(split_sentences=splits)
+    parts = splitter.split(text, options, cuts_long=True)
+    assert "".join(parts) == text
+    pieces = splitter.pieces([text, text], options, lambda _: 1)
+    for index in (0, 1):
+        own = [piece for piece in pieces if piece.text_index == index]
+        assert [piece.is_first for piece in own] == [True, *[False] * len(own)][: len(own)]
+        assert all(len(piece.ids) <= longest for piece in own)
+        assert [piece.text for piece in own] == [part for part in parts if encode(splitter, part)]
+        assert all(piece.text.rstrip() + piece.space == piece.text for piece in own)
+
+
+def encode(splitter, part):
+    return splitter._subwords.encode([part])[0]
