@@ -27,7 +27,7 @@ from dragoman.models.positions import sinusoidal_positions
 from dragoman.training.gradients import Gradients, can_pack, precision_context
 from dragoman.training.optimiser import BETAS, EPSILON, build_optimiser
 from dragoman.training.options import TrainingOptions
-from dragoman.training.plan import choose_precision
+from dragoman.training.precision import choose_precision
 from dragoman.training.reward import make_step
 from dragoman.training.threads import count_threads
 from marian import build_marian

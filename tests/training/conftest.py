@@ -31,6 +31,7 @@ SMALL = {
         "max_steps": 8,
         "average_checkpoints": 2,
         "device": "cpu",
+        "precision": "float32",
     },
 }
 

@@ -48,6 +48,7 @@ def options(dropout=0.0, **training):
     plain["corpus"]["valid_pairs"] = 5
     plain["search"] = {"max_extra_tokens": 2}
     settings = {"max_steps": NUM_STEPS, "validate_every": 25, "ema_decay": 0.9, "clip_norm": 1.0}
+    settings |= {"kernels": "off"}  # what is shared out among processes is padded
     plain["training"] |= settings | {"log_every": 5, "accumulate": 1} | training
     return plain
 

@@ -548,7 +548,7 @@ def test_the_end_can_be_cut_off_anywhere(
     tmp_path, run, small, said, events, capsys, monkeypatch, corpus, module, name, number, kind
 ):
     small["training"] |= {"ema_decay": 0.9, "best_by": "loss", "max_steps": 8}
-    small["training"] |= {"peak_learning_rate": 0.2, "warmup_steps": 1, "seed": 3}
+    small["training"] |= {"peak_learning_rate": 0.2, "warmup_steps": 1, "seed": 3, "kernels": "off"}
     whole, out = run(tmp_path / "whole", small), tmp_path / "out"
     assert read_folder(whole).facts.weights.startswith("average")
     plain, calls = getattr(module, name), []

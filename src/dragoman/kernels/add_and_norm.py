@@ -6,7 +6,6 @@ norms before them (`add_then_norm`) the sum is, and the norm is that of the next
 
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -240,9 +239,9 @@ def _normalise(
     normed = torch.empty_like(states)
     statistics = states.new_empty(2, num_rows, dtype=torch.float32)
     if not states.is_cuda:
-        _normalise_on_cpu(
-            states, update, total, weight, bias, epsilon, dropout, seed, normed, statistics
-        )
+        from dragoman.kernels.cpu.add_and_norm import normalise
+
+        normalise(states, update, total, weight, bias, epsilon, dropout, seed, normed, statistics)
         return normed, statistics
     block = next_power(dim)
     rows = max(1, BLOCK_ELEMENTS // block)
@@ -274,7 +273,9 @@ def _go_back(
     states_grad = torch.empty_like(states)
     if not states.is_cuda:
         sums = torch.zeros(2, dim)
-        _go_back_on_cpu(
+        from dragoman.kernels.cpu.add_and_norm import go_back
+
+        go_back(
             states, update, weight, statistics, seed, (grad, other, update_grad), ctx,
             states_grad, sums,
         )  # fmt: skip
@@ -292,70 +293,6 @@ def _go_back(
     )  # fmt: skip
     weight_grad, bias_grad = sum_rows(sums).to(weight.dtype).view(2, dim).unbind()
     return states_grad, weight_grad, bias_grad if ctx.is_centred else None
-
-
-def _normalise_on_cpu(
-    states: Tensor,
-    update: Tensor | None,
-    total: Tensor | None,
-    weight: Tensor,
-    bias: Tensor | None,
-    epsilon: float,
-    dropout: float,
-    seed: Tensor | None,
-    normed: Tensor,
-    statistics: Tensor,
-) -> None:
-    """Run the compiled function."""
-    from dragoman.kernels.cpu.arrays import as_array, make_drop, no_array
-    from dragoman.kernels.cpu.norms import normalise_rows
-
-    normalise_rows(
-        as_array(states.flatten(0, -2)),
-        no_array(states.dtype, 2) if update is None else as_array(update.flatten(0, -2)),
-        no_array(states.dtype, 2) if total is None else as_array(total.flatten(0, -2)),
-        as_array(weight),
-        no_array(weight.dtype, 1) if bias is None else as_array(bias),
-        as_array(normed.flatten(0, -2)),
-        as_array(statistics),
-        make_drop(dropout, 0 if seed is None else int(seed)),
-        np.float32(epsilon),
-    )
-
-
-def _go_back_on_cpu(
-    states: Tensor,
-    update: Tensor | None,
-    weight: Tensor,
-    statistics: Tensor,
-    seed: Tensor | None,
-    grads: tuple[Tensor, Tensor | None, Tensor | None],
-    ctx: Any,  # noqa: ANN401
-    states_grad: Tensor,
-    sums: Tensor,
-) -> None:
-    """Run the compiled function backwards."""
-    from dragoman.kernels.cpu.arrays import as_array, make_drop, no_array
-    from dragoman.kernels.cpu.norms import normalise_backward
-
-    grad, other, update_grad = (
-        None if each is None else as_array(each.contiguous().flatten(0, -2)) for each in grads
-    )
-    none = no_array(states.dtype, 2)
-    normalise_backward(
-        as_array(states.flatten(0, -2)),
-        none if update is None else as_array(update.flatten(0, -2)),
-        as_array(weight),
-        grad,
-        none if other is None else other,
-        update is None,
-        ctx.is_centred,
-        as_array(statistics),
-        make_drop(ctx.dropout, 0 if seed is None else int(seed)),
-        as_array(states_grad.flatten(0, -2)),
-        none if update_grad is None else update_grad,
-        as_array(sums),
-    )
 
 
 @jit

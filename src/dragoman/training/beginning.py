@@ -37,7 +37,8 @@ from dragoman.training.loss import TrainingStep
 from dragoman.training.memory import estimate_memory
 from dragoman.training.optimiser import build_average, build_optimiser
 from dragoman.training.options import TrainingOptions
-from dragoman.training.plan import choose_precision, describe_plan, find_budget, make_plan
+from dragoman.training.plan import describe_plan, find_budget, make_plan
+from dragoman.training.precision import choose_precision
 from dragoman.training.preparation import (
     RunRequest,
     check_search,

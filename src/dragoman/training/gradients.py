@@ -13,6 +13,7 @@ from dragoman.kernels.language import can_compile, has_triton, plain_operations,
 from dragoman.models.families import ModelOptions
 from dragoman.models.options import TransformerOptions
 from dragoman.training.options import TrainingOptions
+from dragoman.training.precision import use_onednn
 from dragoman.training.threads import ThreadedGradients, batched
 
 NUM_WARM_UPS = 2
@@ -165,22 +166,6 @@ class _Graph:
     def _set_grads(self, grads: Sequence[Tensor | None]) -> None:
         for parameter, grad in zip(self._parameters, grads, strict=True):
             parameter.grad = grad
-
-
-def use_onednn(*, is_wanted: bool) -> None:
-    """Let oneDNN, or the library that PyTorch prefers, multiply float32 matrices on a CPU.
-
-    Parameters
-    ----------
-    is_wanted : bool
-        Whether oneDNN shall; in the whole process.
-
-    Notes
-    -----
-    What PyTorch calls “medium” lets oneDNN round to bfloat16 where that pays. On processors with
-    tile registers (AMX) it does, elsewhere its products are those of float32, in another order.
-    """
-    torch.set_float32_matmul_precision("medium" if is_wanted else "highest")
 
 
 def can_pack(model: ModelOptions, options: TrainingOptions, device: torch.device) -> bool:

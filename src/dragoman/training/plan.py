@@ -1,7 +1,4 @@
-"""Plan a run for a budget of minutes: shape, batch and schedule, from the speed of this machine.
-
-The rules and their constants are the outcome of the study of budgets (docs/recipes.md).
-"""
+"""Plan a run for a budget of minutes: shape, batch and schedule, from the speed of this machine."""
 
 import math
 import statistics
@@ -10,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -24,9 +21,22 @@ from dragoman.models.options import TransformerOptions
 from dragoman.options import OFF, Plain
 from dragoman.presets import AUTO
 from dragoman.training.budget import FINISHING_SECONDS, FINISHING_SHARE
+from dragoman.training.budget_recipe import (
+    ENOUGH_TOKENS,
+    FEW_PAIRS,
+    LARGEST_FOR_FEW_PAIRS,
+    LONGEST_WARMUP,
+    MOST_PASSES,
+    SHAPES,
+    TOKENS_PER_PARAMETER,
+    WARMUP_SHARE,
+    choose_batch,
+    make_recipe,
+    regularise,
+)
 from dragoman.training.checkpoint import LONE
 from dragoman.training.configuration import RunOptions
-from dragoman.training.gradients import Gradients, can_pack, precision_context, use_onednn
+from dragoman.training.gradients import Gradients, can_pack, precision_context
 from dragoman.training.loss import TrainingStep
 from dragoman.training.memory import estimate_memory
 from dragoman.training.optimiser import build_optimiser
@@ -39,52 +49,10 @@ DEFAULT_CPU_MINUTES = 60.0
 """What a run on a CPU is planned for if nobody says."""
 
 
-class Shape(NamedTuple):
-    """A candidate for the model, and the learning rate that suits it."""
-
-    num_encoder_layers: int
-    num_decoder_layers: int
-    model_dim: int
-    num_heads: int
-    peak_learning_rate: float
-
-    @property
-    def model(self) -> Plain:
-        """The options of the model that say so."""
-        shape = self._asdict() | {"feed_forward_dim": 4 * self.model_dim, "norm_position": "pre"}
-        del shape["peak_learning_rate"]
-        return shape
-
-
-SHAPES = (
-    Shape(2, 2, 128, 4, 0.003),
-    Shape(4, 4, 128, 4, 0.003),
-    Shape(4, 4, 192, 4, 0.003),
-    Shape(3, 3, 256, 4, 0.003),
-    Shape(6, 6, 256, 4, 0.002),
-    Shape(6, 6, 384, 6, 0.0015),
-    Shape(6, 6, 512, 8, 0.001),
-)
-LARGEST_FOR_FEW_PAIRS, FEW_PAIRS = 4, 400_000
-TOKENS_PER_PARAMETER = 3.0
-"""A larger model pays once it sees so many tokens for each of its parameters."""
-BATCHES, MOST_UPDATES = (1000, 2000, 4000, 8000, 16_000, 25_000, 50_000), 10_000
-LEAST_UPDATES = 1500
-WARMUP_SHARE, LONGEST_WARMUP = 0.06, 800
-CONSISTENCY_PASSES = 60.0
-"""R-Drop, which reads every pair twice, is worth more than twice as many passes from here on."""
-MOST_PASSES, ENOUGH_TOKENS = 40.0, 128e6
-"""After both, longer training was not seen to help."""
-DROPOUT_BY_PASSES = ((8.0, 0.0), (30.0, 0.1), (math.inf, 0.2))
-CONSISTENT_DROPOUT_BY_PASSES = ((40.0, 0.1), (100.0, 0.2), (math.inf, 0.3))
-
 FEWEST_VALIDATIONS, MOST_VALIDATIONS = 3, 10
 VALIDATION_COST = 10.0
 """What translating a validation token costs, in times of what training on one does."""
 WARM_UPDATES, LEAST_TIMED, TIMED_SECONDS = 4, 4, 1.5
-PRODUCT_ROWS, PRODUCT_REPEATS = 2048, 5
-ANOTHER_PAYS = 1.2
-"""How many times as fast products must be in another arithmetic to be taken on a CPU."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,8 +110,9 @@ def find_budget(
         spoke of minutes.
     """
     training = said.get("training", {})
-    others = ("max_steps", "max_epochs", "patience")
+    others = ("max_epochs", "patience")
     has_limit = any(training.get(name) not in (None, OFF) for name in others)
+    has_limit |= "max_steps" in training  # off too: a planned schedule has an end
     is_other = training.get("schedule", "cosine") not in ENDING_SCHEDULES or (
         training.get("optimiser") == "schedule-free" or training.get("objective") == "reward"
     )
@@ -199,14 +168,14 @@ def make_plan(
     largest = len(SHAPES)
     if len(store.train) < FEW_PAIRS:
         largest = LARGEST_FOR_FEW_PAIRS + 1
-    chosen = bench.plan(_recipe(SHAPES[0]))
+    chosen = bench.plan(make_recipe(SHAPES[0]))
     for shape in SHAPES[1:largest]:
-        larger = _foresee(chosen, resolve(_recipe(shape)), vocabulary)
+        larger = _foresee(chosen, resolve(make_recipe(shape)), vocabulary)
         if bench.tokens_after(larger) < 0.8 * TOKENS_PER_PARAMETER * _count(
-            resolve(_recipe(shape)), vocabulary
+            resolve(make_recipe(shape)), vocabulary
         ):
             break
-        plan = bench.plan(_recipe(shape))
+        plan = bench.plan(make_recipe(shape))
         tokens = plan.options.training.max_steps * plan.options.training.batch_tokens  # type: ignore[operator]
         if tokens < TOKENS_PER_PARAMETER * plan.parameters:
             break
@@ -259,51 +228,6 @@ def describe_plan(plan: Plan, budget: float, *, is_default: bool) -> list[str]:
     return lines
 
 
-def choose_precision(options: TrainingOptions, width: int, device: torch.device) -> str:
-    """Choose the arithmetic of products, on a CPU by timing some.
-
-    Parameters
-    ----------
-    options : TrainingOptions
-        What was asked for.
-    width : int
-        Of the model.
-    device : torch.device
-        Where it is trained.
-
-    Returns
-    -------
-    str
-        ``float32``, ``float32-onednn`` or ``bfloat16``; ``auto`` stays what it is except on a CPU.
-    """
-    if options.precision != "auto" or device.type != "cpu":
-        return options.precision
-    shape = (PRODUCT_ROWS, width)
-    states, matrix = torch.randn(shape), torch.randn(4 * width, width)
-    exact, plain = _time_product(states, matrix)
-    use_onednn(is_wanted=True)
-    found, onednn = _time_product(states, matrix)
-    use_onednn(is_wanted=False)
-    _, half = _time_product(states.bfloat16(), matrix.bfloat16())
-    is_exact = torch.allclose(found, exact, rtol=1e-4, atol=1e-3)
-    best = "float32-onednn" if is_exact and onednn * ANOTHER_PAYS < plain else "float32"
-    full = onednn if best == "float32-onednn" else plain
-    return "bfloat16" if half * ANOTHER_PAYS < full else best
-
-
-def _time_product(states: torch.Tensor, matrix: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """Multiply some times on one core; return the product and the least of the seconds."""
-    times = []
-    num_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    for _ in range(PRODUCT_REPEATS):
-        started = time.perf_counter()
-        product = states @ matrix.t()
-        times.append(time.perf_counter() - started)
-    torch.set_num_threads(num_threads)
-    return product, min(times)
-
-
 class _Bench:
     """Plans candidates by timing their updates."""
 
@@ -339,7 +263,7 @@ class _Bench:
         passes = tokens / self._corpus_tokens
         training: Plain = {}
         if recipe:
-            dropout, training = _regularise(passes)
+            dropout, training = regularise(passes)
             recipe = {**recipe, "model": recipe["model"] | {"dropout": dropout}}
         consistent = self._resolve(_merge(recipe, training | {"max_steps": 4000})).training
         if consistent.consistency != "none" and options.training.consistency == "none":
@@ -348,7 +272,7 @@ class _Bench:
         needed = max(MOST_PASSES * self._corpus_tokens, ENOUGH_TOKENS)
         tokens = min(tokens, needed)
         if recipe:
-            training["batch_tokens"] = _choose_batch(tokens)
+            training["batch_tokens"] = choose_batch(tokens)
         batch = self._resolve(_merge(recipe, training | {"max_steps": 4000})).training.batch_tokens
         updates = max(2, round(tokens / batch))
         every = max(1, math.ceil(updates / self._num_validations))
@@ -431,39 +355,8 @@ def _time_updates(
     return statistics.median(rates)
 
 
-def _recipe(shape: Shape) -> Plain:
-    """Say what the plan sets for a shape, but for what depends on its speed."""
-    training = {
-        "peak_learning_rate": shape.peak_learning_rate,
-        "clip_norm": 1.0,
-        "schedule": "cosine",
-        "warmup_steps": 100,
-    }
-    return {"model": shape.model, "training": training}
-
-
 def _merge(recipe: Plain, training: Plain) -> Plain:
     return {**recipe, "training": recipe.get("training", {}) | training}
-
-
-def _regularise(passes: float) -> tuple[float, Plain]:
-    """Choose dropout, and whether to train for consistency, by passes over the corpus."""
-    if passes < CONSISTENCY_PASSES:
-        return _by_passes(DROPOUT_BY_PASSES, passes), {}
-    consistency = {"consistency": "r-drop", "consistency_weight": 5.0}
-    return _by_passes(CONSISTENT_DROPOUT_BY_PASSES, passes / 2), consistency
-
-
-def _by_passes(table: tuple[tuple[float, float], ...], passes: float) -> float:
-    return next(dropout for limit, dropout in table if passes < limit)
-
-
-def _choose_batch(tokens: float) -> int:
-    """Choose the smallest batch that makes no more updates than pay."""
-    fitting = [each for each in BATCHES if LEAST_UPDATES * each <= tokens] or [BATCHES[0]]
-    least = max((each for each in fitting if each <= 4000), default=fitting[0])
-    enough = (each for each in fitting if each >= least and tokens <= MOST_UPDATES * each)
-    return next(enough, fitting[-1])
 
 
 def _count(options: RunOptions, vocabulary: Vocabulary) -> int:

@@ -230,7 +230,22 @@ def _learn_dictionary(text: CleanText) -> Dictionary:
 def foresee_vocabulary(
     text: CleanText, options: TextOptions, start: ModelFolder | None
 ) -> Vocabulary:
-    """Find how large the vocabularies of a run will be, without training subwords."""
+    """Find how large the vocabularies of a run will be, without training subwords.
+
+    Parameters
+    ----------
+    text : CleanText
+        The training text.
+    options : TextOptions
+        For the units, and how many.
+    start : ModelFolder | None
+        A model to start from, which brings its own.
+
+    Returns
+    -------
+    Vocabulary
+        Their sizes; those of subwords as they are asked for.
+    """
     ready = start.vocabularies if start else None
     if options.subwords and ready is None:
         joint = Subwords.from_file(options.subwords)

@@ -159,6 +159,55 @@ def _score_gradient(weights, grads, num_queries, num_keys, room, back):
 
 
 @compiled
+def _head_backward(
+    query,
+    memory,
+    end,
+    grad,
+    query_grad,
+    memory_grad,
+    own,
+    seen,
+    at,
+    widths,
+    scale,
+    drop,
+    place,
+    rooms,
+):
+    """Compute the gradients of one sentence in one head."""
+    queries, grads, keys, values, turned, weights, dropped, weight_grads, rows = rooms
+    (start, num_queries), (top, num_keys), (key_dim, value_dim) = own, seen, widths
+    at_query, at_key, at_value, at_grad = at
+    room, key_room, value_room = weights.shape[1], queries.shape[1], grads.shape[1]
+    used = _round_up(num_keys)
+    _load(query, start, at_query, num_queries, key_dim, _f32(scale) * BITS, queries)
+    _load(memory, top, at_key, num_keys, key_dim, _f32(1), keys)
+    _load(memory, top, at_value, num_keys, value_dim, _f32(1), values)
+    _load(grad, start, at_grad, num_queries, value_dim, _f32(1), grads)
+    _transpose(keys, num_keys, key_dim, used, turned)
+    multiply(queries.ctypes.data, key_room, 1, turned, weights, num_queries, key_dim, used)
+    _make_weights(weights, end, start, num_queries, top, used)
+    _transpose(values, num_keys, value_dim, used, turned)
+    address = grads.ctypes.data
+    multiply(address, value_room, 1, turned, weight_grads, num_queries, value_dim, used)
+    kept = weights
+    if drop[2] != _u32(0):
+        dropped[:num_queries, :used] = weights[:num_queries, :used]
+        _drop(dropped, num_queries, num_keys, place, drop)
+        _drop(weight_grads, num_queries, num_keys, place, drop)
+        kept = dropped
+    multiply(kept.ctypes.data, 1, room, grads, rows, num_keys, num_queries, value_room)
+    _store(rows, num_keys, value_dim, _f32(1), memory_grad, top, at_value)
+    _score_gradient(weights, weight_grads, num_queries, num_keys, used, weight_grads)
+    address = weight_grads.ctypes.data
+    multiply(address, room, 1, keys, rows, num_queries, num_keys, key_room)
+    _store(rows, num_queries, key_dim, _f32(scale), query_grad, start, at_query)
+    multiply(address, 1, room, queries, rows, num_keys, num_queries, key_room)
+    _store(rows, num_keys, key_dim, _f32(1) / BITS, memory_grad, top, at_key)
+
+
+@compiled
 def attend_backward(
     query, memory, columns, first, end, heads, scale, drop, grad, query_grad, memory_grad
 ):
@@ -172,6 +221,9 @@ def attend_backward(
     weights, dropped = np.empty((most, room), _f32), np.empty((most, room), _f32)
     weight_grads = np.empty((most, room), _f32)
     rows = np.empty((max(most, longest), max(key_room, value_room)), _f32)
+    room_of_head = (
+        queries, grads, keys, values, turned, weights, dropped, weight_grads, rows
+    )  # fmt: skip
     start = 0
     while start < len(first):
         stop = _end_of_run(first, start)
@@ -183,34 +235,28 @@ def attend_backward(
                     write(query_grad[index], columns[0] + place, _f32(0))
             start = stop
             continue
-        used = _round_up(num_keys)
         for head in range(num_heads):
-            at_query = columns[0] + head * key_dim
-            at_key, at_value = columns[1] + head * key_dim, columns[2] + head * value_dim
-            _load(query, start, at_query, num_queries, key_dim, _f32(scale) * BITS, queries)
-            _load(memory, top, at_key, num_keys, key_dim, _f32(1), keys)
-            _load(memory, top, at_value, num_keys, value_dim, _f32(1), values)
-            _load(grad, start, head * value_dim, num_queries, value_dim, _f32(1), grads)
-            _transpose(keys, num_keys, key_dim, used, turned)
-            address = queries.ctypes.data
-            multiply(address, key_room, 1, turned, weights, num_queries, key_dim, used)
-            _make_weights(weights, end, start, num_queries, top, used)
-            _transpose(values, num_keys, value_dim, used, turned)
-            address = grads.ctypes.data
-            multiply(address, value_room, 1, turned, weight_grads, num_queries, value_dim, used)
-            seen = weights
-            if drop[2] != _u32(0):
-                place = (head * len(first) + start) * longest
-                dropped[:num_queries, :used] = weights[:num_queries, :used]
-                _drop(dropped, num_queries, num_keys, place, drop)
-                _drop(weight_grads, num_queries, num_keys, place, drop)
-                seen = dropped
-            multiply(seen.ctypes.data, 1, room, grads, rows, num_keys, num_queries, value_room)
-            _store(rows, num_keys, value_dim, _f32(1), memory_grad, top, at_value)
-            _score_gradient(weights, weight_grads, num_queries, num_keys, used, weight_grads)
-            address = weight_grads.ctypes.data
-            multiply(address, room, 1, keys, rows, num_queries, num_keys, key_room)
-            _store(rows, num_queries, key_dim, _f32(scale), query_grad, start, at_query)
-            multiply(address, 1, room, queries, rows, num_keys, num_queries, key_room)
-            _store(rows, num_keys, key_dim, _f32(1) / BITS, memory_grad, top, at_key)
+            at = (
+                columns[0] + head * key_dim,
+                columns[1] + head * key_dim,
+                columns[2] + head * value_dim,
+                head * value_dim,
+            )
+            place = (head * len(first) + start) * longest
+            _head_backward(
+                query,
+                memory,
+                end,
+                grad,
+                query_grad,
+                memory_grad,
+                (start, num_queries),
+                (top, num_keys),
+                at,
+                (key_dim, value_dim),
+                scale,
+                drop,
+                place,
+                room_of_head,
+            )
         start = stop
