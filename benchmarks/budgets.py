@@ -8,8 +8,8 @@ A run is “dragoman train” with one of the shapes and variations below. On a 
 (--max-minutes, so that updates and schedule are planned from this machine's speed). With --device
 cuda it is trained on a card instead, with as many updates as two cores make in those minutes: see
 SPEEDS, tokens a second on two cores of an AMD EPYC with AVX-512 and bfloat16, timed before what
-prepares batches was counted: 10 to 20 % too many for small models. That tells how good a recipe is after so many minutes, in seconds;
-it does not measure the speed of anything.
+prepares batches was counted: 10 to 20 % too many for small models. That tells how good a recipe is
+after so many minutes, in seconds; it does not measure the speed of anything.
 
 Every finished run adds a line to the ledger, benchmarks/results/budgets.jsonl, and is not repeated.
 --summary draws BLEU over minutes and writes the table of all runs into docs.

@@ -44,7 +44,8 @@ def linear(
     """
     weights = [each.weight for each in layers]
     biases = [each.bias for each in layers if each.bias is not None]
-    if language.uses_kernels(states) or language.uses_compiled(states, *weights):
+    trains = torch.is_grad_enabled()
+    if language.uses_kernels(states) or (trains and language.uses_compiled(states, *weights)):
         return _Linear.apply(states, rectified, working_type(states), *weights, *biases)
     found = functional.linear(states, _join(weights), _join(biases) if biases else None)
     return found.relu() if rectified else found
@@ -68,7 +69,7 @@ class _Linear(torch.autograd.Function):
         """Multiply, add and rectify."""
         weights = [each for each in tensors if each.dim() > 1]
         biases = [each for each in tensors if each.dim() == 1]
-        flat = states.to(dtype).flatten(0, -2)
+        flat = states.to(dtype).reshape(-1, states.size(-1))
         weight = _join([cast(each, dtype) for each in weights])
         if not biases:
             out = flat @ weight.t()
