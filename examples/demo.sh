@@ -28,10 +28,10 @@ step "1. Sentence pairs. The built-in grammar makes French–English text to lea
 run dragoman data builtin --pair fr-en --sentences 30000 --held-out 500 --out demo/data/fr-en
 run head -n 3 demo/data/fr-en/train.fr demo/data/fr-en/train.en
 
-step "2. Train a small Transformer on them (two to three minutes on two cores)."
+step "2. Train a small Transformer on them in a minute and a half."
 run dragoman train --source demo/data/fr-en/train.fr --target demo/data/fr-en/train.en \
     --valid-source demo/data/fr-en/valid.fr --valid-target demo/data/fr-en/valid.en \
-    --preset nano --out demo/fr-en
+    --max-minutes 1.5 --out demo/fr-en
 
 step "3. Score it on sentences that it has never seen."
 keep demo/scores.txt dragoman evaluate demo/fr-en --source demo/data/fr-en/test.fr \
@@ -46,7 +46,7 @@ step "5. The other notes ask: this cat is very large → este gato es muy …? T
 run dragoman data builtin --pair en-es --sentences 15000 --held-out 200 --out demo/data/en-es
 run dragoman train --source demo/data/en-es/train.en --target demo/data/en-es/train.es \
     --valid-source demo/data/en-es/valid.en --valid-target demo/data/en-es/valid.es \
-    --preset nano --max-steps 800 --out demo/en-es
+    --max-minutes 0.6 --out demo/en-es
 echo "this cat is very large" > demo/cat.txt
 keep demo/cat.translated.txt dragoman translate demo/en-es demo/cat.txt --prefix "este gato es muy"
 
