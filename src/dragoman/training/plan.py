@@ -170,10 +170,9 @@ def make_plan(
         largest = LARGEST_FOR_FEW_PAIRS + 1
     chosen = bench.plan(make_recipe(SHAPES[0]))
     for shape in SHAPES[1:largest]:
-        larger = _foresee(chosen, resolve(make_recipe(shape)), vocabulary)
-        if bench.tokens_after(larger) < 0.8 * TOKENS_PER_PARAMETER * _count(
-            resolve(make_recipe(shape)), vocabulary
-        ):
+        parameters = _count(resolve(make_recipe(shape)), vocabulary)
+        foreseen = chosen.tokens_per_second * chosen.parameters / parameters
+        if bench.tokens_after(foreseen) < 0.8 * TOKENS_PER_PARAMETER * parameters:
             break
         plan = bench.plan(make_recipe(shape))
         tokens = plan.options.training.max_steps * plan.options.training.batch_tokens  # type: ignore[operator]
@@ -362,11 +361,6 @@ def _merge(recipe: Plain, training: Plain) -> Plain:
 def _count(options: RunOptions, vocabulary: Vocabulary) -> int:
     with torch.device("meta"):
         return count_parameters(build_model(options.model, vocabulary))
-
-
-def _foresee(plan: Plan, options: RunOptions, vocabulary: Vocabulary) -> float:
-    """Foresee the speed of a larger model from that of a smaller: by parameters, at the best."""
-    return plan.tokens_per_second * plan.parameters / _count(options, vocabulary)
 
 
 def _estimate(options: RunOptions, vocabulary: Vocabulary) -> int:
