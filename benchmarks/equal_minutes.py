@@ -13,7 +13,6 @@ that was stopped begins anew, since its clock cannot be stopped.
 """
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -29,6 +28,7 @@ import torch
 
 import marian_nmt
 from dragoman.data.corpus import read_lines
+from dragoman.data.workers import count_cores
 from dragoman.files import write_file
 from dragoman.models.options import TransformerOptions
 from dragoman.paper.corpora import Corpus
@@ -194,7 +194,7 @@ def _train_marian(wanted: Wanted, corpus: Corpus, folder: Path) -> Curve:
     texts = corpus.texts
     sides = [str(texts.source.resolve()), str(texts.target.resolve())]
     _learn_pieces(sides, corpus.vocabulary_size, folder / "pieces")
-    words = marian_words(wanted, corpus.num_pairs, os.cpu_count() or 1)
+    words = marian_words(wanted, corpus.num_pairs, count_cores())
     command = [marian_nmt.find_marian(), "train", "--train-sets", *sides, *words]
     began = time.monotonic()
     with (folder / LOG).open("w", encoding="utf-8") as log:
@@ -210,7 +210,7 @@ def _train_marian(wanted: Wanted, corpus: Corpus, folder: Path) -> Curve:
     updates = marian_nmt.read_updates(said)
     if not (folder / "model.npz").exists() or not updates:
         raise SystemExit(f"pymarian: {said[-500:]}")
-    threads = str(os.cpu_count() or 1)
+    threads = str(count_cores())
     with (folder / "translations.part").open("w", encoding="utf-8") as answers:
         subprocess.run(
             [

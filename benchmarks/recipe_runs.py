@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.cli import build_parser
+from dragoman.data.workers import count_cores
 from dragoman.errors import DragomanError
 from dragoman.evaluation.bleu import score_translations, tokenizer_for
 from dragoman.flags import given_flags
@@ -172,7 +173,7 @@ class Bench:
             Where what it answers goes.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
-        threads = str(max(1, (os.cpu_count() or 1) // self.jobs))
+        threads = str(max(1, count_cores() // self.jobs))
         limits = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", threads)}
         with log.open("a", encoding="utf-8") as told, _opened(answer) as answered:
             told.write(f"$ dragoman {' '.join(words)}\n")

@@ -8,6 +8,8 @@ import sys
 from datetime import date
 from pathlib import Path
 
+from dragoman.data.workers import count_cores
+
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 UNKNOWN = "unknown"
@@ -28,7 +30,9 @@ def describe_machine() -> str:
     if info.exists():
         names = [line for line in info.read_text().splitlines() if line.startswith("model name")]
         processor = names[0].split(":", 1)[1].strip() if names else processor
-    words = f"{os.cpu_count()} cores, {processor}"
+    cores, all_cores = count_cores(), os.cpu_count() or 1
+    told = f"{cores} cores" if cores == all_cores else f"{cores} of {all_cores} cores"
+    words = f"{told}, {processor}"
     if torch.cuda.is_available():
         words += f", one {torch.cuda.get_device_name()}"
     return f"{words}, torch {torch.__version__}"

@@ -33,6 +33,7 @@ from pathlib import Path
 
 import torch
 
+from dragoman.data.workers import count_cores
 from record import RESULTS, require_commit, status_bytes, write_result
 from training_systems import RIVALS, Build, System, Timed, ours
 from training_work import (
@@ -108,7 +109,7 @@ def _read_options() -> argparse.Namespace:
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args()
     if given.device == "cpu" and given.threads is None:
-        given.threads = os.cpu_count()
+        given.threads = count_cores()
     if given.sizes is None:
         given.sizes = ["base", "big"] if given.device == "cuda" else ["small"]
     known = RIVALS[given.device]
