@@ -127,6 +127,25 @@ def test_a_named_recipe_keeps_its_shape_and_gets_a_schedule_that_fits(request_of
     assert config["training"]["warmup_steps"] < config["training"]["max_steps"] / 10
 
 
+def test_a_named_recipe_with_a_long_warmup_gets_a_shorter_one(request_of, speed):
+    speed(20_000)
+    config, _ = plan_of(request_of(preset="paper-base", max_minutes=3.0, schedule="cosine"))
+    assert config["model"]["model_dim"] == 512
+    assert config["training"]["warmup_steps"] < config["training"]["max_steps"] / 10
+
+
+def test_a_width_that_some_shapes_cannot_divide_is_planned_with_the_others(
+    request_of, speed, monkeypatch
+):
+    speed(1e9)
+    monkeypatch.setattr(plan_module, "FEW_PAIRS", 0)  # all shapes are candidates
+    asked = request_of(max_minutes=5.0)
+    asked.config["model"] = {"model_dim": 512, "num_encoder_layers": 2, "num_decoder_layers": 2}
+    config, _ = plan_of(asked)
+    assert config["model"]["model_dim"] == 512
+    assert config["model"]["num_heads"] == 8
+
+
 def test_without_minutes_a_cpu_says_what_it_plans_for(request_of, speed):
     speed(20_000)
     _, told = plan_of(request_of())

@@ -8,7 +8,22 @@ TOLERANCE = 0.05
 LEAST_SHARE = 0.15
 """Of the plan that must be done before its pace is believed."""
 FINISHING_SHARE, FINISHING_SECONDS = 0.01, 6.0
-"""Of the budget, for what comes after the last validation."""
+
+
+def finishing_seconds(budget: float) -> float:
+    """Say how much of a budget is kept for what comes after the last validation.
+
+    Parameters
+    ----------
+    budget : float
+        Seconds.
+
+    Returns
+    -------
+    float
+        Seconds.
+    """
+    return FINISHING_SECONDS + FINISHING_SHARE * budget
 
 
 def has_budget(options: TrainingOptions) -> bool:
@@ -118,7 +133,7 @@ class BudgetKeeper:
         budget = 60 * options.max_minutes
         pace = (progress.seconds - first_seconds) / done
         pace += validation_seconds / options.validate_every
-        left = budget - progress.wall_seconds - FINISHING_SECONDS - FINISHING_SHARE * budget
+        left = budget - progress.wall_seconds - finishing_seconds(budget)
         missing = (end - progress.step) * pace - left
         allowed = TOLERANCE * budget
         is_full = progress.end_step or progress.planned_seconds > budget - allowed

@@ -29,14 +29,12 @@ from dragoman.training.beginning import (
 )
 from dragoman.training.checkpoint import LONE, Trained
 from dragoman.training.distributed import Workers
-from dragoman.training.gradients import Gradients, can_pack
 from dragoman.training.options import TrainingOptions
 from dragoman.training.parts import compute_gradient
 from dragoman.training.preparation import RunRequest, resolve_request
 from dragoman.training.reward import make_step
 from dragoman.training.schedule import paper_peak
-from dragoman.training.threads import count_threads
-from dragoman.training.updates import UpdatePlanner, segment_pairs
+from dragoman.training.updates import prepare_updates, segment_pairs
 from dragoman.weights import vocabulary_of
 
 LOWEST_RATE = 1e-7
@@ -294,17 +292,9 @@ def _try_rates(ready: Prepared, say: Callable[[str], None]) -> tuple[list[float]
     vocabulary = vocabulary_of(ready.vocabularies)
     step = make_step(model, settings, vocabulary, options.model.max_length).to(device)
     trained = make_trained(model, settings)
-    num_threads = count_threads(options.model, settings, device)
-    gradients = Gradients(step, settings, device, num_threads=num_threads)
     pairs = segment_pairs(ready.store.train, ready.store_folder, ready.vocabularies, options, LONE)
-    planner = UpdatePlanner(
-        pairs,
-        settings,
-        workers=LONE,
-        pad_id=ready.vocabularies.pad_id,
-        packs=can_pack(options.model, settings, device),
-        num_threads=num_threads,
-        is_captured=device.type == "cuda",
+    gradients, planner = prepare_updates(
+        step, pairs, options, ready.vocabularies.pad_id, device, workers=LONE
     )
     usual = settings.peak_learning_rate or paper_peak(
         options.model.model_dim, settings.warmup_steps

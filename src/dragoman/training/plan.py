@@ -15,12 +15,13 @@ from dragoman.data.prefetch import prefetched
 from dragoman.data.store import Store
 from dragoman.data.workers import count_cores
 from dragoman.decoding.device import choose_device
+from dragoman.errors import OptionError
 from dragoman.models.build import build_model, count_parameters
 from dragoman.models.interface import Vocabulary
 from dragoman.models.options import TransformerOptions
 from dragoman.options import OFF, Plain
 from dragoman.presets import AUTO
-from dragoman.training.budget import FINISHING_SECONDS, FINISHING_SHARE
+from dragoman.training.budget import finishing_seconds
 from dragoman.training.budget_recipe import (
     ENOUGH_TOKENS,
     FEW_PAIRS,
@@ -36,14 +37,13 @@ from dragoman.training.budget_recipe import (
 )
 from dragoman.training.checkpoint import LONE
 from dragoman.training.configuration import RunOptions
-from dragoman.training.gradients import Gradients, can_pack, precision_context
+from dragoman.training.gradients import Gradients, precision_context
 from dragoman.training.loss import TrainingStep
 from dragoman.training.memory import estimate_memory
 from dragoman.training.optimiser import build_optimiser
 from dragoman.training.options import ENDING_SCHEDULES, TrainingOptions
 from dragoman.training.reward import make_step
-from dragoman.training.threads import count_threads
-from dragoman.training.updates import UpdatePlanner
+from dragoman.training.updates import UpdatePlanner, prepare_updates
 
 DEFAULT_CPU_MINUTES = 60.0
 """What a run on a CPU is planned for if nobody says."""
@@ -52,6 +52,8 @@ DEFAULT_CPU_MINUTES = 60.0
 FEWEST_VALIDATIONS, MOST_VALIDATIONS = 3, 10
 VALIDATION_COST = 10.0
 """What translating a validation token costs, in times of what training on one does."""
+_TRIAL: Plain = {"max_steps": 4000, "warmup_steps": 100}
+"""What stands for a schedule, of whatever preset, until the plan has one."""
 WARM_UPDATES, LEAST_TIMED, TIMED_SECONDS = 4, 4, 1.5
 
 
@@ -170,7 +172,10 @@ def make_plan(
         largest = LARGEST_FOR_FEW_PAIRS + 1
     chosen = bench.plan(make_recipe(SHAPES[0]))
     for shape in SHAPES[1:largest]:
-        parameters = _count(resolve(make_recipe(shape)), vocabulary)
+        try:
+            parameters = _count(resolve(make_recipe(shape)), vocabulary)
+        except OptionError:  # its heads do not divide a width that the user asked for
+            continue
         foreseen = chosen.tokens_per_second * chosen.parameters / parameters
         if bench.tokens_after(foreseen) < 0.8 * TOKENS_PER_PARAMETER * parameters:
             break
@@ -250,13 +255,13 @@ class _Bench:
         """Say how many tokens can be trained on in what is left, validations taken off."""
         spent = self._elapsed + time.monotonic() - self._began
         budget = 60 * self._minutes
-        left = budget - spent - FINISHING_SECONDS - FINISHING_SHARE * budget
+        left = budget - spent - finishing_seconds(budget)
         trained = max(left, 0.2 * budget) * tokens_per_second
         return max(trained - self._validated, 0.5 * trained)
 
     def plan(self, recipe: Plain) -> Plan:
         """Time one candidate, and plan what of it fits the budget."""
-        options = self._resolve(_merge(recipe, {"batch_tokens": 4000, "max_steps": 4000}))
+        options = self._resolve(_merge(recipe, {"batch_tokens": 4000} | _TRIAL))
         speed = self._measure(options)
         tokens = self.tokens_after(speed)
         passes = tokens / self._corpus_tokens
@@ -264,15 +269,16 @@ class _Bench:
         if recipe:
             dropout, training = regularise(passes)
             recipe = {**recipe, "model": recipe["model"] | {"dropout": dropout}}
-        consistent = self._resolve(_merge(recipe, training | {"max_steps": 4000})).training
-        if consistent.consistency != "none" and options.training.consistency == "none":
-            speed = self._measure(self._resolve(_merge(recipe, training | {"max_steps": 4000})))
+        consistent = self._resolve(_merge(recipe, training | _TRIAL))
+        is_consistent = consistent.training.consistency != "none"
+        if is_consistent and options.training.consistency == "none":
+            speed = self._measure(consistent)
             tokens = self.tokens_after(speed)
         needed = max(MOST_PASSES * self._corpus_tokens, ENOUGH_TOKENS)
         tokens = min(tokens, needed)
         if recipe:
             training["batch_tokens"] = choose_batch(tokens)
-        batch = self._resolve(_merge(recipe, training | {"max_steps": 4000})).training.batch_tokens
+        batch = self._resolve(_merge(recipe, training | _TRIAL)).training.batch_tokens
         updates = max(2, round(tokens / batch))
         every = max(1, math.ceil(updates / self._num_validations))
         training |= {
@@ -288,10 +294,9 @@ class _Bench:
         }
         recipe = _merge(recipe, training)
         chosen = self._resolve(recipe)
-        seconds = self._elapsed + time.monotonic() - self._began + FINISHING_SECONDS
-        seconds += (
-            FINISHING_SHARE * 60 * self._minutes + (updates * batch + self._validated) / speed
-        )
+        seconds = self._elapsed + time.monotonic() - self._began
+        seconds += (updates * batch + self._validated) / speed
+        seconds += finishing_seconds(60 * self._minutes)
         return Plan(
             recipe=recipe,
             options=chosen,
@@ -312,16 +317,8 @@ class _Bench:
             step = make_step(model, settings, self._vocabulary, options.model.max_length)
             step.to(device)
             optimiser = build_optimiser(model, settings)
-            num_threads = count_threads(options.model, settings, device)
-            gradients = Gradients(step, settings, device, num_threads=num_threads)
-            planner = UpdatePlanner(
-                self._store.train,
-                settings,
-                workers=LONE,
-                pad_id=self._vocabulary.pad_id,
-                packs=can_pack(options.model, settings, device),
-                num_threads=num_threads,
-                is_captured=device.type == "cuda",
+            gradients, planner = prepare_updates(
+                step, self._store.train, options, self._vocabulary.pad_id, device, workers=LONE
             )
             return _time_updates(planner, gradients, optimiser, settings.clip_norm)
 

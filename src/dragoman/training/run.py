@@ -51,7 +51,7 @@ from dragoman.training.configuration import (
     resumed_options,
 )
 from dragoman.training.distributed import Workers, check_device
-from dragoman.training.gradients import Gradients, can_pack, precision_context
+from dragoman.training.gradients import Gradients, precision_context
 from dragoman.training.limits import INTERRUPTED, stop_requests, terminable
 from dragoman.training.log import Log, SilentLog, format_time
 from dragoman.training.loop import Loop, train
@@ -60,8 +60,7 @@ from dragoman.training.recovery import find_whole, restore_newest
 from dragoman.training.reward import make_step
 from dragoman.training.schedule import paper_peak
 from dragoman.training.sharding import shard_step
-from dragoman.training.threads import count_threads
-from dragoman.training.updates import UpdatePlanner, segment_pairs
+from dragoman.training.updates import UpdatePlanner, prepare_updates, segment_pairs
 from dragoman.training.validation import Validation, Validator
 from dragoman.weights import put_weights, vocabulary_of, weights_of, write_weights
 
@@ -237,17 +236,9 @@ def _go_on(
     progress = restore_newest(out / CHECKPOINTS, trained, say, workers=workers, seed=settings.seed)
     if workers.is_first and not is_new:
         say(f"going on from step {progress.step:,}")
-    num_threads = count_threads(run.options.model, settings, device) if whole is model else 1
-    gradients = Gradients(step, settings, device, captures=whole is model, num_threads=num_threads)
-    planner = UpdatePlanner(
-        run.pairs,
-        settings,
-        workers=workers,
-        pad_id=run.folder.vocabularies.pad_id,
-        keeps_pace=whole is not model,
-        packs=whole is model and can_pack(run.options.model, settings, device),
-        num_threads=num_threads,
-        is_captured=device.type == "cuda",
+    pad_id, is_whole = run.folder.vocabularies.pad_id, whole is model
+    gradients, planner = prepare_updates(
+        step, run.pairs, run.options, pad_id, device, workers=workers, is_whole=is_whole
     )
     _train(run, gradients, planner, trained, whole, progress, workers)
 

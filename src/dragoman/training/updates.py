@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import torch
 from jaxtyping import Int
 
 from dragoman.data.batches import Batch, make_batch, plan_epoch, split_rows
@@ -20,7 +21,9 @@ from dragoman.data.workers import count_cores
 from dragoman.text.vocabulary import Vocabularies
 from dragoman.training.configuration import RunOptions
 from dragoman.training.distributed import Workers
+from dragoman.training.gradients import Gradients, can_pack
 from dragoman.training.options import TrainingOptions
+from dragoman.training.threads import count_threads
 
 LARGEST_OF = 1000
 
@@ -275,3 +278,54 @@ class UpdatePlanner:
         lengths = (self._pairs.source_lengths, self._pairs.target_lengths)
         capacity = choose_capacity(*lengths, self._options.batch_tokens)
         return capacity._replace(longest=self._all_pairs.longest)
+
+
+def prepare_updates(
+    step: torch.nn.Module,
+    pairs: PairStore | SegmentedPairs,
+    options: RunOptions,
+    pad_id: int,
+    device: torch.device,
+    *,
+    workers: Workers,
+    is_whole: bool = True,
+) -> tuple[Gradients, UpdatePlanner]:
+    """Make what computes gradients, and what plans batches to suit it.
+
+    Parameters
+    ----------
+    step : nn.Module
+        The training step, on its device.
+    pairs : PairStore | SegmentedPairs
+        The training corpus.
+    options : RunOptions
+        Of the model and its training.
+    pad_id : int
+        The padding.
+    device : torch.device
+        Where gradients are computed.
+    workers : Workers
+        Among whom updates are divided.
+    is_whole : bool
+        Whether this process holds the whole model. Of a part of it nothing is captured, packed or
+        divided among threads.
+
+    Returns
+    -------
+    tuple[Gradients, UpdatePlanner]
+        Both agree on packing and on the number of threads.
+    """
+    settings = options.training
+    num_threads = count_threads(options.model, settings, device) if is_whole else 1
+    gradients = Gradients(step, settings, device, captures=is_whole, num_threads=num_threads)
+    planner = UpdatePlanner(
+        pairs,
+        settings,
+        workers=workers,
+        pad_id=pad_id,
+        keeps_pace=not is_whole,
+        packs=is_whole and can_pack(options.model, settings, device),
+        num_threads=num_threads,
+        is_captured=device.type == "cuda",
+    )
+    return gradients, planner
