@@ -1,39 +1,46 @@
 """Does the fast path train as the plain one does? Loss over 500 updates, same data, same seeds.
 
-    python benchmarks/loss_curves.py STORE [--steps 500] [--seeds 3] [--results DIR]
+    python benchmarks/loss_curves.py STORE [--device cuda] [--steps 500] [--seeds 3] [--results DIR]
 
-STORE is a prepared corpus: the folder “store” of a run of “dragoman train”. Transformer base is
-trained from the same weights on the same sentences in the same order, once with packed batches, our
-kernels and captured graphs, and once with padded batches and PyTorch's own operations, both in
-bfloat16. Seeds change the weights and what dropout drops. Compared are the mean losses of 20
-updates each: how far the two paths of one seed lie apart, and how far seeds lie apart on one path.
+STORE is a prepared corpus: the folder “store” of a run of “dragoman train”. A Transformer is
+trained from the same weights on the same sentences in the same order, once with packed batches and
+our kernels, and once with padded batches and PyTorch's own operations. On a card it is base, with
+captured graphs, both in bfloat16; on a CPU it is small, and the plain path computes in float32, the
+fast one in what is fastest there. Seeds change the weights and what dropout drops. Compared are the
+mean losses of 20 updates each: how far the two paths of one seed lie apart, and how far seeds lie
+apart on one path.
 """
 
 import argparse
 import statistics
-from collections.abc import Callable, Iterator
-from itertools import islice
+from dataclasses import replace
+from itertools import count, islice
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
+from torch import nn
 
-from dragoman.data.batches import make_batch
-from dragoman.data.packing import choose_capacity, pack, plan_packed
 from dragoman.data.store import PairStore, open_store
-from dragoman.decoding.device import choose_device
 from dragoman.models.build import build_model
 from dragoman.models.interface import Vocabulary
 from dragoman.models.options import TransformerOptions
+from dragoman.training.checkpoint import LONE
+from dragoman.training.configuration import RunOptions
 from dragoman.training.gradients import Gradients
 from dragoman.training.loss import TrainingStep
 from dragoman.training.optimiser import build_optimiser
 from dragoman.training.options import TrainingOptions
+from dragoman.training.precision import choose_precision
 from dragoman.training.schedule import learning_rate, paper_peak
+from dragoman.training.updates import UpdatePlanner, prepare_updates
 from record import RESULTS, require_commit, write_result
 
 END_ID, PAD_ID = 0, 2
-BATCH_TOKENS = 25_000
+CPU_SHAPE = TransformerOptions(
+    num_encoder_layers=4, num_decoder_layers=4, model_dim=192, feed_forward_dim=768, num_heads=4
+)
 WARM_UP = 1000
 WINDOW = 20
 
@@ -44,18 +51,22 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("store", type=Path)
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args()
     require_commit()
+    device = torch.device(given.device)
     pairs = open_store(given.store).train
-    rows = list(islice(_plan(pairs), given.steps))
+    _, planner, _, options = _prepare(pairs, device, "auto")
+    rows = list(islice((each for epoch in count() for each in planner.plan(epoch)), given.steps))
     seeds = list(range(1, given.seeds + 1))
+    paths: tuple[Literal["auto", "off"], ...] = ("auto", "off")
     curves = {
-        (kernels, seed): _smooth(_train(pairs, rows, seed, kernels))
+        (kernels, seed): _smooth(_train(pairs, rows, seed, device, kernels))
         for seed in seeds
-        for kernels in ("auto", "off")
+        for kernels in paths
     }
     print(f"{'updates':>8} " + " ".join(f"{k:>5}/{s}" for k, s in curves))
     for place in range(len(curves["auto", 1])):
@@ -70,64 +81,76 @@ def main() -> None:
         for other in path[:place]
     ]
     last = statistics.mean(a[-1] - b[-1] for a, b in zip(fast, plain, strict=True))
+    prefix = "cpu_" if device.type == "cpu" else ""
     figures = {
-        "loss_curve_distance_between_paths_nats": statistics.mean(between_paths),
-        "loss_curve_distance_between_seeds_nats": statistics.mean(between_seeds),
-        "loss_curve_fast_minus_plain_at_the_end_nats": last,
-        "loss_curve_updates": given.steps,
+        f"{prefix}loss_curve_distance_between_paths_nats": statistics.mean(between_paths),
+        f"{prefix}loss_curve_distance_between_seeds_nats": statistics.mean(between_seeds),
+        f"{prefix}loss_curve_fast_minus_plain_at_the_end_nats": last,
+        f"{prefix}loss_curve_updates": given.steps,
     }
     for name, value in figures.items():
         print(f"{name}: {value:.4f}")
-    notes = {
+    notes: dict[str, object] = {"precision of the fast path": options.training.precision}
+    notes |= {
         f"mean losses of {WINDOW} updates, {'fast' if kind == 'auto' else 'plain'}, seed {seed}": [
             round(value, 4) for value in curve
         ]
         for (kind, seed), curve in curves.items()
     }
-    print(write_result("loss_curves", figures, seeds=seeds, notes=notes, folder=given.results))
+    name = "loss_curves-cpu" if prefix else "loss_curves"
+    print(write_result(name, figures, seeds=seeds, notes=notes, folder=given.results))
 
 
-def _plan(pairs: PairStore) -> Iterator[np.ndarray]:
-    """Yield the pairs of each update, as packing has them."""
-    lengths = (pairs.source_lengths, pairs.target_lengths)
-    order = np.random.default_rng(1).permutation(len(pairs))
-    return plan_packed(*lengths, order, choose_capacity(*lengths, BATCH_TOKENS))
+def _options(device: torch.device, kernels: Literal["auto", "off"]) -> RunOptions:
+    """Give the options of a path: on a CPU a shape and batch that a budget of an hour buys."""
+    if device.type == "cuda":
+        training = TrainingOptions(kernels=kernels, batch_tokens=25_000)
+        return RunOptions(model=TransformerOptions(), training=training)
+    training = TrainingOptions(kernels=kernels, batch_tokens=4000, precision="float32")
+    if kernels == "auto":
+        training = replace(training, precision="auto")
+        precision = choose_precision(training, CPU_SHAPE.model_dim, device)
+        training = replace(training, precision=precision)  # type: ignore[arg-type]
+    return RunOptions(model=CPU_SHAPE, training=training)
 
 
-def _train(pairs: PairStore, updates: list[np.ndarray], seed: int, kernels: str) -> list[float]:
+def _prepare(
+    pairs: PairStore, device: torch.device, kernels: Literal["auto", "off"]
+) -> tuple[Gradients, UpdatePlanner, nn.Module, RunOptions]:
+    """Build a model and what trains it, as “dragoman train” does."""
+    options = _options(device, kernels)
+    every = pairs.ids(np.arange(len(pairs)))
+    size = 1 + max(int(side.ids.max()) for side in every)
+    vocabulary = Vocabulary(size, size, PAD_ID, END_ID)
+    model = build_model(options.model, vocabulary).to(device).train()
+    step = TrainingStep(model, options.training.label_smoothing)
+    return *prepare_updates(step, pairs, options, PAD_ID, device, workers=LONE), model, options
+
+
+def _train(
+    pairs: PairStore,
+    updates: list[np.ndarray],
+    seed: int,
+    device: torch.device,
+    kernels: Literal["auto", "off"],
+) -> list[float]:
     """Train one model; return the loss of each update."""
     torch.manual_seed(seed)
-    device = choose_device("cuda")
-    size = 1 + max(int(pairs.ids(rows)[side].ids.max()) for rows in updates for side in (0, 1))
-    shape = TransformerOptions()
-    model = build_model(shape, Vocabulary(size, size, PAD_ID, END_ID)).to(device).train()
-    options = TrainingOptions(kernels=kernels)  # type: ignore[arg-type]
-    gradients = Gradients(TrainingStep(model, options.label_smoothing), options, device)
-    optimiser = build_optimiser(model, options)
-    peak = paper_peak(shape.model_dim, WARM_UP)
-    make = _packer(pairs) if kernels == "auto" else _padder(pairs)
+    gradients, planner, model, options = _prepare(pairs, device, kernels)
+    optimiser = build_optimiser(model, options.training)
+    peak = paper_peak(options.model.model_dim, WARM_UP)
     losses = []
     for step, rows in enumerate(updates, start=1):
         for group in optimiser.param_groups:
             group["lr"] = learning_rate(step, peak=peak, warmup_steps=WARM_UP)
-        count = int(pairs.target_lengths[rows].sum())
-        losses.append(gradients(list(make(rows)), count) / count)
+        update = planner.make_update(rows, 1)
+        num_tokens = update.num_target_tokens
+        losses.append(gradients(update.batches, num_tokens) / num_tokens)
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
     found = torch.stack(losses).tolist()
     print(f"seed {seed}, kernels {kernels}: {found[-1]:.3f} nats at the end", flush=True)
     return found
-
-
-def _packer(pairs: PairStore) -> Callable[[np.ndarray], list]:
-    """Make packed batches, one an update."""
-    capacity = choose_capacity(pairs.source_lengths, pairs.target_lengths, BATCH_TOKENS)
-    return lambda rows: [pack(*pairs.ids(rows), PAD_ID, capacity)]
-
-
-def _padder(pairs: PairStore) -> Callable[[np.ndarray], list]:
-    """Make padded batches of the same pairs, one an update."""
-    return lambda rows: [make_batch(*pairs.ids(rows), PAD_ID)]
 
 
 def _smooth(losses: list[float]) -> list[float]:

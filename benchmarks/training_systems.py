@@ -317,6 +317,10 @@ RIVALS: dict[str, dict[str, dict[str, Build]]] = {
     "cpu": {
         "huggingface_float32": {
             "sdpa": partial(_rival, build=_Marian, precision="float32"),
+            "eager attention": partial(_rival, build=_spelt_out, precision="float32"),
+            "eager attention, compiled": partial(
+                _rival, build=_spelt_out, precision="float32", compiled=True
+            ),
             "sdpa, medium": partial(_rival, build=_Marian, precision="float32", products="medium"),
             "eager attention, medium": partial(
                 _rival, build=_spelt_out, precision="float32", products="medium"
