@@ -1,6 +1,5 @@
 """Triton, where it is installed, and the question whether a kernel of ours shall run."""
 
-import functools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor
 
 from dragoman.kernels.dropout import own_generator
+from dragoman.kernels.processor import can_compile
 
 try:
     if torch.version.cuda is None and "TRITON_INTERPRET" not in os.environ:
@@ -61,22 +61,6 @@ def uses_kernels(tensor: Tensor) -> bool:
         True on a CUDA device with Triton, unless they are switched off.
     """
     return tensor.is_cuda and has_triton and not _switched_off.get()
-
-
-@functools.cache
-def can_compile() -> bool:
-    """Say whether Numba can compile functions for this CPU.
-
-    Returns
-    -------
-    bool
-        True where it is installed and not switched off by its own variable.
-    """
-    try:
-        from numba import config
-    except (ImportError, OSError):  # not there, or not for this system or version of NumPy
-        return False
-    return not config.DISABLE_JIT  # type: ignore[attr-defined]
 
 
 def uses_compiled(*tensors: Tensor | None) -> bool:

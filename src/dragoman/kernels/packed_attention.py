@@ -186,9 +186,10 @@ class _CompiledAttention(torch.autograd.Function):
         from dragoman.kernels.cpu.attention import attend_backward
 
         query, memory, seed = ctx.saved_tensors
-        # Keys that no query sees, such as padding, get no gradient written.
-        query_grad = torch.zeros_like(query)
-        memory_grad = None if memory is None else torch.zeros_like(memory)
+        query_grad = torch.empty_like(query, memory_format=torch.contiguous_format)
+        memory_grad = None
+        if memory is not None:
+            memory_grad = torch.empty_like(memory, memory_format=torch.contiguous_format)
         attend_backward(
             *_compiled_arguments(query, memory, seed, *ctx.settings),
             as_array(grad.contiguous()),

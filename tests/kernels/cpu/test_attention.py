@@ -68,3 +68,27 @@ def test_a_seed_drops_the_same_there_and_back():
     values[0].backward()
     slope = float((values[1] - values[2]) / 2e-3)
     assert float((states.grad * direction).sum()) == pytest.approx(slope, rel=0.02)
+
+
+@pytest.mark.parametrize("kind", ["anywhere", "across"])
+def test_keys_that_nobody_sees_get_no_gradient(kind, monkeypatch):
+    monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
+    batch, width = make_batch(1), 3 * 20
+    num_places, num_words = len(batch.source.ids), int(batch.source.own.end.max())
+    torch.manual_seed(3)
+    if kind == "across":
+        mask = look_across(batch.target, batch.source)
+        tensors = [torch.randn(len(batch.target.ids), width), torch.randn(num_places, 3 * 44)]
+    else:
+        mask, tensors = look_anywhere(batch.source), [torch.randn(num_places, width + 3 * 44)]
+    torch.use_deterministic_algorithms(True)  # what is not written to is no number
+    try:
+        found = compute(mask, tensors, torch.float32)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert num_words < num_places
+    assert not found[-1][num_words:].any()
+    with plain_operations():
+        expected = compute(mask, tensors, torch.float32)
+    for one, other in zip(found[1:], expected[1:], strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)

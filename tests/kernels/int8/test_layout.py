@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dragoman.eight_bits import round_matrix
+from dragoman.kernels import processor
 from dragoman.kernels.int8.layout import (
     COLUMNS,
     ENTRIES,
@@ -52,20 +53,34 @@ def test_layers_lie_behind_one_another():
     assert both.width == 4
 
 
+@pytest.fixture
+def anew():
+    """Have the processor asked again, before the test and after it."""
+    asked = (can_compile, processor.can_compile, processor.list_features)
+    for function in asked:
+        function.cache_clear()
+    yield
+    for function in asked:
+        function.cache_clear()
+
+
+@pytest.mark.usefixtures("anew")
 @pytest.mark.parametrize("name", ["numba", "numba.core.codegen"])
 def test_without_numba_nothing_is_compiled(monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
-    assert not can_compile.__wrapped__()
+    assert not can_compile()
 
 
+@pytest.mark.usefixtures("anew")
 @pytest.mark.parametrize("features", ["", "+avx2,-avx512vnni"])
 def test_other_processors_are_left_to_pytorch(monkeypatch, features):
     numba = pytest.importorskip("numba")
     monkeypatch.setattr(numba.config, "CPU_FEATURES", features)
-    assert not can_compile.__wrapped__()
+    assert not can_compile()
 
 
+@pytest.mark.usefixtures("anew")
 def test_nothing_is_compiled_where_the_user_says_so(monkeypatch):
     numba = pytest.importorskip("numba")
     monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
-    assert not can_compile.__wrapped__()
+    assert not can_compile()

@@ -44,9 +44,9 @@ def _round_up(number):
 def _load(table, row, column, count, width, scale, found):
     """Read some columns of some rows, times a scale; room at the end of a row becomes 0."""
     for index in range(count):
-        given, own = table[row + index], found[index]
+        given, own = table[row + index, column : column + width], found[index]
         for place in range(width):
-            own[place] = read(given[column + place]) * scale
+            own[place] = read(given[place]) * scale
         for place in range(width, found.shape[1]):
             own[place] = _f32(0)
 
@@ -208,10 +208,19 @@ def _head_backward(
 
 
 @compiled
+def _clear(table, start, stop, column, width):
+    """Write 0 into some columns of some rows."""
+    for index in range(start, stop):
+        row = table[index, column : column + width]
+        for place in range(width):
+            write(row, place, _f32(0))
+
+
+@compiled
 def attend_backward(
     query, memory, columns, first, end, heads, scale, drop, grad, query_grad, memory_grad
 ):
-    """Compute the gradients of queries, keys and values; those of keys nobody sees are 0 before."""
+    """Compute the gradients of queries, keys and values; sentences see keys in rising order."""
     num_heads, key_dim, value_dim = heads
     most, longest = _find_longest(first, end)
     room, key_room, value_room = _round_up(longest), _round_up(key_dim), _round_up(value_dim)
@@ -224,17 +233,17 @@ def attend_backward(
     room_of_head = (
         queries, grads, keys, values, turned, weights, dropped, weight_grads, rows
     )  # fmt: skip
-    start = 0
+    start, unseen = 0, 0
     while start < len(first):
         stop = _end_of_run(first, start)
         num_queries, top = stop - start, first[start]
         num_keys = end[stop - 1] - top
         if num_keys <= 0:
-            for index in range(start, stop):
-                for place in range(num_heads * key_dim):
-                    write(query_grad[index], columns[0] + place, _f32(0))
+            _clear(query_grad, start, stop, columns[0], num_heads * key_dim)
             start = stop
             continue
+        _clear(memory_grad, unseen, top, columns[1], num_heads * (key_dim + value_dim))
+        unseen = max(unseen, top + num_keys)
         for head in range(num_heads):
             at = (
                 columns[0] + head * key_dim,
@@ -260,3 +269,4 @@ def attend_backward(
                 room_of_head,
             )
         start = stop
+    _clear(memory_grad, unseen, len(memory_grad), columns[1], num_heads * (key_dim + value_dim))

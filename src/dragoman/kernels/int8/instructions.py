@@ -14,6 +14,9 @@ from numba.extending import intrinsic
 
 from dragoman.kernels.int8.compile_cache import CompileCache
 from dragoman.kernels.int8.layout import LANES
+from dragoman.kernels.processor import aim_compiler
+
+aim_compiler()
 
 REGISTER = 4 * LANES
 """Bytes of a register."""

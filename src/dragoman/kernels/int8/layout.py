@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dragoman.eight_bits import Rounded
+from dragoman.kernels import processor
 
 ENTRIES, LANES, COLUMNS = 4, 16, 64
 """Entries that one instruction multiplies and sums, outputs for which it does, and of a panel."""
@@ -32,16 +33,7 @@ def can_compile() -> bool:
     bool
         True on x86 with AVX-512 VNNI, where Numba is installed.
     """
-    try:
-        from numba import config
-        from numba.core.codegen import get_host_cpu_features
-
-        said = config.CPU_FEATURES  # type: ignore[attr-defined]
-        features = (get_host_cpu_features() if said is None else said).split(",")
-    except (ImportError, OSError):  # not there, or not for this system or version of NumPy
-        return False
-    has_all = all(f"+{name}" in features for name in FEATURES)
-    return has_all and not config.DISABLE_JIT  # type: ignore[attr-defined]
+    return processor.can_compile() and processor.list_features() >= set(FEATURES)
 
 
 class Matrix(NamedTuple):
