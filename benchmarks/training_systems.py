@@ -147,6 +147,17 @@ def ours(
     return System(update, len(updates), num_places, "bfloat16" if is_half else "float32", device)
 
 
+def list_float32() -> list[str]:
+    """List Dragoman's ways to multiply float32 that are exact on this processor.
+
+    Returns
+    -------
+    list[str]
+        Values of “--precision”.
+    """
+    return ["float32", *(["float32-onednn"] if medium_is_exact() else [])]
+
+
 def _share_out(
     sentences: SentenceSet, num_threads: int, *, packs: bool
 ) -> list[Batch | PackedBatch]:

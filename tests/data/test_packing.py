@@ -96,7 +96,7 @@ def test_the_words_before_each_word():
 
 def test_a_batch_that_needs_more_room_gets_it():
     batch = pack(flat([300]), flat([5]), PAD, Capacity(128, 128, 100))
-    assert batch.capacity == (384, 128, 300)
+    assert batch.capacity == (320, 128, 300)
     assert (batch.source.ids != PAD).sum() == 300
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from dragoman.data.batches import Flat
 from dragoman.data.mapped import gather
 
-ROUNDED_TO = 128
+ROUNDED_TO, FINELY = 128, 32
 NUM_COLUMNS = 6
 # Sentences up to this length on both sides are short, and grouped up to this length.
 TILE = 64
@@ -280,8 +280,8 @@ def pack(source: Flat, target: Flat, pad_id: int, capacity: Capacity) -> PackedB
     """
     needed = (len(source.ids), len(target.ids))
     room = Capacity(
-        capacity.source if needed[0] <= capacity.source else _rounded(needed[0]),
-        capacity.target if needed[1] <= capacity.target else _rounded(needed[1]),
+        capacity.source if needed[0] <= capacity.source else _rounded(needed[0], FINELY),
+        capacity.target if needed[1] <= capacity.target else _rounded(needed[1], FINELY),
         max(capacity.longest, int(source.lengths.max()), int(target.lengths.max())),
     )
     order, group_ends = arrange(source.lengths, target.lengths)
@@ -379,6 +379,6 @@ def num_groups(num_places: int) -> int:
     return 2 * num_places // TILE + 1
 
 
-def _rounded(count: float) -> int:
+def _rounded(count: float, to: int = ROUNDED_TO) -> int:
     """Round up to what matrix products like."""
-    return int(-(-count // ROUNDED_TO)) * ROUNDED_TO
+    return int(-(-count // to)) * to

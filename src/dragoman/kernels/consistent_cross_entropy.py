@@ -100,7 +100,7 @@ class _ConsistentCrossEntropy(torch.autograd.Function):
         half_words, targets = cast(words, dtype), targets.long()
         losses = torch.empty(len(targets), device=words.device, dtype=_full(dtype))
         hidden_grads = [torch.empty_like(each) for each in sides] if needs_grad else []
-        words_grad = torch.zeros_like(words) if needs_grad else None
+        words_grad = None
         kind = "cuda" if words.is_cuda else "cpu"
         num_chunks = -(-len(targets) * len(words) // CHUNK_ELEMENTS[kind])
         chunk = -(-len(targets) // num_chunks)
@@ -115,10 +115,10 @@ class _ConsistentCrossEntropy(torch.autograd.Function):
             for side, scores in zip(sides, logits, strict=True):
                 torch.mm(side[part], half_words.t(), out=scores)
             losses[part] = to_gradients(one, other, targets[part], pad_id, smoothing, parts)
-            if words_grad is not None:
+            if needs_grad:
                 for side, grad, hidden_grad in zip(sides, logits, hidden_grads, strict=True):
                     torch.mm(grad, half_words, out=hidden_grad[part])
-                    weight_gradient(grad, side[part], words.dtype, into=words_grad)
+                    words_grad = weight_gradient(grad, side[part], words.dtype, into=words_grad)
         ctx.save_for_backward(*hidden_grads, words_grad)
         ctx.dtypes = first.dtype, second.dtype
         return losses.sum()

@@ -18,7 +18,7 @@ from dragoman.kernels.language import jit, next_power, tl, working_type
 from dragoman.kernels.linear import weight_gradient
 
 # Logits that exist at one time: few enough to be no burden, enough for large products.
-CHUNK_ELEMENTS = {"cuda": 1 << 28, "cpu": 1 << 22}
+CHUNK_ELEMENTS = {"cuda": 1 << 28, "cpu": 1 << 23}
 VOCABULARY_BLOCK = 4096
 NUM_WARPS = 8
 ALIGNED = 64
@@ -110,7 +110,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         flat, half_words = hidden.to(dtype), cast(words, dtype)
         losses = torch.empty(len(flat), device=flat.device, dtype=_sum_type(dtype))
         hidden_grad = torch.empty_like(flat) if needs_grad else None
-        words_grad = torch.zeros_like(words) if needs_grad else None
+        words_grad = None
         num_chunks = -(-len(flat) * len(words) // CHUNK_ELEMENTS[_kind(flat)])
         chunk = -(-len(flat) // num_chunks)
         # Rows that begin at round addresses are read and written in wide pieces.
@@ -119,18 +119,20 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             part = slice(start, min(start + chunk, len(flat)))
             logits = torch.mm(flat[part], half_words.t(), out=room[: part.stop - start])
             losses[part] = to_gradient(logits, targets[part], pad_id, smoothing)
-            if hidden_grad is not None and words_grad is not None:
+            if hidden_grad is not None:
                 torch.mm(logits, half_words, out=hidden_grad[part])
-                weight_gradient(logits, flat[part], words.dtype, into=words_grad)
+                words_grad = weight_gradient(logits, flat[part], words.dtype, into=words_grad)
         ctx.save_for_backward(hidden_grad, words_grad)
-        ctx.dtype = hidden.dtype
+        ctx.dtype, ctx.is_scaled = hidden.dtype, False
         return losses.sum()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # noqa: ANN401
-        """Scale the gradients."""
+        """Scale the gradients, in their place: there is no second way back."""
         hidden_grad, words_grad = ctx.saved_tensors
-        return (hidden_grad * grad).to(ctx.dtype), words_grad * grad, None, None, None, None
+        assert not ctx.is_scaled
+        ctx.is_scaled = True
+        return hidden_grad.mul_(grad).to(ctx.dtype), words_grad.mul_(grad), None, None, None, None
 
 
 def to_gradient(

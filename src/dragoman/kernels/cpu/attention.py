@@ -8,10 +8,16 @@ import numpy as np
 
 from dragoman.kernels.cpu.arrays import is_kept, read, write
 from dragoman.kernels.cpu.products import multiply
+from dragoman.kernels.cpu.rows import soften, soften_backward, transpose_square
 from dragoman.kernels.int8.instructions import compiled, compiled_freely
-from dragoman.kernels.int8.vectors import BITS, power_of_two
+from dragoman.kernels.int8.layout import LANES
+from dragoman.kernels.int8.vectors import BITS
 
 _f32, _u32 = np.float32, np.uint32
+
+BLOCK = 32
+"""Queries, or keys, that are multiplied together where not all see the same: what none of a block
+sees is left out."""
 
 
 @compiled
@@ -42,44 +48,90 @@ def _round_up(number):
 
 @compiled_freely
 def _load(table, row, column, count, width, scale, found):
-    """Read some columns of some rows, times a scale; room at the end of a row becomes 0."""
+    """Read some columns of some rows, times a scale; room behind them becomes 0."""
     for index in range(count):
         given, own = table[row + index, column : column + width], found[index]
         for place in range(width):
             own[place] = read(given[place]) * scale
         for place in range(width, found.shape[1]):
             own[place] = _f32(0)
+    for index in range(count, _round_up(count)):
+        found[index, :] = _f32(0)
 
 
-@compiled_freely
-def _transpose(table, count, width, room, found):
-    """Write rows as columns; columns up to `room` that stand for no row become 0."""
-    for place in range(width):
-        own = found[place]
-        for index in range(count):
-            own[index] = table[index, place]
-        for index in range(count, room):
-            own[index] = _f32(0)
+@compiled
+def _transpose(table, count, found):
+    """Write rows as columns."""
+    row, column = 4 * table.shape[1], 4 * found.shape[1]
+    for index in range(0, count, LANES):
+        for place in range(0, table.shape[1], LANES):
+            at = table.ctypes.data + index * row + 4 * place
+            transpose_square(at, row, found.ctypes.data + place * column + 4 * index, column)
 
 
-@compiled_freely
-def _make_weights(scores, end, start, num_queries, first, room):
+@compiled
+def _count_seen(seen, query):
+    """Count the queries of a block, and the keys that they see."""
+    end, start, num_queries, first, block = seen
+    count = min(block, num_queries - query)
+    return count, end[start + query + count - 1] - first
+
+
+@compiled
+def _who_sees(end, start, num_queries, first):
+    """Describe how far the queries of a sentence see; in one block if all see the same.
+
+    Queries never see less than those before them.
+    """
+    last = end[start + num_queries - 1]
+    block = max(num_queries, last - first) if end[start] == last else BLOCK
+    return end, start, num_queries, first, block
+
+
+@compiled
+def _make_scores(queries, keys, depth, seen, scores):
+    """Multiply queries by keys that lie in columns, as far as a block of queries sees them."""
+    _, _, num_queries, _, block = seen
+    row = queries.shape[1]
+    for query in range(0, num_queries, block):
+        count, num_keys = _count_seen(seen, query)
+        address = queries.ctypes.data + 4 * query * row
+        multiply(address, row, 1, keys, scores[query:], count, depth, _round_up(num_keys))
+
+
+@compiled
+def _make_weights(scores, seen):
     """Turn scores in units of log 2 into weights that sum to one over the keys a query sees."""
+    end, start, num_queries, first, block = seen
+    row = 4 * scores.shape[1]
     for query in range(num_queries):
-        row = scores[query]
-        count = end[start + query] - first
-        top = _f32(-1e30)
-        for key in range(count):
-            top = max(top, row[key])
-        total = _f32(0)
-        for key in range(count):
-            row[key] = power_of_two(row[key] - top)
-            total += row[key]
-        inverse = _f32(1) / total if count > 0 else _f32(0)
-        for key in range(count):
-            row[key] *= inverse
-        for key in range(count, room):
-            row[key] = _f32(0)
+        num_keys = _count_seen(seen, query // block * block)[1]
+        address, count = scores.ctypes.data + query * row, end[start + query] - first
+        soften(address, count, _round_up(num_keys) // LANES)
+
+
+@compiled
+def _add_up_seen(weights, table, width, seen, found):
+    """Multiply each query's weights by what its keys have in a table."""
+    _, _, num_queries, _, block = seen
+    row = weights.shape[1]
+    for query in range(0, num_queries, block):
+        count, num_keys = _count_seen(seen, query)
+        address = weights.ctypes.data + 4 * query * row
+        multiply(address, row, 1, table, found[query:], count, num_keys, width)
+
+
+@compiled
+def _add_up_seers(weights, table, width, seen, num_keys, found):
+    """Multiply the weights that each key is given by what the queries have in a table."""
+    _, _, num_queries, _, block = seen
+    row, query = weights.shape[1], 0
+    for key in range(0, num_keys, block):
+        while _count_seen(seen, query)[1] <= key:
+            query += block
+        address = weights.ctypes.data + 4 * (query * row + key)
+        count, depth = min(block, num_keys - key), num_queries - query
+        multiply(address, 1, row, table[query:], found[key:], count, depth, width)
 
 
 @compiled_freely
@@ -113,9 +165,10 @@ def attend(query, memory, columns, first, end, heads, scale, drop, found):
     num_heads, key_dim, value_dim = heads
     most, longest = _find_longest(first, end)
     room, key_room, value_room = _round_up(longest), _round_up(key_dim), _round_up(value_dim)
-    queries, found_rows = np.empty((most, key_room), _f32), np.empty((most, value_room), _f32)
-    keys, values = np.empty((longest, key_room), _f32), np.empty((longest, value_room), _f32)
-    turned, scores = np.empty((key_dim, room), _f32), np.empty((most, room), _f32)
+    query_room = _round_up(most)
+    queries, found_rows = np.empty((query_room, key_room), _f32), np.empty((most, value_room), _f32)
+    keys, values = np.empty((room, key_room), _f32), np.empty((room, value_room), _f32)
+    turned, scores = np.empty((key_room, room), _f32), np.empty((most, room), _f32)
     start = 0
     while start < len(first):
         stop = _end_of_run(first, start)
@@ -127,47 +180,43 @@ def attend(query, memory, columns, first, end, heads, scale, drop, found):
                     write(found[index], place, _f32(0))
             start = stop
             continue
-        columns_used = _round_up(num_keys)
+        seen = _who_sees(end, start, num_queries, top)
         for head in range(num_heads):
             at = columns[0] + head * key_dim
             _load(query, start, at, num_queries, key_dim, _f32(scale) * BITS, queries)
             _load(memory, top, columns[1] + head * key_dim, num_keys, key_dim, _f32(1), keys)
             _load(memory, top, columns[2] + head * value_dim, num_keys, value_dim, _f32(1), values)
-            _transpose(keys, num_keys, key_dim, columns_used, turned)
-            address = queries.ctypes.data
-            multiply(address, key_room, 1, turned, scores, num_queries, key_dim, columns_used)
-            _make_weights(scores, end, start, num_queries, top, columns_used)
+            _transpose(keys, num_keys, turned)
+            _make_scores(queries, turned, key_dim, seen, scores)
+            _make_weights(scores, seen)
             if drop[2] != _u32(0):
                 place = (head * len(first) + start) * longest
                 _drop(scores, num_queries, num_keys, place, drop)
-            address = scores.ctypes.data
-            multiply(address, room, 1, values, found_rows, num_queries, num_keys, value_room)
+            _add_up_seen(scores, values, value_room, seen, found_rows)
             _store(found_rows, num_queries, value_dim, _f32(1), found, start, head * value_dim)
         start = stop
 
 
-@compiled_freely
-def _score_gradient(weights, grads, num_queries, num_keys, room, back):
-    """Compute the gradient of scores from weights and the gradient of weights."""
+@compiled
+def _score_gradient(weights, grads, seen):
+    """Turn the gradient of weights into that of scores."""
+    _, _, num_queries, _, block = seen
+    row = 4 * weights.shape[1]
     for query in range(num_queries):
-        own, grad, row = weights[query], grads[query], back[query]
-        total = _f32(0)
-        for key in range(num_keys):
-            total += own[key] * grad[key]
-        for key in range(room):
-            row[key] = own[key] * (grad[key] - total)
+        num_keys = _count_seen(seen, query // block * block)[1]
+        at, at_grad = weights.ctypes.data + query * row, grads.ctypes.data + query * row
+        soften_backward(at, at_grad, _round_up(num_keys) // LANES)
 
 
 @compiled
 def _head_backward(
     query,
     memory,
-    end,
     grad,
     query_grad,
     memory_grad,
-    own,
     seen,
+    num_keys,
     at,
     widths,
     scale,
@@ -177,33 +226,32 @@ def _head_backward(
 ):
     """Compute the gradients of one sentence in one head."""
     queries, grads, keys, values, turned, weights, dropped, weight_grads, rows = rooms
-    (start, num_queries), (top, num_keys), (key_dim, value_dim) = own, seen, widths
+    _, start, num_queries, top, _ = seen
+    key_dim, value_dim = widths
     at_query, at_key, at_value, at_grad = at
-    room, key_room, value_room = weights.shape[1], queries.shape[1], grads.shape[1]
+    key_room, value_room = queries.shape[1], grads.shape[1]
     used = _round_up(num_keys)
     _load(query, start, at_query, num_queries, key_dim, _f32(scale) * BITS, queries)
     _load(memory, top, at_key, num_keys, key_dim, _f32(1), keys)
     _load(memory, top, at_value, num_keys, value_dim, _f32(1), values)
     _load(grad, start, at_grad, num_queries, value_dim, _f32(1), grads)
-    _transpose(keys, num_keys, key_dim, used, turned)
-    multiply(queries.ctypes.data, key_room, 1, turned, weights, num_queries, key_dim, used)
-    _make_weights(weights, end, start, num_queries, top, used)
-    _transpose(values, num_keys, value_dim, used, turned)
-    address = grads.ctypes.data
-    multiply(address, value_room, 1, turned, weight_grads, num_queries, value_dim, used)
+    _transpose(keys, num_keys, turned)
+    _make_scores(queries, turned, key_dim, seen, weights)
+    _make_weights(weights, seen)
+    _transpose(values, num_keys, turned)
+    _make_scores(grads, turned, value_dim, seen, weight_grads)
     kept = weights
     if drop[2] != _u32(0):
         dropped[:num_queries, :used] = weights[:num_queries, :used]
         _drop(dropped, num_queries, num_keys, place, drop)
         _drop(weight_grads, num_queries, num_keys, place, drop)
         kept = dropped
-    multiply(kept.ctypes.data, 1, room, grads, rows, num_keys, num_queries, value_room)
+    _add_up_seers(kept, grads, value_room, seen, num_keys, rows)
     _store(rows, num_keys, value_dim, _f32(1), memory_grad, top, at_value)
-    _score_gradient(weights, weight_grads, num_queries, num_keys, used, weight_grads)
-    address = weight_grads.ctypes.data
-    multiply(address, room, 1, keys, rows, num_queries, num_keys, key_room)
+    _score_gradient(weights, weight_grads, seen)
+    _add_up_seen(weight_grads, keys, key_room, seen, rows)
     _store(rows, num_queries, key_dim, _f32(scale), query_grad, start, at_query)
-    multiply(address, 1, room, queries, rows, num_keys, num_queries, key_room)
+    _add_up_seers(weight_grads, queries, key_room, seen, num_keys, rows)
     _store(rows, num_keys, key_dim, _f32(1) / BITS, memory_grad, top, at_key)
 
 
@@ -224,9 +272,13 @@ def attend_backward(
     num_heads, key_dim, value_dim = heads
     most, longest = _find_longest(first, end)
     room, key_room, value_room = _round_up(longest), _round_up(key_dim), _round_up(value_dim)
-    queries, grads = np.empty((most, key_room), _f32), np.empty((most, value_room), _f32)
-    keys, values = np.empty((longest, key_room), _f32), np.empty((longest, value_room), _f32)
-    turned = np.empty((max(key_dim, value_dim), room), _f32)
+    query_room = _round_up(most)
+    queries, grads = (
+        np.empty((query_room, key_room), _f32),
+        np.empty((query_room, value_room), _f32),
+    )
+    keys, values = np.empty((room, key_room), _f32), np.empty((room, value_room), _f32)
+    turned = np.empty((max(key_room, value_room), room), _f32)
     weights, dropped = np.empty((most, room), _f32), np.empty((most, room), _f32)
     weight_grads = np.empty((most, room), _f32)
     rows = np.empty((max(most, longest), max(key_room, value_room)), _f32)
@@ -244,6 +296,7 @@ def attend_backward(
             continue
         _clear(memory_grad, unseen, top, columns[1], num_heads * (key_dim + value_dim))
         unseen = max(unseen, top + num_keys)
+        seen = _who_sees(end, start, num_queries, top)
         for head in range(num_heads):
             at = (
                 columns[0] + head * key_dim,
@@ -255,12 +308,11 @@ def attend_backward(
             _head_backward(
                 query,
                 memory,
-                end,
                 grad,
                 query_grad,
                 memory_grad,
-                (start, num_queries),
-                (top, num_keys),
+                seen,
+                num_keys,
                 at,
                 (key_dim, value_dim),
                 scale,

@@ -73,14 +73,15 @@ def multiply(a, a_row, a_column, b, c, num_rows, depth, num_columns):
         row = 0
         while row < num_rows:
             at_a, at_row = a + row * a_row, at_c + row * c_row
-            if row + 4 <= num_rows:
+            if num_rows >= 4:
                 if left >= 64:
                     _tile_4_4(at_a, a_row, a_column, at_b, b_row, at_row, c_row, depth)
                 elif left >= 32:
                     _tile_4_2(at_a, a_row, a_column, at_b, b_row, at_row, c_row, depth)
                 else:
                     _tile_4_1(at_a, a_row, a_column, at_b, b_row, at_row, c_row, depth)
-                row += 4
+                # The last rows are computed with some of those before them, once more.
+                row = num_rows if row + 4 == num_rows else min(row + 4, num_rows - 4)
             else:
                 if left >= 64:
                     _tile_1_4(at_a, a_row, a_column, at_b, b_row, at_row, c_row, depth)

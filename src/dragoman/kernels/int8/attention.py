@@ -118,7 +118,7 @@ def _write_shares(writer, top, count, shares):
 
     def raise_two(index, olds):
         place = writer.move(shares, index, REGISTER)
-        power = _write_power(writer, builder.fsub(writer.read(FRACTIONS, place), top))
+        power = write_power(writer, builder.fsub(writer.read(FRACTIONS, place), top))
         writer.write(power, place)
         return [builder.fadd(olds[0], power)]
 
@@ -126,8 +126,21 @@ def _write_shares(writer, top, count, shares):
     return writer.add_up(total)
 
 
-def _write_power(writer, exponents):
-    """Write 2 to the power of each number of a register, as `power_of_two` computes it."""
+def write_power(writer, exponents) -> ir.Value:
+    """Write 2 to the power of each number of a register, as `power_of_two` computes it.
+
+    Parameters
+    ----------
+    writer : Writer
+        What writes.
+    exponents : ir.Value
+        The register.
+
+    Returns
+    -------
+    ir.Value
+        The powers.
+    """
     builder = writer.builder
 
     def every(number):

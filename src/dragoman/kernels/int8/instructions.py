@@ -262,6 +262,24 @@ class Writer:
         function = cgutils.get_or_insert_function(self.builder.module, kind, name)
         return self.builder.call(function, [FRACTION(0), register], fastmath=("reassoc",))
 
+    def find_largest(self, register) -> ir.Value:
+        """Find the largest fraction of a register.
+
+        Parameters
+        ----------
+        register : ir.Value
+            The register.
+
+        Returns
+        -------
+        ir.Value
+            The fraction.
+        """
+        kind = ir.FunctionType(FRACTION, [FRACTIONS])
+        name = "llvm.vector.reduce.fmax.v16f32"
+        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        return self.builder.call(function, [register], fastmath=("nnan",))
+
     def loop(self, count, values, body) -> list[ir.Value]:
         """Write a loop.
 
