@@ -1,10 +1,14 @@
 """Multi30k English→German with one command and no tuning: BLEU on test_2016, with its spread.
 
     python benchmarks/multi30k.py DATA [--seeds 1 2 3] [--jobs 1] [--preset auto] [--results DIR]
+        [--ledger FILE]
 
 DATA is a folder with train, val and test_2016_flickr in .en and .de (plain, .gz or .xz). Each
 seed runs ``dragoman train`` and ``dragoman evaluate`` exactly as a user would. “bleu” is scored as
 published, on Moses-tokenised lowercased text; “sacrebleu” is sacreBLEU's own, on raw cased text.
+
+With a ledger every finished seed is written down there at once and not run again by the same
+command, so that the seeds of a short lease add up.
 """
 
 import argparse
@@ -21,6 +25,8 @@ from dragoman.data.corpus import read_lines
 from moses import score_as_published
 from record import RESULTS, require_commit, write_result
 
+# Student's t for 95 % by the number of runs.
+STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
 DRAGOMAN = [sys.executable, "-m", "dragoman"]
 
 
@@ -90,6 +96,36 @@ def run_seed(data: Path, preset: str, seed: int, folder: Path) -> dict[str, obje
     return {"seconds": seconds, "perplexity": found["perplexity"], "scores": scores}
 
 
+def run_or_recall(options: argparse.Namespace, seed: int, folder: Path) -> dict[str, object]:
+    """Run a seed, or read what the ledger says of it.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        The command line.
+    seed : int
+        Of the run.
+    folder : Path
+        Where the model goes.
+
+    Returns
+    -------
+    dict[str, object]
+        What `run_seed` found.
+    """
+    wanted = {"seed": seed, "preset": options.preset, "commit": require_commit()}
+    if options.ledger and options.ledger.exists():
+        for line in options.ledger.read_text(encoding="utf-8").splitlines():
+            run = json.loads(line)
+            if all(run.pop(name) == value for name, value in wanted.items()):
+                return run
+    run = run_seed(options.data, options.preset, seed, folder)
+    if options.ledger:
+        with options.ledger.open("a", encoding="utf-8") as ledger:
+            ledger.write(json.dumps(wanted | run) + "\n")
+    return run
+
+
 def main() -> None:
     """Run all seeds and write the result."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -98,11 +134,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--jobs", type=int, default=1, help="seeds to run at once")
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--ledger", type=Path, help="where finished seeds are kept")
     options = parser.parse_args()
     require_commit()
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.jobs) as pool:
         waiting = [
-            pool.submit(run_seed, options.data, options.preset, seed, Path(scratch) / str(seed))
+            pool.submit(run_or_recall, options, seed, Path(scratch) / str(seed))
             for seed in options.seeds
         ]
         runs = [each.result() for each in waiting]
@@ -112,7 +149,10 @@ def main() -> None:
         key = f"multi30k_en_de_test2016_{name.lower()}"
         figures[f"{key}_mean"] = statistics.mean(values)
         if len(values) > 1:
-            figures[f"{key}_deviation"] = statistics.stdev(values)
+            figures[f"{key}_deviation"] = deviation = statistics.stdev(values)
+            figures[f"{key}_interval_95"] = (
+                STUDENT.get(len(values), 2.0) * deviation / len(values) ** 0.5
+            )
     longest = max(run["seconds"] for run in runs)
     figures["multi30k_gpu_seconds"] = longest
     figures["multi30k_seconds_median"] = statistics.median(run["seconds"] for run in runs)
