@@ -273,10 +273,8 @@ def attend_backward(
     most, longest = _find_longest(first, end)
     room, key_room, value_room = _round_up(longest), _round_up(key_dim), _round_up(value_dim)
     query_room = _round_up(most)
-    queries, grads = (
-        np.empty((query_room, key_room), _f32),
-        np.empty((query_room, value_room), _f32),
-    )
+    queries = np.empty((query_room, key_room), _f32)
+    grads = np.empty((query_room, value_room), _f32)
     keys, values = np.empty((room, key_room), _f32), np.empty((room, value_room), _f32)
     turned = np.empty((max(key_room, value_room), room), _f32)
     weights, dropped = np.empty((most, room), _f32), np.empty((most, room), _f32)
@@ -305,20 +303,10 @@ def attend_backward(
                 head * value_dim,
             )
             place = (head * len(first) + start) * longest
+            widths = (key_dim, value_dim)
             _head_backward(
-                query,
-                memory,
-                grad,
-                query_grad,
-                memory_grad,
-                seen,
-                num_keys,
-                at,
-                (key_dim, value_dim),
-                scale,
-                drop,
-                place,
-                room_of_head,
-            )
+                query, memory, grad, query_grad, memory_grad, seen, num_keys, at, widths,
+                scale, drop, place, room_of_head,
+            )  # fmt: skip
         start = stop
     _clear(memory_grad, unseen, len(memory_grad), columns[1], num_heads * (key_dim + value_dim))
