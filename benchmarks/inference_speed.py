@@ -35,7 +35,8 @@ from dragoman.data.corpus import read_lines
 from dragoman.decoding.products import Int8Product
 from dragoman.eight_bits import round_matrix
 from dragoman.folder import Facts, ModelFolder, read_folder
-from dragoman.kernels.int8.layout import can_compile, lay_out
+from dragoman.kernels.int8.layout import lay_out
+from dragoman.kernels.processor import can_compile
 from dragoman.models.build import build_model
 from dragoman.models.options import TransformerOptions
 from dragoman.options import to_plain

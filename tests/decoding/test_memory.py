@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from dragoman.decoding import memory
-from dragoman.kernels.int8.layout import can_compile
+from dragoman.kernels.processor import can_compile
 
 FORGET = """
 import ctypes, re

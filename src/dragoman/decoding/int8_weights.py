@@ -8,8 +8,9 @@ from jaxtyping import Float32
 from dragoman.decoding.weight_file import WeightFile
 from dragoman.eight_bits import Rounded
 from dragoman.folder import ModelFolder, check_shape
-from dragoman.kernels.int8.layout import Matrix, can_compile, lay_out, stack
+from dragoman.kernels.int8.layout import Matrix, lay_out, stack
 from dragoman.kernels.int8.model import ACTIVATIONS, Decoder, Encoder, Model, Shape
+from dragoman.kernels.processor import can_compile
 from dragoman.models.options import TransformerOptions
 from dragoman.models.sinusoids import sinusoids
 

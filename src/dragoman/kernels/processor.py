@@ -1,8 +1,54 @@
-"""What this processor can execute, and what functions are compiled for."""
+"""What this processor can execute, and what functions are compiled for.
+
+The table `INSTRUCTION_SETS` is the one place that knows which instructions multiply in eight bits;
+`dragoman.kernels.int8.tiles` writes them.
+"""
 
 import functools
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import NamedTuple
 
+from dragoman.errors import OptionError
+
+VARIABLE = "DRAGOMAN_INSTRUCTIONS"
+"""The environment variable that chooses an instruction set by its name."""
 WIDE_REGISTERS = "avx512f"
+
+_X86_WIDE = ("avx512", "avx10", "amx")
+_X86_AVX = (*_X86_WIDE, "avx", "fma", "f16c", "vaes", "vpclmulqdq", "xop")
+
+
+class InstructionSet(NamedTuple):
+    """Instructions that multiply in eight bits, and how a tile of products uses registers.
+
+    `needs` are LLVM's names of the features that must be there; what begins with one of `hides` is
+    switched off when a set is chosen by name, so that it runs as on a processor that has no more.
+    A register has `lanes` numbers of 32 bits; a tile has `rows` vectors by `registers` registers of
+    outputs. `zero` is the byte that stands for 0 in a rounded vector: 128 where the instruction
+    reads bytes without a sign.
+    """
+
+    needs: frozenset[str]
+    hides: tuple[str, ...]
+    lanes: int
+    registers: int
+    rows: int
+    zero: int
+
+
+INSTRUCTION_SETS = {
+    "avx512vnni": InstructionSet(
+        frozenset({"avx512vnni", "avx512bw", "avx512vl"}), (), 16, 4, 6, 128
+    ),
+    "avxvnni": InstructionSet(frozenset({"avxvnni", "avx2", "fma"}), _X86_WIDE, 8, 2, 6, 128),
+    "avx2": InstructionSet(frozenset({"avx2", "fma"}), (*_X86_WIDE, "avxvnni"), 8, 2, 4, 0),
+    "dotprod": InstructionSet(frozenset({"neon", "dotprod"}), ("i8mm", "sve"), 4, 4, 6, 0),
+    "portable": InstructionSet(frozenset(), (*_X86_AVX, "dotprod", "i8mm", "sve"), 4, 2, 4, 0),
+}
+"""By name, the fastest first; the last one runs wherever Numba compiles."""
 
 
 @functools.cache
@@ -37,20 +83,77 @@ def list_features() -> frozenset[str]:
 
     said = config.CPU_FEATURES  # type: ignore[attr-defined]
     features = (get_host_cpu_features() if said is None else said).split(",")
-    return frozenset(each[1:] for each in features if each.startswith("+"))
+    found = {each[1:] for each in features if each.startswith("+")}
+    return frozenset(found if said is not None else found | _list_arm_features())
+
+
+def _list_arm_features() -> set[str]:
+    """List what LLVM does not say of 64-bit ARM processors."""
+    if platform.machine().lower() not in ("aarch64", "arm64"):
+        return set()
+    if sys.platform == "darwin":  # every Mac with such a processor
+        return {"neon", "dotprod"}
+    info = Path("/proc/cpuinfo")
+    words = info.read_text(encoding="ascii", errors="replace").split() if info.exists() else []
+    return {"neon"} | ({"dotprod"} if "asimddp" in words else set())
+
+
+def list_executable() -> list[str]:
+    """List the instruction sets that this processor can execute.
+
+    Returns
+    -------
+    list[str]
+        Their names, the fastest first.
+    """
+    features = list_features()
+    return [name for name, each in INSTRUCTION_SETS.items() if each.needs <= features]
+
+
+@functools.cache
+def choose_instructions() -> str:
+    """Choose the instruction set for products in eight bits.
+
+    Returns
+    -------
+    str
+        The one that the environment variable DRAGOMAN_INSTRUCTIONS names, else the fastest that
+        this processor can execute.
+
+    Raises
+    ------
+    OptionError
+        If the processor cannot execute the one that is named.
+    """
+    said, executable = os.environ.get(VARIABLE, ""), list_executable()
+    if said and said not in executable:
+        raise OptionError(
+            f"{VARIABLE} is “{said}”, which this processor cannot execute; "
+            f"unset it or give one of: {', '.join(executable)}"
+        )
+    return said or executable[0]
 
 
 @functools.cache
 def aim_compiler() -> None:
-    """Have Numba use the whole width of registers; to be called before anything is compiled.
+    """Tell Numba which instructions to use; to be called before anything is compiled.
 
     Notes
     -----
-    For some processors of Intel's LLVM prefers half of it, as the first of them lowered their
-    clock for the rest; our loops are shorter with all of it (training `small` in bfloat16: 7 %).
+    For some processors of Intel's LLVM prefers half the width of registers, as the first of them
+    lowered their clock for the rest; our loops are shorter with all of it (training `small` in
+    bfloat16: 7 %).
     """
     from numba import config
     from numba.core.codegen import get_host_cpu_features
 
-    if config.CPU_FEATURES is None and WIDE_REGISTERS in list_features():  # type: ignore[attr-defined]
-        config.CPU_FEATURES = f"{get_host_cpu_features()},-prefer-256-bit"  # type: ignore[attr-defined]
+    if config.CPU_FEATURES is not None:  # type: ignore[attr-defined]
+        return
+    chosen = INSTRUCTION_SETS[choose_instructions()]
+    host = [each for each in get_host_cpu_features().split(",") if each]
+    if os.environ.get(VARIABLE):
+        host = [f"-{each[1:]}" if each[1:].startswith(chosen.hides) else each for each in host]
+    host += [f"+{each}" for each in sorted(chosen.needs) if f"+{each}" not in host]
+    if f"+{WIDE_REGISTERS}" in host:
+        host.append("-prefer-256-bit")
+    config.CPU_FEATURES = ",".join(host)  # type: ignore[attr-defined]

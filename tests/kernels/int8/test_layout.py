@@ -1,18 +1,14 @@
 """Matrices laid out for tiles: every number where it belongs."""
 
-import sys
-
 import numpy as np
 import pytest
 
 from dragoman.eight_bits import round_matrix
-from dragoman.kernels import processor
 from dragoman.kernels.int8.layout import (
     COLUMNS,
     ENTRIES,
     LARGEST,
-    ZERO,
-    can_compile,
+    find_zero,
     lay_out,
     stack,
 )
@@ -33,7 +29,7 @@ def test_every_number_is_there(shape):
         groups = matrix.panels[panel, :, ENTRIES * column : ENTRIES * (column + 1)]
         assert groups.ravel()[: shape[1]].tolist() == weight.numbers[output].tolist()
         shift, scale, added = matrix.outputs[panel, :, column]
-        assert shift.view(np.int32) == ZERO * weight.numbers[output].sum(dtype=np.int32)
+        assert shift.view(np.int32) == find_zero() * weight.numbers[output].sum(dtype=np.int32)
         assert scale == pytest.approx(weight.scales[output] / LARGEST)
         assert added == bias[output]
 
@@ -52,35 +48,3 @@ def test_layers_lie_behind_one_another():
         assert np.array_equal(both.outputs[index], each.outputs)
     assert both.width == 4
 
-
-@pytest.fixture
-def anew():
-    """Have the processor asked again, before the test and after it."""
-    asked = (can_compile, processor.can_compile, processor.list_features)
-    for function in asked:
-        function.cache_clear()
-    yield
-    for function in asked:
-        function.cache_clear()
-
-
-@pytest.mark.usefixtures("anew")
-@pytest.mark.parametrize("name", ["numba", "numba.core.codegen"])
-def test_without_numba_nothing_is_compiled(monkeypatch, name):
-    monkeypatch.setitem(sys.modules, name, None)
-    assert not can_compile()
-
-
-@pytest.mark.usefixtures("anew")
-@pytest.mark.parametrize("features", ["", "+avx2,-avx512vnni"])
-def test_other_processors_are_left_to_pytorch(monkeypatch, features):
-    numba = pytest.importorskip("numba")
-    monkeypatch.setattr(numba.config, "CPU_FEATURES", features)
-    assert not can_compile()
-
-
-@pytest.mark.usefixtures("anew")
-def test_nothing_is_compiled_where_the_user_says_so(monkeypatch):
-    numba = pytest.importorskip("numba")
-    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
-    assert not can_compile()

@@ -5,8 +5,8 @@ import pytest
 import tests.kernels.int8.compiler  # noqa: F401
 
 from dragoman.eight_bits import round_matrix
-from dragoman.kernels.int8.layout import LARGEST, ZERO, lay_out
-from dragoman.kernels.int8.tiles import fill_tiles, multiply_rows, round_rows
+from dragoman.kernels.int8.layout import LARGEST, find_zero, lay_out
+from dragoman.kernels.int8.tiles import ROWS, fill_tiles, multiply_rows, round_rows
 
 SHAPES = [(64, 8), (100, 16), (3, 5), (130, 66)]
 
@@ -51,13 +51,13 @@ def test_neighbours_change_no_bit():
 def test_the_largest_entries_are_rounded_to_the_ends():
     states = np.array([[1, -2, 0.5, 0], [0, 0, 0, 0]], np.float32)
     rounded, sizes = round_rows(states, 2, 4, 2)
-    assert rounded.shape == (6, 8)
-    assert rounded[0, :4].tolist() == [ZERO + 64, ZERO - LARGEST, ZERO + 32, ZERO]
-    assert rounded[1, :4].tolist() == [ZERO] * 4
+    assert rounded.shape == (ROWS, 8)
+    entries = (rounded[:2, :4].astype(np.int64) - find_zero() + 128) % 256 - 128
+    assert entries.tolist() == [[64, -LARGEST, 32, 0], [0] * 4]
     assert sizes[0] == 2
     assert not rounded[:, 4:].any()
 
 
-@pytest.mark.parametrize(("count", "full"), [(0, 0), (1, 6), (6, 6), (7, 12)])
-def test_tiles_are_filled(count, full):
-    assert fill_tiles(count) == full
+@pytest.mark.parametrize(("count", "tiles"), [(0, 0), (1, 1), (ROWS, 1), (ROWS + 1, 2)])
+def test_tiles_are_filled(count, tiles):
+    assert fill_tiles(count) == tiles * ROWS

@@ -110,7 +110,7 @@ def soften_backward(context, weights, grad, num_registers) -> Intrinsic:
                 writer.read(FRACTIONS, writer.move(each, index, REGISTER))
                 for each in (weights, grad)
             )
-            return [writer.call("llvm.fma.v16f32", one, other, totals[0])]
+            return [writer.call("llvm.fmuladd.v16f32", one, other, totals[0])]
 
         (totals,) = writer.loop(num_registers, [_NOTHING], multiply)
         total = writer.repeat(writer.add_up(totals))

@@ -99,7 +99,7 @@ def _write_scores(writer, query, steps, keys, places, count, shares):
     def find_score(index, olds):
         sums, row = nothing, _find_row(writer, keys, places, index)
         for own, key in zip(asked, _read_row(writer, row), strict=True):
-            sums = writer.call("llvm.fma.v16f32", own, key, sums)
+            sums = writer.call("llvm.fmuladd.v16f32", own, key, sums)
         score = writer.add_up(sums)
         writer.write(score, writer.move(shares, index, 4))
         return [writer.call("llvm.maxnum.f32", score, olds[0])]
@@ -151,7 +151,7 @@ def write_power(writer, exponents) -> ir.Value:
     rest = builder.fsub(exponents, whole)
     found = every(COEFFICIENTS[0])
     for coefficient in COEFFICIENTS[1:]:
-        found = writer.call("llvm.fma.v16f32", found, rest, every(coefficient))
+        found = writer.call("llvm.fmuladd.v16f32", found, rest, every(coefficient))
     bits = builder.add(builder.fptosi(whole, WORDS), ir.Constant(WORDS, [127] * LANES))
     bits = builder.shl(bits, ir.Constant(WORDS, [23] * LANES))
     return builder.fmul(found, builder.bitcast(bits, FRACTIONS))
@@ -164,7 +164,7 @@ def _write_found(writer, values, places, count, shares):
         share = writer.repeat(writer.read(FRACTION, writer.move(shares, index, 4)))
         row = _read_row(writer, _find_row(writer, values, places, index))
         return [
-            writer.call("llvm.fma.v16f32", share, value, old)
+            writer.call("llvm.fmuladd.v16f32", share, value, old)
             for value, old in zip(row, sums, strict=True)
         ]
 

@@ -1,7 +1,7 @@
 """How functions are compiled, and instructions of our own: on registers of 16 numbers.
 
 Numba compiles Python for the processor at hand; whoever imports this module has asked
-`dragoman.kernels.int8.layout.can_compile` before.
+`dragoman.kernels.processor.can_compile` before.
 """
 
 from collections.abc import Callable
@@ -155,7 +155,7 @@ class Writer:
         self.builder = builder
 
     def call(self, name, *arguments) -> ir.Value:
-        """Call an instruction whose result is of the kind of its first argument.
+        """Call an instruction whose result is of the type of its first argument.
 
         Parameters
         ----------
@@ -169,9 +169,27 @@ class Writer:
         ir.Value
             The result.
         """
-        kinds = [each.type for each in arguments]
-        kind = ir.FunctionType(kinds[0], kinds)
-        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        return self.call_as(arguments[0].type, name, *arguments)
+
+    def call_as(self, kind, name, *arguments) -> ir.Value:
+        """Call an instruction.
+
+        Parameters
+        ----------
+        kind : ir.Type
+            The type of its result.
+        name : str
+            Its name.
+        *arguments : ir.Value
+            What it is given.
+
+        Returns
+        -------
+        ir.Value
+            The result.
+        """
+        whole = ir.FunctionType(kind, [each.type for each in arguments])
+        function = cgutils.get_or_insert_function(self.builder.module, whole, name)
         return self.builder.call(function, arguments, fastmath=())
 
     def read(self, kind, address, offset=0) -> ir.Value:
@@ -227,22 +245,25 @@ class Writer:
         steps, size = (LONG(each) if isinstance(each, int) else each for each in (steps, size))
         return self.builder.add(address, self.builder.mul(steps, size))
 
-    def repeat(self, number) -> ir.Value:
+    def repeat(self, number, lanes=LANES) -> ir.Value:
         """Put a number into all places of a register.
 
         Parameters
         ----------
         number : ir.Value
             A whole number of 32 bits, or a fraction.
+        lanes : int
+            How many places it has.
 
         Returns
         -------
         ir.Value
             The register.
         """
-        nothing = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
+        nothing = ir.Constant(ir.VectorType(number.type, lanes), ir.Undefined)
         first = self.builder.insert_element(nothing, number, WORD(0))
-        return self.builder.shuffle_vector(first, nothing, ir.Constant(WORDS, [0] * LANES))
+        same = ir.Constant(ir.VectorType(WORD, lanes), [0] * lanes)
+        return self.builder.shuffle_vector(first, nothing, same)
 
     def add_up(self, register) -> ir.Value:
         """Add up the fractions of a register, in whatever order is fast.

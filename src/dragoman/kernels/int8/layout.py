@@ -3,7 +3,6 @@
 Nothing here is compiled, and nothing needs PyTorch.
 """
 
-import functools
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -11,29 +10,24 @@ import numpy as np
 from jaxtyping import Float
 
 from dragoman.eight_bits import Rounded
-from dragoman.kernels import processor
+from dragoman.kernels.processor import INSTRUCTION_SETS, choose_instructions
 
 ENTRIES, LANES, COLUMNS = 4, 16, 64
-"""Entries that one instruction multiplies and sums, outputs for which it does, and of a panel."""
+"""Entries that one instruction multiplies and sums, numbers that compiled loops compute together
+(on processors with narrower registers, in several), and outputs of a panel."""
 LARGEST = 127
 """What the largest entry of a vector becomes; that of a matrix has as many steps."""
-ZERO = LARGEST + 1
-"""What stands for 0 in a vector: bytes of vectors have no sign."""
-
-FEATURES = ("avx512vnni", "avx512bw", "avx512vl")
-"""What a processor must have."""
 
 
-@functools.cache
-def can_compile() -> bool:
-    """Say whether models in eight bits can be compiled here.
+def find_zero() -> int:
+    """Find the byte that stands for 0 in rounded vectors.
 
     Returns
     -------
-    bool
-        True on x86 with AVX-512 VNNI, where Numba is installed.
+    int
+        As the instruction set at hand reads it.
     """
-    return processor.can_compile() and processor.list_features() >= set(FEATURES)
+    return INSTRUCTION_SETS[choose_instructions()].zero
 
 
 class Matrix(NamedTuple):
@@ -70,7 +64,7 @@ def lay_out(weight: Rounded, bias: Float[np.ndarray, "outputs"] | None) -> Matri
     more = (0, -size % COLUMNS)
     numbers = np.pad(numbers, (more, (0, -width % ENTRIES)))
     panels = numbers.reshape(-1, COLUMNS, numbers.shape[1] // ENTRIES, ENTRIES).swapaxes(1, 2)
-    shifts = numbers.sum(1, dtype=np.int32) * ZERO
+    shifts = numbers.sum(1, dtype=np.int32) * np.int32(find_zero())
     added = np.zeros(size, np.float32) if bias is None else bias.astype(np.float32)
     rows = (
         shifts.view(np.float32),

@@ -1,8 +1,10 @@
 """Products in eight bits that round, multiply and restore in one pass, for a CPU.
 
-A tile is 6 vectors by 64 outputs: its sums stay in 24 of the processor's 32 registers while entries
-of vectors and of the matrix stream by. Vectors are rounded each by a scale of its own, so what else
-is in a batch changes nothing.
+A tile is a few vectors by a block of outputs: its sums stay in registers while entries of vectors
+and of the matrix stream by. `dragoman.kernels.processor.INSTRUCTION_SETS` says how large it is;
+here is what each set multiplies by. The whole numbers, and so all products, are the same with
+every set. Vectors are rounded each by a scale of its own, so what else is in a batch changes
+nothing.
 """
 
 import numpy as np
@@ -13,39 +15,95 @@ from numba.extending import intrinsic
 from dragoman.eight_bits import SMALLEST
 from dragoman.kernels.int8.instructions import (
     FRACTION,
-    FRACTIONS,
-    REGISTER,
+    LONG,
     WORD,
-    WORDS,
     Intrinsic,
     Writer,
     as_float,
     as_int,
     compiled,
 )
-from dragoman.kernels.int8.layout import COLUMNS, ENTRIES, LANES, LARGEST, ZERO
+from dragoman.kernels.int8.layout import COLUMNS, ENTRIES, LARGEST
+from dragoman.kernels.processor import INSTRUCTION_SETS, choose_instructions
 
-ROWS = 6
+INSTRUCTIONS = choose_instructions()
+ROWS = INSTRUCTION_SETS[INSTRUCTIONS].rows
 """Vectors of a tile."""
 
-_REGISTERS = COLUMNS // LANES
+BYTE, HALF = ir.IntType(8), ir.IntType(16)
 _f32, _i32 = np.float32, np.int32
-_ZERO, _STEPS = _i32(ZERO), _f32(LARGEST)
+_ZERO, _STEPS = _i32(INSTRUCTION_SETS[INSTRUCTIONS].zero), _f32(LARGEST)
 _SMALLEST = _f32(SMALLEST)
 SIGNLESS = _i32(0x7FFFFFFF)
 """All bits of a fraction but its sign."""
 
 
+def _add_vnni(writer, total, entries, weights):
+    """Add products of bytes without a sign and bytes with one: vpdpbusd."""
+    name = f"llvm.x86.avx512.vpdpbusd.{32 * total.type.count}"
+    return writer.call(name, total, entries, weights)
+
+
+def _add_avx2(writer, total, entries, weights):
+    """Add products of bytes whose signs are all moved to the entries of the vector.
+
+    Two products of at most 127 · 127 fit the 16 bits into which vpmaddubsw adds them.
+    """
+    builder, lanes = writer.builder, total.type.count
+    bytes_, halves = ir.VectorType(BYTE, 4 * lanes), ir.VectorType(HALF, 2 * lanes)
+    entries, weights = (builder.bitcast(each, bytes_) for each in (entries, weights))
+    sizes = writer.call_as(bytes_, "llvm.abs.v32i8", weights, ir.Constant(ir.IntType(1), 0))
+    signed = writer.call("llvm.x86.avx2.psign.b", entries, weights)
+    pairs = writer.call_as(halves, "llvm.x86.avx2.pmadd.ub.sw", sizes, signed)
+    ones = ir.Constant(halves, [1] * (2 * lanes))
+    return builder.add(total, writer.call_as(total.type, "llvm.x86.avx2.pmadd.wd", pairs, ones))
+
+
+def _add_dotprod(writer, total, entries, weights):
+    """Add products of bytes with signs: sdot."""
+    bytes_ = ir.VectorType(BYTE, 4 * total.type.count)
+    entries, weights = (writer.builder.bitcast(each, bytes_) for each in (entries, weights))
+    return writer.call("llvm.aarch64.neon.sdot.v4i32.v16i8", total, weights, entries)
+
+
+def _add_portable(writer, total, entries, weights):
+    """Add products of bytes with signs, by what every processor has."""
+    builder, lanes = writer.builder, total.type.count
+    bytes_, words = (ir.VectorType(each, 4 * lanes) for each in (BYTE, WORD))
+    found = builder.mul(
+        *(builder.sext(builder.bitcast(each, bytes_), words) for each in (entries, weights))
+    )
+    while found.type.count > lanes:  # neighbours are added, twice
+        places = range(0, found.type.count, 2)
+        chosen = (
+            ir.Constant(ir.VectorType(WORD, len(places)), [place + more for place in places])
+            for more in (0, 1)
+        )
+        found = builder.add(*(builder.shuffle_vector(found, found, each) for each in chosen))
+    return builder.add(total, found)
+
+
+_ADDERS = {
+    "avx512vnni": _add_vnni,
+    "avxvnni": _add_vnni,
+    "avx2": _add_avx2,
+    "dotprod": _add_dotprod,
+    "portable": _add_portable,
+}
+"""By instruction set: adds to whole numbers the products of four entries each of a vector and of
+the matrix, which are given as whole numbers of 32 bits."""
+
+
 @intrinsic
 def multiply_tile(context, vectors, sizes, panel, groups, outputs, products, stride) -> Intrinsic:
-    """Multiply 6 vectors by a panel of 64 outputs, by the instruction that VNNI is named after.
+    """Multiply the vectors of a tile by a panel of 64 outputs.
 
     Parameters
     ----------
     context : object
         Numba's.
     vectors : int
-        Address of bytes without a sign, vector behind vector.
+        Address of rounded vectors, vector behind vector.
     sizes : int
         Address of what each vector was divided by.
     panel : int
@@ -66,48 +124,80 @@ def multiply_tile(context, vectors, sizes, panel, groups, outputs, products, str
     """
 
     def write(_context, builder, _signature, arguments):
-        vectors, sizes, panel, groups, outputs, products, stride = arguments
-        writer = Writer(builder)
-        sums = _write_sums(writer, vectors, panel, groups)
-        _write_products(writer, sums, sizes, outputs, products, stride)
+        write_tile(builder, arguments, INSTRUCTIONS)
 
     return types.void(*[types.int64] * 7), write
 
 
-def _write_sums(writer, vectors, panel, groups):
+def write_tile(builder, arguments, instructions) -> None:
+    """Write the instructions of `multiply_tile`.
+
+    Parameters
+    ----------
+    builder : ir.IRBuilder
+        What puts them into a function.
+    arguments : Sequence[ir.Value]
+        Those of `multiply_tile`.
+    instructions : str
+        The name of an instruction set.
+    """
+    vectors, sizes, panel, groups, outputs, products, stride = arguments
+    kind, writer = INSTRUCTION_SETS[instructions], Writer(builder)
+    register = 4 * kind.lanes
+    block_size = register * kind.registers
+    words, fractions = (ir.VectorType(each, kind.lanes) for each in (WORD, FRACTION))
+
+    def multiply_block(block, _nothing):
+        start, own_outputs, own_products = (
+            writer.move(address, block, block_size) for address in (panel, outputs, products)
+        )
+        sums = _write_sums(writer, vectors, start, groups, instructions, words)
+        divisors = [
+            writer.repeat(writer.read(FRACTION, sizes, 4 * row), kind.lanes)
+            for row in range(kind.rows)
+        ]
+        for place in range(kind.registers):
+            shift, scale, bias = (
+                writer.read(type_, own_outputs, 4 * COLUMNS * part + register * place)
+                for part, type_ in enumerate((words, fractions, fractions))
+            )
+            for row, divisor in enumerate(divisors):
+                found = builder.sub(sums[row * kind.registers + place], shift)
+                found = builder.fmul(builder.sitofp(found, fractions), scale)
+                found = writer.call(f"llvm.fmuladd.v{kind.lanes}f32", found, divisor, bias)
+                writer.write(found, writer.move(own_products, row, stride), register * place)
+        return []
+
+    if block_size == 4 * COLUMNS:
+        multiply_block(LONG(0), [])
+    else:
+        writer.loop(LONG(4 * COLUMNS // block_size), [], multiply_block)
+
+
+def _write_sums(writer, vectors, start, groups, instructions, words):
     """Write the loop over the entries of vectors; return the sums, vector by vector."""
-    width = writer.move(ir.IntType(64)(0), groups, ENTRIES)
-    starts = [writer.move(vectors, row, width) for row in range(ROWS)]
+    kind, add = INSTRUCTION_SETS[instructions], _ADDERS[instructions]
+    width = writer.move(LONG(0), groups, ENTRIES)
+    starts = [writer.move(vectors, row, width) for row in range(kind.rows)]
 
     def add_products(group, sums):
-        start = writer.move(panel, group, REGISTER * _REGISTERS)
-        weights = [writer.read(WORDS, start, REGISTER * place) for place in range(_REGISTERS)]
+        place = writer.move(start, group, ENTRIES * COLUMNS)
+        weights = [
+            writer.read(words, place, 4 * kind.lanes * index) for index in range(kind.registers)
+        ]
         news = []
-        for row in range(ROWS):
-            entries = writer.repeat(writer.read(WORD, writer.move(starts[row], group, ENTRIES)))
-            olds = sums[row * _REGISTERS : (row + 1) * _REGISTERS]
-            for old, weight in zip(olds, weights, strict=True):
-                news.append(writer.call("llvm.x86.avx512.vpdpbusd.512", old, entries, weight))
+        for row in range(kind.rows):
+            entries = writer.read(WORD, writer.move(starts[row], group, ENTRIES))
+            entries = writer.repeat(entries, kind.lanes)
+            olds = sums[row * kind.registers : (row + 1) * kind.registers]
+            news += [
+                add(writer, old, entries, weight)
+                for old, weight in zip(olds, weights, strict=True)
+            ]
         return news
 
-    nothing = [ir.Constant(WORDS, [0] * LANES)] * (ROWS * _REGISTERS)
+    nothing = [ir.Constant(words, [0] * kind.lanes)] * (kind.rows * kind.registers)
     return writer.loop(groups, nothing, add_products)
-
-
-def _write_products(writer, sums, sizes, outputs, products, stride):
-    """Write how sums become products, and where these go."""
-    builder = writer.builder
-    divisors = [writer.repeat(writer.read(FRACTION, sizes, 4 * row)) for row in range(ROWS)]
-    for place in range(_REGISTERS):
-        shift, scale, bias = (
-            writer.read(kind, outputs, 4 * COLUMNS * part + REGISTER * place)
-            for part, kind in enumerate((WORDS, FRACTIONS, FRACTIONS))
-        )
-        for row, divisor in enumerate(divisors):
-            found = builder.sub(sums[row * _REGISTERS + place], shift)
-            found = builder.fmul(builder.sitofp(found, FRACTIONS), scale)
-            found = writer.call("llvm.fma.v16f32", found, divisor, bias)
-            writer.write(found, writer.move(products, row, stride), REGISTER * place)
 
 
 @compiled
@@ -122,7 +212,7 @@ def fill_tiles(count) -> int:
     Returns
     -------
     int
-        A multiple of 6.
+        A multiple of `ROWS`.
     """
     return -(-count // ROWS) * ROWS
 
@@ -145,7 +235,7 @@ def round_rows(states, count, width, groups) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     tuple[ndarray, ndarray]
-        Bytes, those of 0 being `ZERO`, and the largest entry of each vector without its sign.
+        Bytes, those of 0 as the instruction set has them, and the largest entry of each vector without its sign.
         Vectors are added until tiles are full.
     """
     full = fill_tiles(count)
