@@ -52,7 +52,7 @@ LOAD = """
 import sys, time
 from dragoman.decoding.translator import Translator
 if sys.argv[2] == "int8":
-    from dragoman.decoding.int8_engine import _load_functions
+    from dragoman.decoding.cpu_engine import _load_functions
     _load_functions()
 else:
     import dragoman.decoding.engines

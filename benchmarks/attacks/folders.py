@@ -266,12 +266,13 @@ def attack(scratch: Path, num_cases: int, num_served: int, seed: int) -> int:
 
     import dragoman.decoding.engines
     import dragoman.verbs  # noqa: F401  # imported before anything forks
-    from dragoman.decoding.int8_engine import Int8Engine
+    from dragoman.decoding.cpu_engine import CpuEngine
     from dragoman.folder import read_folder
 
     torch.set_num_threads(1)  # threads do not survive a fork
     models = make_models(scratch / "models")
-    Int8Engine.load(read_folder(scratch / "models" / "usual"))  # compiled before anything forks
+    usual_folder = read_folder(scratch / "models" / "usual")
+    CpuEngine.load(usual_folder, "int8")  # compiled before anything forks
     ways = {"translate": by_command, "load": by_function}
     usual = {
         (name, model): run_forked(work, model) for name, work in ways.items() for model in models

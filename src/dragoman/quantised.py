@@ -5,14 +5,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int, Int8
+from jaxtyping import Float, Int8
 from torch import Tensor
 
 from dragoman.eight_bits import SCALES, Rounded
 from dragoman.errors import FolderError
-
-LARGEST_ACTIVATION = 63
-"""Into how many steps FBGEMM's vectors are divided: sums of more would not fit 16 bits."""
 
 
 class Quantised(NamedTuple):
@@ -46,21 +43,6 @@ class Quantised(NamedTuple):
             The matrix, but for what rounding took.
         """
         return self.numbers * self.scales[:, None]
-
-    def rows(self, places: Int[Tensor, "chosen"]) -> "Quantised":
-        """Take some rows.
-
-        Parameters
-        ----------
-        places : Int[Tensor, "chosen"]
-            Which.
-
-        Returns
-        -------
-        Quantised
-            The smaller matrix.
-        """
-        return Quantised(self.numbers[places], self.scales[places])
 
 
 def pair(place: Path, name: str, numbers: Tensor, scales: Tensor) -> Quantised:

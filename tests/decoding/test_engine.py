@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from dragoman.data.batches import flatten, pad_sequences
-from dragoman.decoding.engine import can_rebuild
+from dragoman.decoding.engine import Engine
+from dragoman.decoding.engines import can_rebuild
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.quantise import rebuild
 from dragoman.decoding.search import search
 from dragoman.models.build import build_model
 from dragoman.models.interface import Vocabulary
@@ -59,12 +59,9 @@ def sentences(*lengths):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("is_scripted", [True, False], ids=["scripted", "layer by layer"])
-def test_every_step_says_what_the_plain_model_says(kind, is_scripted, monkeypatch):
+def test_every_step_says_what_the_plain_model_says(kind):
     model = make_model(**KINDS[kind])
-    engine = rebuild(model)
-    if not is_scripted:
-        monkeypatch.setattr(engine, "_script", None)
+    engine = Engine(model)
     source = sentences(3, 9, 5)
     with torch.inference_mode():
         states = [each.start(each.encode(source), 12) for each in (model, engine)]
@@ -89,7 +86,7 @@ def test_every_step_says_what_the_plain_model_says(kind, is_scripted, monkeypatc
 
 @pytest.mark.parametrize("kind", ["paper", "batch", "relative"])
 def test_reading_a_few_sentences_at_a_time_changes_nothing(kind, monkeypatch):
-    engine = rebuild(make_model(**KINDS[kind]))
+    engine = Engine(make_model(**KINDS[kind]))
     source = sentences(9, 9, 7, 3, 1)
     with torch.inference_mode():
         whole = engine.encode(source)
@@ -108,7 +105,7 @@ def test_searches_find_the_same(beam_size):
     options = SearchOptions(beam_size=beam_size, max_extra_tokens=5)
     found, expected = (
         search(each, source, options, VOCABULARY, num_best=beam_size)
-        for each in (rebuild(model), model)
+        for each in (Engine(model), model)
     )
     for ours, theirs in zip(found, expected, strict=True):
         assert [each.tokens for each in ours] == [each.tokens for each in theirs]
@@ -123,7 +120,7 @@ def test_half_precision_is_near(kind):
     words = torch.randint(3, 40, (4, 3, 1), generator=torch.Generator().manual_seed(3))
     rounded = deepcopy(model).half()
     with torch.inference_mode():
-        engines = [rebuild(each) for each in (model, rounded)]
+        engines = [Engine(each) for each in (model, rounded)]
         states = [each.start(each.encode(source), 12) for each in engines]
         for tokens in words:
             both = [each.step(tokens, state) for each, state in zip(engines, states, strict=True)]

@@ -112,7 +112,7 @@ def test_a_prefix_may_say_what_is_said_no_third_time(translator):
 
 def test_where_nothing_is_found_the_translation_is_empty_and_that_is_told(translator, monkeypatch):
     monkeypatch.setattr(piece_search, "search", lambda *_, **__: [[]])
-    found = translator.translate(TEXTS[0])
+    found = Translator(translator.folder, translator.model, CPU).translate(TEXTS[0])
     assert (found.text, found.notes) == ("", ("found no translation",))
     assert len(found.tokens) == len(found.log_probabilities) == 1
 

@@ -11,7 +11,6 @@ from safetensors.torch import save_file
 from dragoman.cli import main
 from dragoman.data.batches import flatten, pad_sequences
 from dragoman.decoding import short_list as module
-from dragoman.decoding.products import has_int8
 from dragoman.decoding.short_list import (
     SHORT_LIST_FILE,
     ShortList,
@@ -21,6 +20,7 @@ from dragoman.decoding.short_list import (
 )
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DataError, FolderError, OptionError
+from dragoman.kernels.processor import can_compile
 from dragoman.models.build import build_model
 from dragoman.models.recurrent.options import RNNsearchOptions
 from dragoman.options import to_plain
@@ -56,7 +56,7 @@ def some(vocabularies, seed):
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_with_all_words_nothing_changes(tiny_folder, beam_size, precision):
-    if precision == "int8" and not has_int8():
+    if precision == "int8" and not can_compile():
         pytest.skip("no eight bits here")
     translator = Translator.load(tiny_folder.path, "cpu", precision=precision)
     options = translator.options_with({"beam_size": beam_size})

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dragoman.decoding.quantise import rebuild
+from dragoman.decoding.engine import Engine
 from dragoman.decoding.slot_decoder import SlotDecoder
 from dragoman.decoding.station import Asked, Chunk, Station, StationSize
 from dragoman.kernels.beam_slots import TAIL
@@ -26,7 +26,7 @@ ASKED = Asked(num_best=2, alpha=0.6, banned_ids=(1,))
 def make_station(**changes):
     torch.manual_seed(5)
     model = build_model(replace(SMALL, **changes), VOCABULARY).eval()
-    engine = rebuild(model)
+    engine = Engine(model)
     with torch.inference_mode():
         made = Station(engine, SlotDecoder(model, engine), SIZE, VOCABULARY, torch.device("cpu"))
         made.begin(ASKED)

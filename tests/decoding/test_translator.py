@@ -234,6 +234,10 @@ def test_alternatives_and_scores_of_two_sentences_are_joined(translator):
 # Searching again
 
 
+def searched_by_the_general_search(translator):
+    return Translator(translator.folder, translator.model, "cpu")
+
+
 def pretend_again(monkeypatch, subwords, first, second):
     """Let the first search and the second find given tokens and log-probabilities."""
 
@@ -260,6 +264,7 @@ def test_a_second_search_is_scored_as_the_first_and_keeps_its_order(translator, 
     good = "le petit chien voit un vieux jardin"
     pretend_again(monkeypatch, subwords, [("le", -1.0), ("un", -2.0)], [(good, -9.0), ("le", -1.0)])
     text = "the small dog sees an old garden and a house " * 2
+    translator = searched_by_the_general_search(translator)
     best = translator.translate(text, num_best=2)
     assert best.text == good
     assert best.notes == (
@@ -328,6 +333,7 @@ def test_two_spellings_of_one_text_are_one_alternative(translator, monkeypatch):
     in_bytes = [pieces.index(f"<0x{byte:02X}>") for byte in b"arbre"]
     assert subwords.decode([usual, in_bytes]) == ["arbre", "arbre"]
     pretend_found(monkeypatch, (usual, -1.0), (in_bytes, -3.0), (other, -4.0))
+    translator = searched_by_the_general_search(translator)
     translation = translator.translate("Tree.", num_best=3)
     assert [translation.text, *(each.text for each in translation.alternatives)] == [
         "arbre", "jardin",

@@ -1,6 +1,7 @@
 """The verbs that use a trained model; nothing heavy is imported before one runs."""
 
 import argparse
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -47,6 +48,10 @@ def add_decoding(verbs: argparse._SubParsersAction) -> None:
         "--short-list", action="store_true",
         help="search among the words that “dragoman shortlist” found likely: faster on a CPU",
     )  # fmt: skip
+    parser.add_argument(
+        "--explain-engine", action="store_true",
+        help="say which engine translates, in which precision, and why",
+    )  # fmt: skip
     add_flags(parser, SearchOptions)
     add_score(verbs)
     add_short_list(verbs)
@@ -65,6 +70,8 @@ def _translate(options: argparse.Namespace) -> None:
 
     reader = open_lines(options.file)
     translator = Translator.load(options.model, options.device, options.others, options.precision)
+    if options.explain_engine and translator.choice is not None:
+        sys.stderr.write(f"engine: {translator.choice.explain()}\n")
     if options.short_list:
         from dragoman.decoding.short_list import read_short_list
 

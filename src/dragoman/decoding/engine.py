@@ -1,17 +1,16 @@
 """A trained Transformer rebuilt for translating: the same numbers, with less around them.
 
 Projections that read the same vectors are one product; caches are written in place; hypotheses move
-only when they must; products are in float32 or in eight bits. It offers the seam that every family
-offers to the search, and nothing for training.
+only when they must. It offers the seam that every family offers to the search, and nothing for
+training. It serves cards, and on a CPU those Transformers that are not compiled.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import embedding, pad
 
 from dragoman.data.batches import Sequences
 from dragoman.decoding.engine_cache import EngineCache, SourceCache, whole_blocks
@@ -20,64 +19,14 @@ from dragoman.decoding.engine_layers import (
     EngineDecoderLayer,
     EngineEncoderLayer,
     EngineFeedForward,
-    MakeProduct,
 )
 from dragoman.decoding.engine_state import EngineMemory, EngineState
-from dragoman.decoding.products import Product
-from dragoman.decoding.scripted_decoder import script_decoder
-from dragoman.decoding.shared_cache import SharedCache
+from dragoman.decoding.products import FloatProduct
 from dragoman.models.embedding import Embedding
-from dragoman.models.options import TransformerOptions
 from dragoman.models.transformer import Transformer
 
 # A CPU reads so many source words at once: what is computed of more leaves its caches.
 ENCODED_WORDS = 512
-
-
-def can_rebuild(options: object) -> bool:
-    """Say whether a model can be rebuilt.
-
-    Parameters
-    ----------
-    options : object
-        Its family and shape.
-
-    Returns
-    -------
-    bool
-        True for Transformers with full attention and without experts, unless their norms ask at
-        which place of its sentence a word stands: words of all sentences are read as one.
-    """
-    return (
-        isinstance(options, TransformerOptions)
-        and options.is_usual
-        and options.norm != "batch-per-step"
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Weights:
-    """What an engine computes with.
-
-    Parameters
-    ----------
-    make_product : MakeProduct
-        Makes the product of one or several linear layers side by side.
-    source_words : Product
-        From the ids of source words to their vectors, not scaled.
-    target_words : Product
-        Likewise of the target.
-    output : Product
-        From hidden states to the scores of all words; a fresh tensor.
-    output_for : Callable[[Tensor], Product]
-        From the ids of some words to the product that scores only these.
-    """
-
-    make_product: MakeProduct
-    source_words: Product
-    target_words: Product
-    output: Product
-    output_for: Callable[[Tensor], Product]
 
 
 class Engine:
@@ -86,20 +35,23 @@ class Engine:
     Parameters
     ----------
     model : Transformer
-        Its shape, norms and positions; of its matrices only what `weights` takes from them.
-    weights : Weights
-        What takes their place.
+        The trained model, one that `can_rebuild` accepts. Its weights are not copied but for
+        projections that are put side by side.
     """
 
-    def __init__(self, model: Transformer, weights: Weights) -> None:
-        make_product = weights.make_product
+    def __init__(self, model: Transformer) -> None:
         self._model = model
-        self._source_words, self._target_words = weights.source_words, weights.target_words
-        self._output, self._output_for = weights.output, weights.output_for
+        self._source_words, self._target_words = (
+            each.words.detach() for each in (model.source_embedding, model.target_embedding)
+        )
+        bias = model.output.bias
+        self._output = FloatProduct(
+            model.output.words.detach(), None if bias is None else bias.detach()
+        )
         self._encoder = [
             EngineEncoderLayer(
-                EngineAttention(layer.self_attention, make_product, is_self=True),
-                EngineFeedForward(layer.feed_forward, make_product),
+                EngineAttention(layer.self_attention, is_self=True),
+                EngineFeedForward(layer.feed_forward),
                 layer.self_attention_norm,
                 layer.feed_forward_norm,
             )
@@ -107,16 +59,15 @@ class Engine:
         ]
         self.decoder = [
             EngineDecoderLayer(
-                EngineAttention(layer.self_attention, make_product, is_self=True),
-                EngineAttention(layer.cross_attention, make_product, is_self=False),
-                EngineFeedForward(layer.feed_forward, make_product),
+                EngineAttention(layer.self_attention, is_self=True),
+                EngineAttention(layer.cross_attention, is_self=False),
+                EngineFeedForward(layer.feed_forward),
                 layer.self_attention_norm,
                 layer.cross_attention_norm,
                 layer.feed_forward_norm,
             )
             for layer in model.decoder
         ]
-        self._script = script_decoder(self.decoder)
         self.pad_id = model.output.pad_id
 
     @property
@@ -141,26 +92,6 @@ class Engine:
         scores = self._output(hidden.reshape(-1, hidden.size(-1)))
         scores[:, self.pad_id] = -torch.inf
         return scores.view(*hidden.shape[:-1], -1)
-
-    def output_for(self, words: Int[Tensor, "selected"]) -> Product:
-        """Make what scores only some words.
-
-        Parameters
-        ----------
-        words : Int[Tensor, "selected"]
-            Their ids, the padding not among them.
-
-        Returns
-        -------
-        Product
-            From hidden states to their logits.
-        """
-        product = self._output_for(words)
-
-        def score(hidden: Tensor) -> Tensor:
-            return product(hidden.reshape(-1, hidden.size(-1))).view(*hidden.shape[:-1], -1)
-
-        return score
 
     def encode(self, source: Sequences) -> EngineMemory:
         """Read the source sentences.
@@ -215,7 +146,7 @@ class Engine:
         Float[Tensor, "sentences length model_dim"]
             A vector for each position.
         """
-        words = self._source_words(ids)
+        words = embedding(ids, self._source_words)
         states = _add_positions(words, self._model.source_embedding, 0, lengths)
         shape = states.shape
         states = states.flatten(0, 1)
@@ -258,12 +189,8 @@ class Engine:
         """
         hidden, heads, num_layers = memory.hidden, self.decoder[0].own.heads, len(self.decoder)
         projected = (layer.cross.project_memory(hidden) for layer in self.decoder)
-        past: EngineCache | SharedCache
-        if self._script is None:
-            places = min(capacity, whole_blocks(hidden.size(1) + 1))
-            past = EngineCache.make(num_layers, places, len(hidden), heads, hidden)
-        else:
-            past = SharedCache.make(num_layers, len(hidden), heads)
+        places = min(capacity, whole_blocks(hidden.size(1) + 1))
+        past = EngineCache.make(num_layers, places, len(hidden), heads, hidden)
         return EngineState(
             past=past,
             source=SourceCache.of_layers(projected, num_layers, memory.mask.size(-1)),
@@ -273,7 +200,6 @@ class Engine:
             num_beams=1,
             length=0,
             capacity=capacity,
-            beams_dtype=None if self._script is None else self._script.beams_dtype,
         )
 
     def step(
@@ -296,23 +222,19 @@ class Engine:
         state = state.moved()
         length = state.length
         lengths = state.lengths[:, None].expand_as(tokens).flatten()
-        words = self._target_words(tokens.reshape(-1, 1))
+        words = embedding(tokens.reshape(-1, 1), self._target_words)
         states = _add_positions(words, self._model.target_embedding, length, lengths)
-        if isinstance(state.past, SharedCache):
-            assert self._script is not None
-            states = self._script(states.squeeze(1), state.past, state.source, state.mask)
-        else:
-            for index, layer in enumerate(self.decoder):
-                past, source = state.past.layer(index), state.source.layer(index)
-                states = layer.step(states, past, source, state.mask, length)
+        for index, layer in enumerate(self.decoder):
+            past, source = state.past.layer(index), state.source.layer(index)
+            states = layer.step(states, past, source, state.mask, length)
         if self._model.decoder_norm is not None:
             states = self._model.decoder_norm(states, length)
         return states.view(*tokens.shape, -1), replace(state, length=length + 1)
 
 
-def _add_positions(words: Tensor, embedding: Embedding, first: int, lengths: Tensor) -> Tensor:
+def _add_positions(words: Tensor, adding: Embedding, first: int, lengths: Tensor) -> Tensor:
     """Scale word vectors and tell them where they stand, as `Embedding` does."""
-    words = words * embedding.scale
-    if embedding.positions is None:
+    words = words * adding.scale
+    if adding.positions is None:
         return words
-    return words + embedding.positions(first, words.size(1), lengths)
+    return words + adding.positions(first, words.size(1), lengths)

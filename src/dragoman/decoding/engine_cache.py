@@ -88,17 +88,13 @@ class EngineCache(NamedTuple):
         """
         return KeysAndValues(*(each[index].permute(1, 2, 0, 3) for each in self))
 
-    def moved(
-        self, rows: Int[Tensor, "rows"] | None, num_beams: int, length: int, capacity: int
-    ) -> "EngineCache":
+    def moved(self, rows: Int[Tensor, "rows"] | None, length: int, capacity: int) -> "EngineCache":
         """Let each row come from another, and make room for one more word.
 
         Parameters
         ----------
         rows : Int[Tensor, "rows"] | None
             From which; None: itself.
-        num_beams : int
-            Hypotheses a sentence; rows are rows to this cache.
         length : int
             Places that are filled.
         capacity : int
@@ -109,7 +105,6 @@ class EngineCache(NamedTuple):
         EngineCache
             This one is used up.
         """
-        del num_beams
         return (self if rows is None else self.move(rows, length)).grow(length, capacity)
 
     def move(self, rows: Int[Tensor, "rows"], length: int) -> "EngineCache":
@@ -225,21 +220,6 @@ class SourceCache(NamedTuple):
             The same memory.
         """
         return KeysAndValues(self.keys[index], self.values[index])
-
-    def to(self, dtype: torch.dtype) -> "SourceCache":
-        """Keep them in another precision.
-
-        Parameters
-        ----------
-        dtype : torch.dtype
-            Which.
-
-        Returns
-        -------
-        SourceCache
-            A copy.
-        """
-        return SourceCache(*(each.to(dtype) for each in self))
 
     def keep(self, sentences: Int[Tensor, "kept"], num_places: int) -> "SourceCache":
         """Forget all sentences but these.

@@ -1,20 +1,18 @@
 """The layers of a rebuilt Transformer: products side by side, caches written in place."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from dragoman.decoding.products import Product, rectified_product
+from dragoman.decoding.products import FloatProduct, join_layers
 from dragoman.kernels.activations import activate
 from dragoman.kernels.beam_attention import Heads
 from dragoman.models.attention.multihead_attention import KeysAndValues, MultiheadAttention
 from dragoman.models.attention.scaled_dot_product_attention import attend, score_scale
 from dragoman.models.feed_forward import FeedForward
 from dragoman.models.residual import AddAndNorm
-
-MakeProduct = Callable[[Sequence[nn.Linear]], Product]
 
 
 class EngineAttention:
@@ -24,21 +22,19 @@ class EngineAttention:
     ----------
     attention : object
         The trained attention.
-    make_product : MakeProduct
-        Makes products of its linear layers.
     is_self : bool
         Whether queries, keys and values come from the same vectors: then `joined` makes them all,
         else `query` the first and `memory` the others.
     """
 
-    def __init__(self, attention: object, make_product: MakeProduct, *, is_self: bool) -> None:
+    def __init__(self, attention: object, *, is_self: bool) -> None:
         assert isinstance(attention, MultiheadAttention)
         query, key, value = attention.query, attention.key, attention.value
         if is_self:
-            self.joined = make_product([query, key, value])
+            self.joined = _join(query, key, value)
         else:
-            self.query, self.memory = make_product([query]), make_product([key, value])
-        self.output = make_product([attention.output])
+            self.query, self.memory = _join(query), _join(key, value)
+        self.output = _join(attention.output)
         key_dim = key.out_features // attention.num_heads
         self.heads = Heads(
             attention.num_heads,
@@ -175,15 +171,13 @@ class EngineFeedForward:
     ----------
     layer : nn.Module
         The trained layer.
-    make_product : MakeProduct
-        Makes products of its linear layers.
     """
 
-    def __init__(self, layer: nn.Module, make_product: MakeProduct) -> None:
+    def __init__(self, layer: nn.Module) -> None:
         assert isinstance(layer, FeedForward)
         gates = [] if layer.gate is None else [layer.gate]
-        self.inner = make_product([layer.inner, *gates])
-        self.outer = make_product([layer.outer])
+        self.inner = _join(layer.inner, *gates)
+        self.outer = _join(layer.outer)
         self.kind, self._has_gate = layer.kind, layer.gate is not None
 
     def __call__(self, states: Tensor) -> Tensor:
@@ -200,7 +194,7 @@ class EngineFeedForward:
             The vectors, transformed.
         """
         if self.kind == "relu":
-            return self.outer(rectified_product(self.inner, states))
+            return self.outer(self.inner.rectified(states))
         inner, gate = self.inner(states), None
         if self._has_gate:
             inner, gate = inner.chunk(2, dim=-1)
@@ -287,3 +281,8 @@ class EngineDecoderLayer(NamedTuple):
         states = self.own_norm(states, own, length)
         states = self.cross_norm(states, cross, length)
         return self.feed_norm(states, feed, length)
+
+
+def _join(*layers: nn.Linear) -> FloatProduct:
+    """Put linear layers that read the same vectors side by side."""
+    return FloatProduct(*join_layers(layers))

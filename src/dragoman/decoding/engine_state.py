@@ -3,12 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.decoding.engine_cache import EngineCache, SourceCache, whole_blocks
-from dragoman.decoding.shared_cache import SharedCache
 from dragoman.models.state import rows_of_beams, rows_of_sentences
 
 
@@ -26,7 +24,7 @@ class EngineState:
 
     Parameters
     ----------
-    past : EngineCache | SharedCache
+    past : EngineCache
         Of the hypotheses so far, one row a hypothesis, with room for more words.
     source : SourceCache
         Of the source sentences, one row a sentence.
@@ -43,11 +41,9 @@ class EngineState:
         Words read so far.
     capacity : int
         How many words a hypothesis may get.
-    beams_dtype : torch.dtype | None
-        The precision of `past` and `source` once a sentence has several hypotheses; None: as it is.
     """
 
-    past: EngineCache | SharedCache
+    past: EngineCache
     source: SourceCache
     mask: Float[Tensor, "sentences 1 1 places"]
     lengths: Int[Tensor, "sentences"]
@@ -55,7 +51,6 @@ class EngineState:
     num_beams: int
     length: int
     capacity: int
-    beams_dtype: torch.dtype | None = None
 
     @property
     def coverage(self) -> None:
@@ -78,12 +73,7 @@ class EngineState:
         if beams.size(1) == self.num_beams == 1:
             return self
         rows = rows_of_beams(beams, self.num_beams)
-        state = replace(self, rows=self._compose(rows), num_beams=beams.size(1))
-        if self.beams_dtype is None:
-            return state
-        assert isinstance(self.past, SharedCache)
-        past, source = self.past.to(self.beams_dtype), self.source.to(self.beams_dtype)
-        return replace(state, past=past, source=source, beams_dtype=None)
+        return replace(self, rows=self._compose(rows), num_beams=beams.size(1))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> "EngineState":
         """Forget all sentences but these.
@@ -113,7 +103,7 @@ class EngineState:
         EngineState
             With no move outstanding. This one is used up.
         """
-        past = self.past.moved(self.rows, self.num_beams, self.length, self.capacity)
+        past = self.past.moved(self.rows, self.length, self.capacity)
         return replace(self, past=past, rows=None)
 
     def _compose(self, rows: Tensor) -> Tensor:

@@ -1,102 +1,191 @@
-"""Which engine translates: in float32, float16 or eight bits, rebuilt or as it was trained."""
+"""Which engine translates: the one table of models, devices and precisions.
 
-import torch
+Nothing else asks what a processor or a model can. PyTorch is imported only for what it is needed.
+"""
 
-from dragoman.data.batches import Flat, pad_sequences
-from dragoman.decoding.engine import Engine, can_rebuild
-from dragoman.decoding.graph_engine import GraphEngine
-from dragoman.decoding.memory import give_freed_memory_back, keep_freed_memory
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from dragoman.decoding.cpu_weights import can_be_compiled
 from dragoman.decoding.options import Precision
-from dragoman.decoding.products import has_int8
-from dragoman.decoding.quantise import int8_loss_change, load_int8, rebuild
-from dragoman.decoding.slot_decoder import can_take_slots
 from dragoman.decoding.weight_file import WeightFile
 from dragoman.errors import OptionError
 from dragoman.folder import ModelFolder
-from dragoman.kernels.language import has_triton
-from dragoman.models.interface import TranslationModel
+from dragoman.kernels import processor
 from dragoman.models.options import TransformerOptions
-from dragoman.models.transformer import Transformer
-from dragoman.weights import load_model, vocabulary_of
 
-LEAST_WIDTH = 512
+if TYPE_CHECKING:
+    import torch
+
+    from dragoman.data.batches import Flat
+    from dragoman.decoding.engine import Engine
+    from dragoman.decoding.graph_engine import GraphEngine
+    from dragoman.models.interface import TranslationModel
+
 LARGEST_LOSS = 0.01
+"""Nats a subword that eight bits may cost a model that is translated so unasked."""
 NOT_REBUILT = "only Transformers with full attention and without experts are computed so"
+NOT_COMPILED = (
+    "only Transformers with full attention, without experts, whose positions are added to words "
+    "are computed so"
+)
+NO_COMPILER = "Numba, which compiles for this processor, is not installed or switched off"
+
+EngineName = Literal["cpu", "cuda", "rebuilt", "reference"]
+_TITLES = {
+    "cpu": "compiled for this processor",
+    "cuda": "the whole search on the card",
+    "rebuilt": "a Transformer rebuilt for translating, by PyTorch",
+    "reference": "the model as it was trained, by PyTorch",
+}
+
+
+class Choice(NamedTuple):
+    """The engine that translates, in which precision, and why."""
+
+    engine: EngineName
+    precision: Literal["float32", "float16", "int8"]
+    why: str
+
+    def explain(self) -> str:
+        """Say it in one line."""
+        title = _TITLES[self.engine]
+        if self.engine == "cpu":
+            title += f" ({processor.choose_instructions()})"
+        return f"{title}, in {self.precision}: {self.why}"
+
+
+def choose_engine(folder: ModelFolder, device_type: str, precision: Precision) -> Choice:
+    """Choose the engine that translates with a model.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        The model.
+    device_type : str
+        ``cpu``, ``cuda`` or ``mps``.
+    precision : Precision
+        What the user says.
+
+    Returns
+    -------
+    Choice
+        The engine, the precision, and the reason for them.
+
+    Raises
+    ------
+    OptionError
+        If the model cannot be computed in the precision that the user names.
+
+    Notes
+    -----
+    ======= ============================================ ===========
+    device  model                                        engine
+    ======= ============================================ ===========
+    CPU     Transformer whose positions are added        cpu
+    CUDA    the same, with Triton                        cuda
+    CPU     Transformer with other positions or norms    rebuilt
+    CUDA    likewise, in float16                         rebuilt
+    any     any other                                    reference
+    ======= ============================================ ===========
+
+    Terms, forbidden words, samples, forced beginnings and ensembles change the search, not the
+    engine: the general search asks the same engine word by word.
+    """
+    obstacle = _find_obstacle(folder.options, device_type, precision)
+    if obstacle:
+        raise OptionError(f"precision is “{precision}”, but {obstacle}; give --precision float32")
+    if device_type == "cpu" and can_be_compiled(folder.options):
+        if precision != "auto":
+            return Choice("cpu", "int8" if precision == "int8" else "float32", "as was asked for")
+        if WeightFile(folder.open_weights()).is_quantised:
+            return Choice("cpu", "int8", "the folder is in eight bits")
+        if folder.facts.fits_int8:
+            return Choice("cpu", "int8", "by its loss eight bits cost nothing that can be measured")
+        return Choice("cpu", "float32", "nobody measured what eight bits would cost")
+    if not can_rebuild(folder.options):
+        return Choice("reference", "float32", "it is no Transformer that the other engines know")
+    if device_type == "cuda":
+        chosen: Literal["float32", "float16"]
+        chosen = "float32" if precision == "float32" else "float16"
+        from dragoman.decoding.slot_decoder import can_take_slots
+        from dragoman.kernels.language import has_triton
+
+        if has_triton and can_take_slots(folder.options):
+            return Choice("cuda", chosen, "a Transformer on an NVIDIA card")
+        if chosen == "float16":
+            return Choice("rebuilt", chosen, "its positions or norms, or no Triton here")
+        return Choice("reference", chosen, "its positions or norms, or no Triton here")
+    if device_type == "cpu":
+        why = NO_COMPILER if not processor.can_compile() else "its positions or norms"
+        return Choice("rebuilt", "float32", why)
+    return Choice("reference", "float32", f"the device is {device_type}")
+
+
+def can_rebuild(options: object) -> bool:
+    """Say whether a model can be rebuilt.
+
+    Parameters
+    ----------
+    options : object
+        Its family and shape.
+
+    Returns
+    -------
+    bool
+        True for Transformers with full attention and without experts, unless their norms ask at
+        which place of its sentence a word stands: words of all sentences are read as one.
+    """
+    return (
+        isinstance(options, TransformerOptions)
+        and options.is_usual
+        and options.norm != "batch-per-step"
+    )
 
 
 def load_engine(
-    folder: ModelFolder, device: torch.device, precision: Precision = "auto"
-) -> Engine | GraphEngine | TranslationModel:
-    """Load a folder's model for translating.
+    folder: ModelFolder, device: "torch.device | str", choice: Choice
+) -> "Engine | GraphEngine | TranslationModel":
+    """Load an engine that PyTorch runs.
 
     Parameters
     ----------
     folder : ModelFolder
         From `read_folder`.
-    device : torch.device
+    device : torch.device | str
         Where to translate.
-    precision : Precision
-        Of the products.
+    choice : Choice
+        From `choose_engine`; any but ``cpu``.
 
     Returns
     -------
     Engine | GraphEngine | TranslationModel
         Ready for a search.
     """
-    chosen = choose_precision(folder, device, precision)
-    if device.type == "cpu":
+    import torch
+
+    from dragoman.decoding.memory import keep_freed_memory
+    from dragoman.weights import load_model, vocabulary_of
+
+    where = torch.device(device)
+    if where.type == "cpu":
         keep_freed_memory()
-    if chosen == "int8":
-        engine = load_int8(folder)
-        give_freed_memory_back()
-        return engine
-    model = load_model(folder).to(device)
-    if not isinstance(model, Transformer) or not can_rebuild(folder.options):
-        return model
-    if chosen == "float16":
+    model = load_model(folder).to(where)
+    if choice.precision == "float16":
         model = model.half()
-    if device.type == "cuda" and has_triton and can_take_slots(folder.options):
-        return GraphEngine(model, vocabulary_of(folder.vocabularies), device)
-    return rebuild(model) if device.type == "cpu" or chosen == "float16" else model
+    if choice.engine == "reference":
+        return model
+    from dragoman.decoding.engine import Engine
+    from dragoman.models.transformer import Transformer
+
+    assert isinstance(model, Transformer)
+    if choice.engine == "rebuilt":
+        return Engine(model)
+    from dragoman.decoding.graph_engine import GraphEngine
+
+    return GraphEngine(model, vocabulary_of(folder.vocabularies), where)
 
 
-def choose_precision(folder: ModelFolder, device: torch.device, precision: Precision) -> Precision:
-    """Say in which precision a model translates.
-
-    Parameters
-    ----------
-    folder : ModelFolder
-        The model.
-    device : torch.device
-        Where.
-    precision : Precision
-        What the user says.
-
-    Returns
-    -------
-    Precision
-        For ``auto`` on an NVIDIA card half precision; on a processor that can, eight bits, if the
-        folder is in eight bits, or says that nothing measurable is lost by them and products are
-        large enough for PyTorch's to be faster so; else float32.
-    """
-    obstacles = {"int8": _obstacle(folder, device), "float16": _half_obstacle(folder, device)}
-    obstacle = obstacles.get(precision)
-    if obstacle:
-        raise OptionError(f"precision is “{precision}”, but {obstacle}; give --precision float32")
-    if precision != "auto":
-        return precision
-    if device.type == "cuda":
-        return "float32" if obstacles["float16"] else "float16"
-    is_wide = isinstance(folder.options, TransformerOptions) and (
-        folder.options.model_dim >= LEAST_WIDTH
-    )
-    is_wanted = (folder.facts.fits_int8 and is_wide) or WeightFile(
-        folder.open_weights()
-    ).is_quantised
-    return "int8" if is_wanted and not obstacles["int8"] else "float32"
-
-
-def fits_int8(folder: ModelFolder, source: Flat, target: Flat) -> bool:
+def fits_int8(folder: ModelFolder, source: "Flat", target: "Flat") -> bool:
     """Say whether a model that was just trained may translate in eight bits unasked.
 
     Parameters
@@ -114,24 +203,26 @@ def fits_int8(folder: ModelFolder, source: Flat, target: Flat) -> bool:
         True if its loss grows by less than a hundredth of a nat, which no score of translations
         shows.
     """
-    if _obstacle(folder, torch.device("cpu")):
+    if not can_be_compiled(folder.options):
         return False
+    from dragoman.data.batches import pad_sequences
+    from dragoman.decoding.quantise import int8_loss_change
+
     pad_id = folder.vocabularies.pad_id
     sides = (pad_sequences(side, pad_id) for side in (source, target))
     return int8_loss_change(folder, *sides) < LARGEST_LOSS
 
 
-def _obstacle(folder: ModelFolder, device: torch.device) -> str | None:
-    """Say why a model cannot be computed in eight bits."""
-    if device.type != "cpu":
-        return f"the device is {device.type}, and eight bits are for the CPU"
-    if not has_int8():
-        return "this processor, or this build of PyTorch, does not multiply in eight bits"
-    return None if can_rebuild(folder.options) else NOT_REBUILT
-
-
-def _half_obstacle(folder: ModelFolder, device: torch.device) -> str | None:
-    """Say why a model cannot be computed in half precision."""
-    if device.type != "cuda":
-        return f"the device is {device.type}, and half precision is for NVIDIA cards"
-    return None if can_rebuild(folder.options) else NOT_REBUILT
+def _find_obstacle(options: object, device_type: str, precision: Precision) -> str | None:
+    """Say why a model cannot be computed in the precision that was asked for."""
+    if precision == "int8":
+        if device_type != "cpu":
+            return f"the device is {device_type}, and eight bits are for the CPU"
+        if not processor.can_compile():
+            return NO_COMPILER
+        return None if can_be_compiled(options) else NOT_COMPILED
+    if precision == "float16":
+        if device_type != "cuda":
+            return f"the device is {device_type}, and half precision is for NVIDIA cards"
+        return None if can_rebuild(options) else NOT_REBUILT
+    return None

@@ -12,9 +12,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.data.batches import Sequences
+from dragoman.decoding.cpu_decoder import CpuDecoder
+from dragoman.decoding.cpu_engine import CpuEngine
+from dragoman.decoding.engines import choose_engine, load_engine
+from dragoman.decoding.options import Precision
 from dragoman.errors import OptionError
 from dragoman.folder import ModelFolder, join_sentence_facts, read_folder
-from dragoman.models.interface import DecoderState, Output, TranslationModel
+from dragoman.models.interface import DecoderState, Output
 from dragoman.weights import load_model
 
 
@@ -73,8 +77,9 @@ class Ensemble(nn.Module):
 
     Parameters
     ----------
-    members : Sequence[TranslationModel]
-        The models, with the same vocabularies, on one device, not in training.
+    members : Sequence[SearchedModel]
+        The models, with the same vocabularies, on one device, not in training; those that are to
+        be trained or looked into are `TranslationModel`s.
 
     Notes
     -----
@@ -83,7 +88,7 @@ class Ensemble(nn.Module):
     like any other.
     """
 
-    def __init__(self, members: Sequence[TranslationModel]) -> None:
+    def __init__(self, members: Sequence[Any]) -> None:
         super().__init__()
         self.members = tuple(members)
         # Known to PyTorch, so that attention can be observed; an engine need not be a module.
@@ -224,24 +229,50 @@ def join_folders(folders: Sequence[ModelFolder]) -> ModelFolder:
 
 
 def load_together(
-    first: ModelFolder, others: Sequence[Path], device: torch.device
-) -> tuple[ModelFolder, Ensemble]:
-    """Load models that translate together.
+    folders: Sequence[ModelFolder], device: "torch.device | str", precision: Precision
+) -> Ensemble:
+    """Load the engines of models that translate together.
 
     Parameters
     ----------
-    first : ModelFolder
-        The first of them.
-    others : Sequence[Path]
-        The folders of the others.
-    device : torch.device
+    folders : Sequence[ModelFolder]
+        The models, with the same subwords.
+    device : torch.device | str
+        Where to translate.
+    precision : Precision
+        Of the products.
+
+    Returns
+    -------
+    Ensemble
+        Ready to translate.
+    """
+    where = torch.device(device)
+    members: list[Any] = []
+    for folder in folders:
+        choice = choose_engine(folder, where.type, precision)
+        if choice.engine == "cpu":
+            assert choice.precision != "float16"
+            engine = CpuEngine.load(folder, choice.precision, searches=False)
+            members.append(CpuDecoder(engine))
+        else:
+            members.append(load_engine(folder, where, choice))
+    return Ensemble(members).eval()
+
+
+def load_members(folders: Sequence[ModelFolder], device: "torch.device | str") -> Ensemble:
+    """Load models that translate together as they were trained, to look inside.
+
+    Parameters
+    ----------
+    folders : Sequence[ModelFolder]
+        The models.
+    device : torch.device | str
         Where to put them.
 
     Returns
     -------
-    tuple[ModelFolder, Ensemble]
-        What they are together, and the models, ready to translate.
+    Ensemble
+        Of the models themselves.
     """
-    folders = [first, *(read_member(other, first) for other in others)]
-    together = Ensemble([load_model(each).to(device) for each in folders])
-    return join_folders(folders), together.eval()
+    return Ensemble([load_model(each).to(device) for each in folders]).eval()

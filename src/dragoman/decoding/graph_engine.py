@@ -11,10 +11,10 @@ from torch import Tensor
 
 from dragoman.data.batches import Sequences
 from dragoman.decoding.back_tracing import trace_back_many
+from dragoman.decoding.engine import Engine
 from dragoman.decoding.engine_state import EngineMemory, EngineState
 from dragoman.decoding.hypotheses import Finished, History, trace_back
 from dragoman.decoding.interface import MOST_BEAMS, Asking, Hypothesis
-from dragoman.decoding.quantise import rebuild
 from dragoman.decoding.slot_decoder import SlotDecoder
 from dragoman.decoding.station import (
     MOST_QUEUED,
@@ -84,7 +84,7 @@ class GraphEngine:
         device: torch.device,
         extent: Extent = Extent(),  # noqa: B008
     ) -> None:
-        self.engine = rebuild(model)
+        self.engine = Engine(model)
         self._decoder = SlotDecoder(model, self.engine)
         self._vocabulary, self._device = vocabulary, device
         self._extent = extent

@@ -6,6 +6,7 @@ from typing import Literal
 from dragoman.options import option, require
 
 Precision = Literal["auto", "float32", "float16", "int8"]
+CpuPrecision = Literal["float32", "int8"]
 
 LARGEST_BEAM = 1000
 LARGEST_ALPHA = 10

@@ -10,6 +10,7 @@ from torch import Tensor
 from dragoman.data.batches import flatten, pad_sequences
 from dragoman.decoding.candidates import Chooser
 from dragoman.decoding.constraints import RequiredTerms, count_beams
+from dragoman.decoding.cpu_decoder import CpuDecoder
 from dragoman.decoding.demands import Demands, Wanted
 from dragoman.decoding.engine import Engine
 from dragoman.decoding.forbidden import ForbiddenWords
@@ -20,8 +21,6 @@ from dragoman.decoding.plain_search import PlainSearch, banned_ids, is_plain, or
 from dragoman.decoding.repetition import WithoutRepetition
 from dragoman.decoding.sampling import SampledWords
 from dragoman.decoding.search import search
-from dragoman.decoding.selection import Selection, select
-from dragoman.decoding.short_list import ShortList
 from dragoman.decoding.side_by_side import halve_last, work_side_by_side
 from dragoman.decoding.term_automaton import Requirement
 from dragoman.models.interface import SearchedModel
@@ -62,9 +61,6 @@ class PieceSearch:
         Subwords with which the translation of a text's first piece must begin.
     demands : Demands
         What else must be.
-    short_list : ShortList | None
-        The words among which to search, where the model is an `Engine` and nothing special is
-        demanded; None: all.
     plain : PlainSearch | None
         What searches, with the same options, where nothing special is demanded; None: the search of
         all models.
@@ -78,7 +74,6 @@ class PieceSearch:
     num_best: int
     prefix_ids: Sequence[int]
     demands: Demands
-    short_list: ShortList | None = None
     plain: PlainSearch | None = None
 
     def find(self, pieces: Sequence[Piece]) -> list[Found]:
@@ -130,7 +125,7 @@ class PieceSearch:
             In that order, as of `find`, but found among all words, whatever the short list.
         """
         model = WithoutRepetition(self.model)
-        begun = replace(self, model=model, short_list=None, plain=None)
+        begun = replace(self, model=model, plain=None)
         free = replace(begun, prefix_ids=())
         # The rule spares a forced beginning, so it must know which pieces have one.
         first = iter(begun.find([each for each in pieces if each.is_first]))
@@ -174,7 +169,7 @@ class PieceSearch:
 
         results: list[list[Hypothesis]] = [[] for _ in pieces]
         batches = list(self._batches(pieces, [self._beams(each) for each in requirements]))
-        if isinstance(self.model, Engine) and self._is_plain(requirements):
+        if self.device.type == "cpu" and isinstance(self.model, CpuDecoder | Engine):
             batches = halve_last(batches, torch.get_num_threads())
             every = work_side_by_side(find, batches)
         else:
@@ -208,7 +203,7 @@ class PieceSearch:
         if self.device.type == "cpu":  # enough batches for every core to have some until the end
             most_rows = min(most_rows, max(LEAST_ROWS, sum(beams) // (2 * torch.get_num_threads())))
         most_words = sys.maxsize
-        if isinstance(self.model, Engine) and self.device.type == "cpu":
+        if isinstance(self.model, CpuDecoder | Engine) and self.device.type == "cpu":
             most_words = BATCH_NUMBERS // self.model.numbers_per_word
         lengths = [len(piece.ids) for piece in pieces]
         batch: list[int] = []
@@ -248,18 +243,7 @@ class PieceSearch:
             chooser=self._chooser(ids, requirements, vocabulary.eos_id),
             forbidden=None if table is None else ForbiddenWords(table),
             is_scored=self.demands.is_scored,
-            selection=self._selection(ids, requirements),
         )
-
-    def _selection(
-        self, ids: Sequence[Sequence[int]], requirements: Sequence[tuple[Requirement, ...]]
-    ) -> Selection | None:
-        """Choose the words among which to search; None: all."""
-        is_possible = isinstance(self.model, Engine) and not self.prefix_ids
-        if self.short_list is None or not is_possible or not self._is_plain(requirements):
-            return None
-        assert isinstance(self.model, Engine)
-        return select(self.short_list, ids, self.model.output_for)
 
     def _chooser(
         self,

@@ -9,7 +9,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.decoding.forbidden import ForbiddenWords
-from dragoman.decoding.selection import Selection
 
 IMPOSSIBLE = -torch.inf
 
@@ -32,13 +31,10 @@ class WordScores:
     normaliser : Float[Tensor, "sentences beams 1"] | None
         The logarithm of the sum of their exponentials before any word was ruled out; None: nobody
         needs to know.
-    words : Int[Tensor, "vocabulary"] | None
-        The words whose scores these are, in rising order; None: all there are.
     """
 
     logits: Float[Tensor, "sentences beams vocabulary"]
     normaliser: Float[Tensor, "sentences beams 1"] | None
-    words: Int[Tensor, "vocabulary"] | None = None
 
     def best(
         self, count: int
@@ -57,8 +53,6 @@ class WordScores:
             plain scores, comparable only within a hypothesis.
         """
         scores, words = find_largest(self.logits, count)
-        if self.words is not None:
-            words = self.words[words]
         return self._normalise(scores), words
 
     def of(
@@ -74,13 +68,9 @@ class WordScores:
         Returns
         -------
         Float[Tensor, "sentences beams chosen"]
-            Their log-probabilities; −∞ for a word that is not among those that were scored.
+            Their log-probabilities.
         """
-        if self.words is None:
-            return self._normalise(self.logits.gather(2, words))
-        places = torch.searchsorted(self.words, words.contiguous()).clamp_(max=len(self.words) - 1)
-        is_there = self.words[places] == words
-        return self._normalise(self.logits.gather(2, places)).where(is_there, IMPOSSIBLE)
+        return self._normalise(self.logits.gather(2, words))
 
     def _normalise(self, scores: Tensor) -> Tensor:
         return scores if self.normaliser is None else scores - self.normaliser
@@ -157,8 +147,6 @@ class Scorer:
         Words that must not occur however they are spelt; None: any may.
     is_normalised : bool
         Whether anybody needs probabilities; greedy search by itself does not.
-    selection : Selection | None
-        The words that the output layer scores, and which sentence may say which; None: all words.
     """
 
     def __init__(
@@ -168,10 +156,7 @@ class Scorer:
         banned_ids: tuple[int, ...] = (),
         forbidden: ForbiddenWords | None = None,
         is_normalised: bool = True,
-        selection: Selection | None = None,
     ) -> None:
-        assert forbidden is None or selection is None, "forbidden words go by the whole vocabulary"
-        self._selection = selection
         self._output = output
         self._banned = banned_ids
         self._banned_ids: Tensor | None = None
@@ -192,8 +177,6 @@ class Scorer:
             The scores. What the output layer gave is written into.
         """
         logits = self._output(hidden).float()
-        if self._selection is not None:
-            return self._score_selected(logits, self._selection)
         normaliser = log_sum_exp(logits) if self._is_normalised else None
         if self._banned:
             if self._banned_ids is None:
@@ -218,17 +201,10 @@ class Scorer:
         WordScores | ScoresInParts
             The scores; on a CPU those of many hypotheses are computed when they are asked for.
         """
-        is_whole = self._forbidden is not None or self._selection is not None
-        is_whole = is_whole or getattr(self._output, "knows_rows", False)
+        is_whole = self._forbidden is not None or getattr(self._output, "knows_rows", False)
         if is_whole or hidden.device.type != "cpu" or hidden.shape[:2].numel() <= PART_ROWS:
             return self.score(hidden)
         return ScoresInParts(self.score, hidden)
-
-    def _score_selected(self, logits: Tensor, selection: Selection) -> WordScores:
-        """Score the words of a short-list, for each sentence its own."""
-        logits.masked_fill_(~selection.allowed.unsqueeze(1), IMPOSSIBLE)
-        normaliser = log_sum_exp(logits) if self._is_normalised else None
-        return WordScores(logits=logits, normaliser=normaliser, words=selection.words)
 
     def follow(
         self, parents: Int[Tensor, "sentences beams"], words: Int[Tensor, "sentences beams"]
@@ -255,9 +231,6 @@ class Scorer:
         """
         if self._forbidden is not None:
             self._forbidden.keep(sentences)
-        if self._selection is not None:
-            allowed = self._selection.allowed[sentences]
-            self._selection = self._selection._replace(allowed=allowed)
 
 
 def log_sum_exp(

@@ -15,7 +15,6 @@ from dragoman.decoding.length_penalty import length_penalty
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.penalties import check_coverage, coverage_penalty
 from dragoman.decoding.scorer import Scorer
-from dragoman.decoding.selection import Selection
 from dragoman.kernels.beam_step import farthest_end
 from dragoman.models.interface import SearchedModel, Vocabulary
 
@@ -139,7 +138,6 @@ def search(
     chooser: Chooser | None = None,
     forbidden: ForbiddenWords | None = None,
     is_scored: bool = True,
-    selection: Selection | None = None,
 ) -> list[list[Hypothesis]]:
     """Find the best translations of some sentences.
 
@@ -167,8 +165,6 @@ def search(
         Words that must not occur, fresh for this search; None: any may.
     is_scored : bool
         Whether log-probabilities are wanted; greedy search finds the same translations without.
-    selection : Selection | None
-        The words that may be said, the banned ones not among them; None: all words.
 
     Returns
     -------
@@ -192,11 +188,10 @@ def search(
     chooser = chooser or BestWords(options.beam_size, eos_id)
     is_scored = is_scored or chooser.num_beams > 1
     scorer = Scorer(
-        model.output if selection is None else selection.output,
+        model.output,
         banned_ids=banned_ids,
         forbidden=forbidden,
         is_normalised=is_scored,
-        selection=selection,
     )
     score = scorer.score_in_parts if isinstance(chooser, BestWords) else scorer.score
     beams = _begin(limits, capacity, vocabulary, num_best, prefixes, chooser.num_beams)

@@ -29,7 +29,7 @@ def add_short_list(verbs: argparse._SubParsersAction) -> None:
 
 def _learn(options: argparse.Namespace) -> None:
     from dragoman.data.corpus import CorpusFiles, read_pairs
-    from dragoman.decoding.engine import can_rebuild
+    from dragoman.decoding.engines import can_rebuild
     from dragoman.decoding.short_list import MOST_PAIRS, learn_short_list, measure_coverage
     from dragoman.folder import read_folder
     from dragoman.text.normalise import normalise

@@ -7,8 +7,9 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from dragoman.decoding.engine import Engine, can_rebuild
+from dragoman.decoding.engine import Engine
 from dragoman.decoding.engine_layers import EngineDecoderLayer
+from dragoman.decoding.engines import can_rebuild
 from dragoman.kernels.beam_attention import beam_attention, source_attention
 from dragoman.kernels.beam_slots import Slots
 from dragoman.kernels.word_vectors import word_vectors

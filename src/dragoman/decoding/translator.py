@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.data.workers import count_cores
 from dragoman.decoding.accelerator import may_have_accelerator
+from dragoman.decoding.cpu_engine import CpuEngine, ListedEngine
 from dragoman.decoding.demands import Demands
+from dragoman.decoding.engines import Choice, choose_engine
 from dragoman.decoding.garbage import only_new_garbage
-from dragoman.decoding.int8_engine import Int8Engine, ListedEngine, is_compiled
 from dragoman.decoding.interface import FindingEngine
 from dragoman.decoding.options import LARGEST_BEAM, Precision, SearchOptions
 from dragoman.decoding.piece import Found, Piece
@@ -49,8 +50,12 @@ class Translator:
         place when something is demanded that `finder` cannot do.
     short_list : ShortList | None
         The words among which to search; None: all.
-    finder : Int8Engine | None
+    finder : CpuEngine | None
         What translates where nothing special is demanded; None: the engine.
+    choice : Choice | None
+        Which engine was chosen and why, for `dragoman translate --explain-engine`.
+    members : Sequence[ModelFolder]
+        Of all models, where several translate together.
 
     Notes
     -----
@@ -64,7 +69,9 @@ class Translator:
         device: "torch.device | str",
         engine: "SearchedModel | None" = None,
         short_list: ShortList | None = None,
-        finder: Int8Engine | None = None,
+        finder: CpuEngine | None = None,
+        choice: Choice | None = None,
+        members: Sequence[ModelFolder] = (),
     ) -> None:
         self.folder = folder
         self._device = device
@@ -72,6 +79,8 @@ class Translator:
         self._engine = engine
         self.short_list = short_list
         self._finder = finder
+        self.choice = choice
+        self._members = members
         self._splitter = Splitter(folder)
         self.options = from_section(
             SearchOptions, folder.config, "search", folder.path / CONFIG_FILE
@@ -98,28 +107,27 @@ class Translator:
             from dragoman.weights import load_model
 
             with torch.inference_mode(mode=False):  # somebody may want gradients of it
-                self._model = load_model(self.folder).to(self.device)
+                if self._members:
+                    from dragoman.decoding.ensemble import load_members
+
+                    self._model = load_members(self._members, self.device)
+                else:
+                    self._model = load_model(self.folder).to(self.device)
         return self._model
 
     @property
     def engine(self) -> "SearchedModel":
         """What translates step by step: the model, or what was rebuilt of it to be faster."""
         if self._engine is None and self._finder is not None:
-            from dragoman.decoding.engines import load_engine
-            from dragoman.decoding.products import has_int8
+            from dragoman.decoding.cpu_decoder import CpuDecoder
 
-            precision: Precision = "int8" if has_int8() else "float32"
-            self._engine = load_engine(self.folder, self.device, precision)
+            self._engine = CpuDecoder(self._finder)
         return self.model if self._engine is None else self._engine
 
     @property
     def takes_short_list(self) -> bool:
         """Whether it can search among some words alone."""
-        if self._finder is not None:
-            return True
-        from dragoman.decoding.engine import Engine
-
-        return isinstance(self.engine, Engine)
+        return self._finder is not None
 
     @staticmethod
     def load(
@@ -139,7 +147,7 @@ class Translator:
         others : Sequence[str | Path]
             Folders of models with the same subwords that translate together with it.
         precision : Precision
-            In which to compute; ``auto``: as `is_compiled` says, else as `choose_precision` does.
+            In which to compute.
 
         Returns
         -------
@@ -147,25 +155,29 @@ class Translator:
             Ready to translate.
         """
         folder = read_folder(Path(path))
-        is_cpu = device == "cpu" or (device == "auto" and not may_have_accelerator())
-        if is_cpu and not others and is_compiled(folder, precision):
-            return Translator(folder, None, "cpu", finder=Int8Engine.load(folder))
-        from dragoman.decoding.device import choose_device
-        from dragoman.decoding.engine import Engine
-        from dragoman.decoding.engines import load_engine
-        from dragoman.decoding.ensemble import load_together
-        from dragoman.decoding.graph_engine import GraphEngine
+        where: torch.device | str = "cpu"
+        if device != "cpu" and (device != "auto" or may_have_accelerator()):
+            from dragoman.decoding.device import choose_device
 
-        where = choose_device(device)
+            where = choose_device(device)
+        kind = where if isinstance(where, str) else where.type
+        choice = choose_engine(folder, kind, precision)
         if others:
-            joined, together = load_together(folder, [Path(other) for other in others], where)
-            return Translator(joined, together, where)
-        if where.type == "cpu" and is_compiled(folder, precision):
-            return Translator(folder, None, where, finder=Int8Engine.load(folder))
-        engine = load_engine(folder, where, precision)
-        if isinstance(engine, Engine | GraphEngine):
-            return Translator(folder, None, where, engine)
-        return Translator(folder, engine, where)
+            from dragoman.decoding.ensemble import join_folders, load_together, read_member
+
+            members = [folder, *(read_member(Path(other), folder) for other in others)]
+            together = load_together(members, where, precision)
+            joined = join_folders(members)
+            return Translator(joined, None, where, together, choice=choice, members=members)
+        if choice.engine == "cpu":
+            assert choice.precision != "float16"
+            finder = CpuEngine.load(folder, choice.precision)
+            return Translator(folder, None, where, finder=finder, choice=choice)
+        from dragoman.decoding.engines import load_engine
+
+        engine: Any = load_engine(folder, where, choice)
+        model = engine if choice.engine == "reference" else None
+        return Translator(folder, model, where, engine, choice=choice)
 
     def options_with(self, said: Mapping[str, Any]) -> SearchOptions:
         """Lay what a user says of the search over what the model folder says.
@@ -364,7 +376,6 @@ class Translator:
             num_best=num_best,
             prefix_ids=prefix_ids,
             demands=demands,
-            short_list=self.short_list,
             plain=plain,
         )
 

@@ -64,6 +64,24 @@ class WeightFile:
         check_finite(self.path, name, found)
         return found
 
+    def restored(self, name: str) -> Float[np.ndarray, "..."]:
+        """Read a matrix in float, multiplying it out if it is in eight bits.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+
+        Returns
+        -------
+        Float[np.ndarray, "..."]
+            Its numbers.
+        """
+        if name + SCALES not in self.tensors.names:
+            return self.fractions(name)
+        numbers, scales = self.matrix(name)
+        return numbers * scales[:, None]
+
     def matrix(self, name: str) -> Rounded:
         """Read a matrix in eight bits, rounding it if it is not yet.
 

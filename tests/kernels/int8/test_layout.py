@@ -47,4 +47,3 @@ def test_layers_lie_behind_one_another():
         assert np.array_equal(both.panels[index], each.panels)
         assert np.array_equal(both.outputs[index], each.outputs)
     assert both.width == 4
-

@@ -1,6 +1,6 @@
 """One head of 64 entries looking at other words, in instructions of our own.
 
-Keys and values are in 16 bits, the upper half of those of a float32.
+Keys and values are in float32, or in 16 bits, the upper half of those of a float32.
 """
 
 from llvmlite import ir
@@ -25,17 +25,18 @@ WIDTH = 64
 """Entries of a head's keys and values."""
 
 _REGISTERS = WIDTH // LANES
-_ROW = 2 * WIDTH  # bytes of a key
 
 
 @intrinsic
-def look_fast(context, query, steps, keys, values, places, count, shares, told) -> Intrinsic:
+def look_fast(context, kind, query, steps, keys, values, places, count, shares, told) -> Intrinsic:
     """Let one head look at some places.
 
     Parameters
     ----------
     context : object
         Numba's.
+    kind : ndarray
+        An array of the type of keys and values.
     query : int
         Address of its query.
     steps : float
@@ -58,35 +59,39 @@ def look_fast(context, query, steps, keys, values, places, count, shares, told) 
     Intrinsic
         Nothing.
     """
+    size = 4 if kind.dtype == types.float32 else 2
 
     def write(_context, builder, _signature, arguments):
-        query, steps, keys, values, places, count, shares, told = arguments
+        query, steps, keys, values, places, count, shares, told = arguments[1:]
         writer = Writer(builder)
-        top = _write_scores(writer, query, steps, keys, places, count, shares)
+        top = _write_scores(writer, query, steps, keys, places, count, shares, size)
         total = _write_shares(writer, top, count, shares)
-        found = _write_found(writer, values, places, count, shares)
+        found = _write_found(writer, values, places, count, shares, size)
         inverse = writer.repeat(builder.fdiv(FRACTION(1), total))
         for place, each in enumerate(found):
             writer.write(builder.fmul(each, inverse), told, REGISTER * place)
 
-    return types.void(types.int64, types.float32, *[types.int64] * 6), write
+    return types.void(kind, types.int64, types.float32, *[types.int64] * 6), write
 
 
-def _find_row(writer, numbers, places, index):
-    """Find the keys or values of one place."""
+def _find_row(writer, numbers, places, index, size):
+    """Find the keys or values of one place, of so many bytes an entry."""
     place = writer.builder.zext(writer.read(WORD, writer.move(places, index, 4)), LONG)
-    return writer.move(numbers, place, _ROW)
+    return writer.move(numbers, place, size * WIDTH)
 
 
-def _read_row(writer, row):
+def _read_row(writer, row, size):
     """Read the keys or values at an address, as registers of fractions."""
     builder, half = writer.builder, ir.Constant(WORDS, [16] * LANES)
     for place in range(_REGISTERS):
+        if size == 4:
+            yield writer.read(FRACTIONS, row, REGISTER * place)
+            continue
         words = builder.zext(writer.read(HALVES, row, REGISTER // 2 * place), WORDS)
         yield builder.bitcast(builder.shl(words, half), FRACTIONS)
 
 
-def _write_scores(writer, query, steps, keys, places, count, shares):
+def _write_scores(writer, query, steps, keys, places, count, shares, size):
     """Write how scores are found; return the highest, in all places of a register."""
     steps = writer.repeat(steps)
     asked = [
@@ -97,8 +102,8 @@ def _write_scores(writer, query, steps, keys, places, count, shares):
     lowest = ir.Constant(FRACTION, float("-inf"))
 
     def find_score(index, olds):
-        sums, row = nothing, _find_row(writer, keys, places, index)
-        for own, key in zip(asked, _read_row(writer, row), strict=True):
+        sums, row = nothing, _find_row(writer, keys, places, index, size)
+        for own, key in zip(asked, _read_row(writer, row, size), strict=True):
             sums = writer.call("llvm.fmuladd.v16f32", own, key, sums)
         score = writer.add_up(sums)
         writer.write(score, writer.move(shares, index, 4))
@@ -157,12 +162,12 @@ def write_power(writer, exponents) -> ir.Value:
     return builder.fmul(found, builder.bitcast(bits, FRACTIONS))
 
 
-def _write_found(writer, values, places, count, shares):
+def _write_found(writer, values, places, count, shares, size):
     """Write the sum of values, each as often as its share says; return its registers."""
 
     def add_value(index, sums):
         share = writer.repeat(writer.read(FRACTION, writer.move(shares, index, 4)))
-        row = _read_row(writer, _find_row(writer, values, places, index))
+        row = _read_row(writer, _find_row(writer, values, places, index, size), size)
         return [
             writer.call("llvm.fmuladd.v16f32", share, value, old)
             for value, old in zip(row, sums, strict=True)

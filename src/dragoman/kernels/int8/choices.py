@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.kernels.int8.instructions import compiled
-from dragoman.kernels.int8.layout import COLUMNS, ENTRIES
+from dragoman.kernels.int8.layout import COLUMNS
 from dragoman.kernels.int8.words import find_words
 
 
@@ -42,7 +42,9 @@ def make_choices(num_slots, most_words, output) -> Choices:
     """
     panels = -(-most_words // COLUMNS)
     return Choices(
-        np.zeros((num_slots, panels, output.panels.shape[1], output.panels.shape[2]), np.int8),
+        np.zeros(
+            (num_slots, panels, output.panels.shape[1], output.panels.shape[2]), output.panels.dtype
+        ),
         np.empty((num_slots, panels, 3, COLUMNS), np.float32),
         np.zeros((num_slots, panels * COLUMNS), np.int64),
         np.zeros(num_slots, np.int64),
@@ -67,15 +69,16 @@ def choose_among(slot, words, output, choices) -> None:
     """
     choices.counts[slot] = len(words)
     panels, outputs = choices.panels[slot], choices.outputs[slot]
+    entries = panels.shape[2] // COLUMNS
     outputs[:, :2] = 0
     outputs[:, 2] = -np.inf  # for what fills the last panel up
     for index in range(len(words)):
         word = words[index]
         choices.words[slot, index] = word
-        old, old_start = output.panels[word // COLUMNS], word % COLUMNS * ENTRIES
-        new, new_start = panels[index // COLUMNS], index % COLUMNS * ENTRIES
+        old, old_start = output.panels[word // COLUMNS], word % COLUMNS * entries
+        new, new_start = panels[index // COLUMNS], index % COLUMNS * entries
         for group in range(len(old)):
-            for entry in range(ENTRIES):
+            for entry in range(entries):
                 new[group, new_start + entry] = old[group, old_start + entry]
         for part in range(3):
             found = output.outputs[word // COLUMNS, part, word % COLUMNS]

@@ -92,6 +92,30 @@ def as_float(context, number) -> Intrinsic:
 
 
 @intrinsic
+def is_float(context, numbers) -> Intrinsic:
+    """Say whether an array is in float32, so that the other case is not even compiled.
+
+    Parameters
+    ----------
+    context : object
+        Numba's.
+    numbers : ndarray
+        The array.
+
+    Returns
+    -------
+    Intrinsic
+        A constant.
+    """
+    found = int(numbers.dtype == types.float32)
+
+    def write(_context, _builder, _signature, _arguments):
+        return ir.Constant(ir.IntType(1), found)
+
+    return types.boolean(numbers), write
+
+
+@intrinsic
 def stay_apart(context) -> Intrinsic:
     """Keep the function that calls this from becoming a part of those that call it.
 

@@ -1,4 +1,4 @@
-"""How matrices of eight bits lie in memory, so that a processor multiplies them fastest.
+"""How matrices lie in memory, in eight bits or in float32, so that they are multiplied fastest.
 
 Nothing here is compiled, and nothing needs PyTorch.
 """
@@ -31,12 +31,13 @@ def find_zero() -> int:
 
 
 class Matrix(NamedTuple):
-    """A matrix in eight bits, laid out for tiles.
+    """A matrix laid out for tiles.
 
-    `panels` has 64 outputs each, the last filled up: [panels, inputs / 4, 256], four inputs at a
-    time, output by output. `outputs` has of each output [panels, 3, 64] the bits of a whole number
-    that is subtracted from sums, because what stands for 0 is not 0; what they are then multiplied
-    by; and what is added, −∞ where a panel is filled up. `width` is how many inputs there are.
+    `panels` has 64 outputs each, the last filled up. In eight bits they are [panels, inputs / 4,
+    256], four inputs at a time, output by output; in float32 [panels, inputs, 64]. `outputs` has of
+    each output [panels, 3, 64] the bits of a whole number that is subtracted from sums, because
+    what stands for 0 is not 0; what they are then multiplied by; and what is added, −∞ where a
+    panel is filled up. In float32 only the last counts. `width` is how many inputs there are.
     """
 
     panels: np.ndarray
@@ -74,6 +75,39 @@ def lay_out(weight: Rounded, bias: Float[np.ndarray, "outputs"] | None) -> Matri
     outputs = np.stack([each.reshape(-1, COLUMNS) for each in rows], 1)
     # Copied once: a matrix of a vocabulary is the largest thing in memory.
     return Matrix(panels.reshape(*panels.shape[:2], COLUMNS * ENTRIES), outputs, width)
+
+
+def lay_out_floats(
+    weight: Float[np.ndarray, "outputs inputs"], bias: Float[np.ndarray, "outputs"] | None
+) -> Matrix:
+    """Bring a matrix in float32 into the order in which tiles read it.
+
+    Parameters
+    ----------
+    weight : Float[np.ndarray, "outputs inputs"]
+        The matrix, one row an output.
+    bias : Float[np.ndarray, "outputs"] | None
+        What is added; None: nothing.
+
+    Returns
+    -------
+    Matrix
+        A copy.
+    """
+    size, width = weight.shape
+    count = -(-size // COLUMNS)
+    panels = np.zeros((count, width, COLUMNS), np.float32)
+    for panel in range(count):
+        part = weight[panel * COLUMNS : (panel + 1) * COLUMNS]
+        panels[panel, :, : len(part)] = part.T
+    outputs = np.zeros((count, 3, COLUMNS), np.float32)
+    outputs[:, 1] = 1
+    outputs[-1, 2] = -np.inf
+    added = np.zeros(size, np.float32) if bias is None else bias
+    for panel in range(count):
+        part = added[panel * COLUMNS : (panel + 1) * COLUMNS]
+        outputs[panel, 2, : len(part)] = part
+    return Matrix(panels, outputs, width)
 
 
 def stack(matrices: Iterable[Matrix], count: int) -> Matrix:

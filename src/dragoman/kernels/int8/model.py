@@ -1,4 +1,4 @@
-"""A Transformer in eight bits, as compiled functions read it; nothing here is compiled."""
+"""A Transformer as compiled functions read it; nothing here is compiled."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,10 @@ ACTIVATIONS = ("relu", "swish", "gelu", "gelu-sigmoid", "swiglu", "geglu")
 
 
 class Shape(NamedTuple):
-    """What layers have in common; the activation is a place in `ACTIVATIONS`."""
+    """What layers have in common; the activation is a place in `ACTIVATIONS`.
+
+    `cached` is an empty array of the type in which keys and values are kept.
+    """
 
     num_heads: int
     key_dim: int
@@ -21,6 +24,23 @@ class Shape(NamedTuple):
     epsilon: float
     activation: int
     word_scale: float
+    cached: np.ndarray
+
+
+def make_cached(is_rounded: bool) -> np.ndarray:
+    """Make an empty array of the type in which keys and values are kept.
+
+    Parameters
+    ----------
+    is_rounded : bool
+        Whether the model is in eight bits.
+
+    Returns
+    -------
+    np.ndarray
+        In 16 bits then, else in float32.
+    """
+    return np.empty(0, np.uint16 if is_rounded else np.float32)
 
 
 class Encoder(NamedTuple):

@@ -1,4 +1,4 @@
-"""Beam search with a Transformer in eight bits: slots that refill themselves, on one core each.
+"""Beam search with a Transformer on a CPU: slots that refill themselves, on one core each.
 
 What `dragoman.decoding.search` does with any model, here as one compiled function. A slot holds one
 sentence and its hypotheses; as soon as it is done, the next sentence of a queue, which all cores
@@ -67,8 +67,8 @@ def make_pool(num_places, decoder, shape) -> tuple[Pool, Places]:
     """
     num_layers, num_heads = len(decoder.norms), shape.num_heads
     pool = Pool(
-        np.empty((num_layers, num_heads, num_places, shape.key_dim), np.uint16),
-        np.empty((num_layers, num_heads, num_places, shape.value_dim), np.uint16),
+        np.empty((num_layers, num_heads, num_places, shape.key_dim), shape.cached.dtype),
+        np.empty((num_layers, num_heads, num_places, shape.value_dim), shape.cached.dtype),
     )
     places = Places(
         np.arange(num_places)[::-1].astype(np.uint32),  # the first are taken first

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.eight_bits import Rounded
-from dragoman.kernels.int8.layout import lay_out, stack
-from dragoman.kernels.int8.model import Decoder, Encoder, Model, Shape
+from dragoman.kernels.int8.layout import lay_out, lay_out_floats, stack
+from dragoman.kernels.int8.model import Decoder, Encoder, Model, Shape, make_cached
 
 NEXT, IS_STOPPED = range(2)
 """Places in the queue: the next sentence that nobody has taken, and whether all shall stop."""
@@ -67,8 +67,15 @@ class Results(NamedTuple):
     logs: np.ndarray
 
 
-def make_empty_task() -> tuple[Model, Sentences, Rules, np.ndarray, Size, Results]:
+def make_empty_task(
+    is_rounded: bool,
+) -> tuple[Model, Sentences, Rules, np.ndarray, Size, Results]:
     """Make what a search is called with, so small that there is nothing to do.
+
+    Parameters
+    ----------
+    is_rounded : bool
+        Whether the model is in eight bits; else it is in float32.
 
     Returns
     -------
@@ -76,14 +83,17 @@ def make_empty_task() -> tuple[Model, Sentences, Rules, np.ndarray, Size, Result
         Of the same types as any other.
     """
     fractions = np.zeros(1, np.float32)
-    words = lay_out(Rounded(np.zeros((1, 4), np.int8), fractions), None)
+    if is_rounded:
+        words = lay_out(Rounded(np.zeros((1, 4), np.int8), fractions), None)
+    else:
+        words = lay_out_floats(np.zeros((1, 4), np.float32), None)
     layers = stack([words], 1)
     norms = np.zeros((1, 3, 2, 4), np.float32)
     encoder = Encoder(layers, layers, layers, layers, norms, norms[0, 0])
     decoder = Decoder(
         layers, layers, layers, layers, layers, layers, layers, norms, norms[0, 0]
     )  # fmt: skip
-    shape = Shape(1, 4, 4, 1.0, True, True, 1.0, 0, 1.0)
+    shape = Shape(1, 4, 4, 1.0, True, True, 1.0, 0, 1.0, make_cached(is_rounded))
     model = Model(words, words, words, norms[0, 0], encoder, decoder, shape)
     one, numbers = np.ones((1, 1), np.int64), np.zeros(2, np.int64)
     ids = np.zeros(1, np.int32)

@@ -1,4 +1,4 @@
-"""Products in eight bits that round, multiply and restore in one pass, for a CPU.
+"""Products in eight bits, which round, multiply and restore in one pass, and in float32, for a CPU.
 
 A tile is a few vectors by a block of outputs: its sums stay in registers while entries of vectors
 and of the matrix stream by. `dragoman.kernels.processor.INSTRUCTION_SETS` says how large it is;
@@ -22,6 +22,7 @@ from dragoman.kernels.int8.instructions import (
     as_float,
     as_int,
     compiled,
+    is_float,
 )
 from dragoman.kernels.int8.layout import COLUMNS, ENTRIES, LARGEST
 from dragoman.kernels.processor import INSTRUCTION_SETS, choose_instructions
@@ -83,6 +84,13 @@ def _add_portable(writer, total, entries, weights):
     return builder.add(total, found)
 
 
+def _add_floats(writer, total, entries, weights):
+    """Add products of float32, of one entry each."""
+    kind = total.type
+    entries, weights = (writer.builder.bitcast(each, kind) for each in (entries, weights))
+    return writer.call(f"llvm.fmuladd.v{kind.count}f32", entries, weights, total)
+
+
 _ADDERS = {
     "avx512vnni": _add_vnni,
     "avxvnni": _add_vnni,
@@ -95,21 +103,25 @@ the matrix, which are given as whole numbers of 32 bits."""
 
 
 @intrinsic
-def multiply_tile(context, vectors, sizes, panel, groups, outputs, products, stride) -> Intrinsic:
+def multiply_tile(
+    context, kind, vectors, sizes, panel, groups, outputs, products, stride
+) -> Intrinsic:
     """Multiply the vectors of a tile by a panel of 64 outputs.
 
     Parameters
     ----------
     context : object
         Numba's.
+    kind : ndarray
+        An array of the type of the panels.
     vectors : int
         Address of rounded vectors, vector behind vector.
     sizes : int
-        Address of what each vector was divided by.
+        Address of what each vector was divided by; in float32 it is not read.
     panel : int
         Address of a panel, as `Matrix` has it.
     groups : int
-        A quarter of a vector's entries.
+        A quarter of a vector's entries; in float32 all of them.
     outputs : int
         Address of the panel's shifts, scales and biases.
     products : int
@@ -122,14 +134,15 @@ def multiply_tile(context, vectors, sizes, panel, groups, outputs, products, str
     Intrinsic
         Nothing.
     """
+    is_rounded = kind.dtype != types.float32
 
     def write(_context, builder, _signature, arguments):
-        write_tile(builder, arguments, INSTRUCTIONS)
+        write_tile(builder, arguments[1:], INSTRUCTIONS, is_rounded=is_rounded)
 
-    return types.void(*[types.int64] * 7), write
+    return types.void(kind, *[types.int64] * 7), write
 
 
-def write_tile(builder, arguments, instructions) -> None:
+def write_tile(builder, arguments, instructions, *, is_rounded) -> None:
     """Write the instructions of `multiply_tile`.
 
     Parameters
@@ -137,34 +150,39 @@ def write_tile(builder, arguments, instructions) -> None:
     builder : ir.IRBuilder
         What puts them into a function.
     arguments : Sequence[ir.Value]
-        Those of `multiply_tile`.
+        Those of `multiply_tile`, the addresses and `groups`.
     instructions : str
         The name of an instruction set.
+    is_rounded : bool
+        Whether vectors and matrix are in eight bits; else they are in float32.
     """
     vectors, sizes, panel, groups, outputs, products, stride = arguments
     kind, writer = INSTRUCTION_SETS[instructions], Writer(builder)
     register = 4 * kind.lanes
     block_size = register * kind.registers
     words, fractions = (ir.VectorType(each, kind.lanes) for each in (WORD, FRACTION))
+    add = _ADDERS[instructions] if is_rounded else _add_floats
+    fused = f"llvm.fmuladd.v{kind.lanes}f32"
 
     def multiply_block(block, _nothing):
         start, own_outputs, own_products = (
             writer.move(address, block, block_size) for address in (panel, outputs, products)
         )
-        sums = _write_sums(writer, vectors, start, groups, instructions, words)
-        divisors = [
-            writer.repeat(writer.read(FRACTION, sizes, 4 * row), kind.lanes)
-            for row in range(kind.rows)
-        ]
+        totals = words if is_rounded else fractions
+        sums = _write_sums(writer, vectors, start, groups, kind, add, totals)
         for place in range(kind.registers):
             shift, scale, bias = (
                 writer.read(type_, own_outputs, 4 * COLUMNS * part + register * place)
                 for part, type_ in enumerate((words, fractions, fractions))
             )
-            for row, divisor in enumerate(divisors):
-                found = builder.sub(sums[row * kind.registers + place], shift)
-                found = builder.fmul(builder.sitofp(found, fractions), scale)
-                found = writer.call(f"llvm.fmuladd.v{kind.lanes}f32", found, divisor, bias)
+            for row in range(kind.rows):
+                found = sums[row * kind.registers + place]
+                if is_rounded:
+                    divisor = writer.repeat(writer.read(FRACTION, sizes, 4 * row), kind.lanes)
+                    found = builder.sitofp(builder.sub(found, shift), fractions)
+                    found = writer.call(fused, builder.fmul(found, scale), divisor, bias)
+                else:
+                    found = builder.fadd(found, bias)
                 writer.write(found, writer.move(own_products, row, stride), register * place)
         return []
 
@@ -174,9 +192,9 @@ def write_tile(builder, arguments, instructions) -> None:
         writer.loop(LONG(4 * COLUMNS // block_size), [], multiply_block)
 
 
-def _write_sums(writer, vectors, start, groups, instructions, words):
+def _write_sums(writer, vectors, start, groups, kind, add, totals):
     """Write the loop over the entries of vectors; return the sums, vector by vector."""
-    kind, add = INSTRUCTION_SETS[instructions], _ADDERS[instructions]
+    words = ir.VectorType(WORD, kind.lanes)
     width = writer.move(LONG(0), groups, ENTRIES)
     starts = [writer.move(vectors, row, width) for row in range(kind.rows)]
 
@@ -191,12 +209,12 @@ def _write_sums(writer, vectors, start, groups, instructions, words):
             entries = writer.repeat(entries, kind.lanes)
             olds = sums[row * kind.registers : (row + 1) * kind.registers]
             news += [
-                add(writer, old, entries, weight)
-                for old, weight in zip(olds, weights, strict=True)
+                add(writer, old, entries, weight) for old, weight in zip(olds, weights, strict=True)
             ]
         return news
 
-    nothing = [ir.Constant(words, [0] * kind.lanes)] * (kind.rows * kind.registers)
+    nothing = [ir.Constant(totals, [0] * kind.lanes)]
+    nothing *= kind.rows * kind.registers
     return writer.loop(groups, nothing, add_products)
 
 
@@ -218,6 +236,30 @@ def fill_tiles(count) -> int:
 
 
 @compiled
+def copy_rows(states, count, width) -> tuple[np.ndarray, np.ndarray]:
+    """Copy vectors in float32, so that tiles are full.
+
+    Parameters
+    ----------
+    states : ndarray
+        The vectors, one a row.
+    count : int
+        How many of them.
+    width : int
+        Entries of each.
+
+    Returns
+    -------
+    tuple[ndarray, ndarray]
+        The bytes of the vectors, and nothing, as `round_rows` gives it.
+    """
+    rows = np.zeros((fill_tiles(count), width), np.float32)
+    for row in range(count):
+        rows[row] = states[row, :width]
+    return rows.view(np.uint8), np.zeros(len(rows), np.float32)
+
+
+@compiled
 def round_rows(states, count, width, groups) -> tuple[np.ndarray, np.ndarray]:
     """Divide vectors by their largest entries and round them.
 
@@ -235,8 +277,8 @@ def round_rows(states, count, width, groups) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     tuple[ndarray, ndarray]
-        Bytes, those of 0 as the instruction set has them, and the largest entry of each vector without its sign.
-        Vectors are added until tiles are full.
+        Bytes, those of 0 as the instruction set has them, and the largest entry of each vector
+        without its sign. Vectors are added until tiles are full.
     """
     full = fill_tiles(count)
     rounded = np.empty((full, groups * ENTRIES), np.uint8)
@@ -253,6 +295,31 @@ def round_rows(states, count, width, groups) -> tuple[np.ndarray, np.ndarray]:
         rounded[row, width:] = 0
     rounded[count:] = 0
     return rounded, sizes
+
+
+@compiled
+def prepare_rows(states, count, width, panels) -> tuple[np.ndarray, np.ndarray]:
+    """Bring vectors into the form in which tiles read them.
+
+    Parameters
+    ----------
+    states : ndarray
+        The vectors, one a row.
+    count : int
+        How many of them.
+    width : int
+        Entries of each.
+    panels : ndarray
+        The matrix that they are multiplied by.
+
+    Returns
+    -------
+    tuple[ndarray, ndarray]
+        As `round_rows` or `copy_rows`.
+    """
+    if is_float(panels):
+        return copy_rows(states, count, width)
+    return round_rows(states, count, width, panels.shape[1])
 
 
 @compiled
@@ -276,11 +343,12 @@ def multiply_rows(states, count, panels, outputs, width, products) -> None:
         columns as all panels have.
     """
     groups = panels.shape[1]
-    rounded, sizes = round_rows(states, count, width, groups)
+    rows, sizes = prepare_rows(states, count, width, panels)
     for panel in range(len(panels)):
         for start in range(0, count, ROWS):
             multiply_tile(
-                rounded[start].ctypes.data,
+                panels,
+                rows[start].ctypes.data,
                 sizes[start:].ctypes.data,
                 panels[panel].ctypes.data,
                 groups,

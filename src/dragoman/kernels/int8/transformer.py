@@ -1,10 +1,10 @@
-"""A Transformer in eight bits: sources read, and one word more of every hypothesis."""
+"""A Transformer on a CPU: sources read, and one word more of every hypothesis."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.kernels.int8.instructions import compiled
+from dragoman.kernels.int8.instructions import compiled, is_float
 from dragoman.kernels.int8.layout import COLUMNS, ENTRIES, LANES, LARGEST
 from dragoman.kernels.int8.tiles import fill_tiles, multiply_rows
 from dragoman.kernels.int8.vectors import activate, look, normalise, remember
@@ -13,8 +13,9 @@ _f32 = np.float32
 
 
 class Pool(NamedTuple):
-    """Keys and values of words, [layers, heads, places, width] each, in 16 bits.
+    """Keys and values of words, [layers, heads, places, width] each.
 
+    They are in float32, or, where products are in eight bits, in 16: the upper half of a float32.
     A place is one word's, of a source or of a hypothesis; whose, others know.
     """
 
@@ -41,6 +42,10 @@ def read_word(words, word, scale, position, vector) -> None:
     """
     panel, column = word // COLUMNS, word % COLUMNS
     numbers = words.panels[panel]
+    if is_float(numbers):
+        for entry in range(words.width):
+            vector[entry] = _f32(numbers[entry, column]) * _f32(scale) + position[entry]
+        return
     scale *= words.outputs[panel, 1, column] * _f32(LARGEST)
     start = column * ENTRIES
     for entry in range(words.width):
@@ -214,8 +219,8 @@ def encode(states, lengths, encoder, shape) -> None:
     count, longest = len(states), lengths.max()
     keys_start = shape.num_heads * shape.key_dim
     values_start = 2 * keys_start
-    keys = np.empty((shape.num_heads, count, shape.key_dim), np.uint16)
-    values = np.empty((shape.num_heads, count, shape.value_dim), np.uint16)
+    keys = np.empty((shape.num_heads, count, shape.key_dim), shape.cached.dtype)
+    values = np.empty((shape.num_heads, count, shape.value_dim), shape.cached.dtype)
     places = np.arange(count).astype(np.uint32)
     shares = np.empty(longest + LANES, np.float32)
     joined, inner = make_room(count, encoder.joined), make_room(count, encoder.inner)

@@ -13,6 +13,7 @@ from dragoman.kernels.int8.instructions import (
     as_int,
     compiled,
     compiled_freely,
+    is_float,
     stay_apart,
 )
 from dragoman.kernels.int8.model import ACTIVATIONS
@@ -68,7 +69,7 @@ def widen(half) -> float:
 
 @compiled
 def shorten(numbers, halves) -> None:
-    """Round numbers to 16 bits.
+    """Round numbers to 16 bits, or copy them if they are kept in float32.
 
     Parameters
     ----------
@@ -77,6 +78,10 @@ def shorten(numbers, halves) -> None:
     halves : ndarray
         Where their bits are written; of two that are as near, the even ones.
     """
+    if is_float(halves):
+        for place in range(len(halves)):
+            halves[place] = numbers[place]
+        return
     for place in range(len(halves)):
         bits = as_int(numbers[place])
         even = (bits >> _HALF) & _i32(1)
@@ -233,7 +238,7 @@ def score(query, keys, place) -> float:
     query : ndarray
         Of one head.
     keys : ndarray
-        Likewise, one row a place, in 16 bits.
+        Likewise, one row a place, in 16 bits or in float32.
     place : int
         The key's place, of a type without a sign.
 
@@ -244,7 +249,8 @@ def score(query, keys, place) -> float:
     """
     total = _f32(0)
     for entry in range(len(query)):
-        total += query[entry] * widen(keys[place, entry])
+        key = keys[place, entry]
+        total += query[entry] * (_f32(key) if is_float(keys) else widen(key))
     return total
 
 
@@ -279,7 +285,7 @@ def look_with_instructions(query, keys, values, places, count, scale, shares, fo
     query : ndarray
         Its vector.
     keys : ndarray
-        [heads, places, 64], in 16 bits.
+        [heads, places, 64], in 16 bits or in float32.
     values : ndarray
         Likewise.
     places : ndarray
@@ -294,9 +300,11 @@ def look_with_instructions(query, keys, values, places, count, scale, shares, fo
         Where what it found is written.
     """
     steps = _f32(scale) * BITS
-    all_keys = 2 * WIDTH * keys.shape[1]  # bytes from one head to the next
+    entry_size = 4 if is_float(keys) else 2
+    all_keys = entry_size * WIDTH * keys.shape[1]  # bytes from one head to the next
     for head in range(len(keys)):
         look_fast(
+            keys,
             query.ctypes.data + 4 * WIDTH * head,
             steps,
             keys.ctypes.data + all_keys * head,
@@ -317,7 +325,7 @@ def look(query, keys, values, places, count, scale, shares, found) -> None:
     query : ndarray
         Its vector, head by head; the first entries are read.
     keys : ndarray
-        [heads, places, width], in 16 bits.
+        [heads, places, width], in 16 bits or in float32.
     values : ndarray
         Likewise.
     places : ndarray
@@ -353,7 +361,8 @@ def look(query, keys, values, places, count, scale, shares, found) -> None:
         for index in range(count):
             share, place = shares[index], places[index]
             for entry in range(value_dim):
-                told[entry] += share * widen(own_values[place, entry])
+                value = own_values[place, entry]
+                told[entry] += share * (_f32(value) if is_float(values) else widen(value))
 
 
 @compiled
@@ -369,7 +378,7 @@ def remember(vector, start, place, halves) -> None:
     place : int
         The word's place.
     halves : ndarray
-        [heads, places, width], in 16 bits.
+        [heads, places, width], in 16 bits or in float32.
     """
     width = halves.shape[2]
     for head in range(len(halves)):

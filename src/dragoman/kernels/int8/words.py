@@ -1,10 +1,10 @@
-"""The best words of a vocabulary in eight bits, found while they are scored."""
+"""The best words of a vocabulary, found while they are scored."""
 
 import numpy as np
 
 from dragoman.kernels.int8.instructions import as_float, as_int, compiled, compiled_freely
 from dragoman.kernels.int8.layout import COLUMNS
-from dragoman.kernels.int8.tiles import ROWS, SIGNLESS, multiply_tile, round_rows
+from dragoman.kernels.int8.tiles import ROWS, SIGNLESS, multiply_tile, prepare_rows
 from dragoman.kernels.int8.vectors import BITS, power_of_two
 
 _f32, _i32 = np.float32, np.int32
@@ -127,7 +127,7 @@ def find_words(
         Where the words are written; those that are impossible have a score of −∞.
     """
     groups = panels.shape[1]
-    rounded, sizes = round_rows(states, count, states.shape[1], groups)
+    rows, sizes = prepare_rows(states, count, states.shape[1], panels)
     tile = np.empty((ROWS, COLUMNS), np.float32)
     highest = np.full(count, _LOWEST)
     totals = np.zeros(count, np.float32)
@@ -137,7 +137,8 @@ def find_words(
         first = panel * COLUMNS
         for start in range(0, count, ROWS):
             multiply_tile(
-                rounded[start].ctypes.data,
+                panels,
+                rows[start].ctypes.data,
                 sizes[start:].ctypes.data,
                 panels[panel].ctypes.data,
                 groups,

@@ -1,4 +1,4 @@
-"""A Transformer in eight bits with a search of its own: compiled for a CPU, without PyTorch."""
+"""A Transformer on a CPU with a search of its own: compiled, without PyTorch."""
 
 import functools
 import logging
@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Int
 
 from dragoman.data.workers import count_cores
-from dragoman.decoding.int8_weights import can_be_compiled, make_positions, read_int8
+from dragoman.decoding.cpu_weights import make_positions, read_cpu_model
 from dragoman.decoding.interface import MOST_BEAMS, Asking, Hypothesis
 from dragoman.decoding.memory import (
     forget_code,
@@ -22,10 +22,10 @@ from dragoman.decoding.memory import (
     keep_freed_memory,
     keep_little_memory,
 )
-from dragoman.decoding.options import Precision
-from dragoman.decoding.weight_file import WeightFile
+from dragoman.decoding.options import CpuPrecision
 from dragoman.errors import DataError
 from dragoman.folder import ModelFolder
+from dragoman.kernels.int8.layout import COLUMNS
 from dragoman.kernels.int8.model import Model
 from dragoman.kernels.int8.task import (
     IS_STOPPED,
@@ -36,6 +36,7 @@ from dragoman.kernels.int8.task import (
     make_empty_task,
 )
 from dragoman.models.options import TransformerOptions
+from dragoman.text.vocabulary import Vocabularies
 
 Choose = Callable[[Sequence[int]], Int[np.ndarray, "words"]]
 
@@ -54,29 +55,6 @@ MOST_PLACES = 1 << 16
 LISTED_BYTES = 32 << 20
 
 
-def is_compiled(folder: ModelFolder, precision: Precision) -> bool:
-    """Say whether a model is translated by compiled functions in eight bits, on a CPU.
-
-    Parameters
-    ----------
-    folder : ModelFolder
-        The model.
-    precision : Precision
-        What the user says.
-
-    Returns
-    -------
-    bool
-        True if they can, and the user wants eight bits, or leaves it open and the folder is in
-        eight bits or says that nothing measurable is lost by them.
-    """
-    if precision not in ("auto", "int8"):
-        return False
-    is_wanted = precision == "int8" or folder.facts.fits_int8
-    is_wanted = is_wanted or WeightFile(folder.open_weights()).is_quantised
-    return is_wanted and can_be_compiled(folder.options)
-
-
 def count_threads() -> int:
     """Count the cores on which to translate.
 
@@ -92,8 +70,8 @@ def count_threads() -> int:
     return min(count_cores(), int(said)) if said.isdecimal() and int(said) else count_cores()
 
 
-class Int8Engine:
-    """A Transformer that translates on a CPU in eight bits.
+class CpuEngine:
+    """A Transformer that translates on a CPU.
 
     Parameters
     ----------
@@ -101,38 +79,41 @@ class Int8Engine:
         Its weights.
     options : TransformerOptions
         Its shape.
-    start_id : int
-        What hypotheses begin with.
-    eos_id : int
-        The end symbol.
+    vocabularies : Vocabularies
+        Its subwords, of which only numbers are taken.
     """
 
     def __init__(
-        self, model: Model, options: TransformerOptions, start_id: int, eos_id: int
+        self, model: Model, options: TransformerOptions, vocabularies: Vocabularies
     ) -> None:
-        self._model, self._options = model, options
-        self._start_id, self._eos_id = start_id, eos_id
+        self.model, self._options = model, options
+        self.start_id, self._eos_id = vocabularies.pad_id, vocabularies.eos_id
+        self.source_size, self.target_size = map(len, vocabularies)
         self._num_cores = count_threads()
 
     @staticmethod
-    def load(folder: ModelFolder) -> "Int8Engine":
+    def load(folder: ModelFolder, precision: CpuPrecision, *, searches: bool = True) -> "CpuEngine":
         """Load a folder's model.
 
         Parameters
         ----------
         folder : ModelFolder
             One that `can_be_compiled` accepts.
+        precision : CpuPrecision
+            Of the products.
+        searches : bool
+            Whether the search is compiled, too; else it must not be called.
 
         Returns
         -------
-        Int8Engine
+        CpuEngine
             Ready to translate.
         """
         assert isinstance(folder.options, TransformerOptions)
-        _load_functions()
+        if searches:
+            _load_functions(precision)
         keep_little_memory()
-        ids = folder.vocabularies.pad_id, folder.vocabularies.eos_id
-        engine = Int8Engine(read_int8(folder), folder.options, *ids)
+        engine = CpuEngine(read_cpu_model(folder, precision), folder.options, folder.vocabularies)
         keep_freed_memory()
         return engine
 
@@ -185,14 +166,14 @@ class Int8Engine:
             _starts([len(each) for each in choices] or [0] * len(order)),
         )
         self._check_ids(sentences, asking.banned_ids)
-        is_banned = np.zeros(self._model.output.outputs[:, 0].size, np.bool_)
+        is_banned = np.zeros(self.model.output.outputs[:, 0].size, np.bool_)
         is_banned[list(asking.banned_ids)] = True
         rules = Rules(
             asking.num_beams,
             asking.num_best,
             float(asking.alpha),
             self._eos_id,
-            self._start_id,
+            self.start_id,
             asking.is_scored or asking.num_beams > 1,
             is_banned,
         )
@@ -206,7 +187,7 @@ class Int8Engine:
             np.zeros(places[-1], np.float32),
         )
         longest = max(len(sources[order[0]]), max(limits))
-        self._search(self._model_for(longest), sentences, rules, results)
+        self._search(self.model_for(longest), sentences, rules, results)
         found: list[list[Hypothesis]] = [[] for _ in sources]
         for place, index in enumerate(order):
             found[index] = _collect(results, place, limits[index], asking.is_scored)
@@ -214,18 +195,14 @@ class Int8Engine:
 
     def _check_ids(self, sentences: Sentences, banned_ids: Sequence[int]) -> None:
         """Refuse tokens that are not in the vocabulary: compiled functions read where they say."""
-        source, target = (
-            each.outputs[:, 0].size for each in (self._model.source_words, self._model.output)
-        )
-        special = [self._eos_id, self._start_id, *banned_ids]
+        special = [self._eos_id, self.start_id, *banned_ids]
         for size, ids in (
-            (source, sentences.ids),
-            (target, np.array(special, np.int64)),
-            (target, sentences.prefixes[sentences.prefixes != -1]),
-            (target, sentences.choices),
+            (self.source_size, sentences.ids),
+            (self.target_size, np.array(special, np.int64)),
+            (self.target_size, sentences.prefixes[sentences.prefixes != -1]),
+            (self.target_size, sentences.choices),
         ):
-            if ids.size and not (ids.min() >= 0 and ids.max() < size):
-                raise ValueError(f"a token is not among the {size} of the vocabulary")
+            check_ids(ids, size)
 
     def _search(self, model: Model, sentences: Sentences, rules: Rules, results: Results) -> None:
         """Let as many cores as are useful translate."""
@@ -247,9 +224,20 @@ class Int8Engine:
         for each in asked:
             each.result()
 
-    def _model_for(self, longest: int) -> Model:
-        """Make sure that there are as many positions as words."""
-        model, count = self._model, len(self._model.positions)
+    def model_for(self, longest: int) -> Model:
+        """Make sure that there are as many positions as words.
+
+        Parameters
+        ----------
+        longest : int
+            Words of the longest sentence or translation.
+
+        Returns
+        -------
+        Model
+            The model, with at least as many positions.
+        """
+        model, count = self.model, len(self.model.positions)
         if longest <= count:
             return model
         if self._options.positions == "learned":
@@ -258,16 +246,30 @@ class Int8Engine:
                 "the model; give shorter sentences"
             )
         # Another thread may do the same meanwhile: each goes on with its own.
-        self._model = model = model._replace(positions=make_positions(self._options, 2 * longest))
+        self.model = model = model._replace(positions=make_positions(self._options, 2 * longest))
         return model
+
+
+def check_ids(ids: Int[np.ndarray, "..."], size: int) -> None:
+    """Refuse tokens that are not in a vocabulary, before compiled functions read where they say.
+
+    Parameters
+    ----------
+    ids : Int[np.ndarray, "..."]
+        The tokens.
+    size : int
+        How many the vocabulary has.
+    """
+    if ids.size and not (ids.min() >= 0 and ids.max() < size):
+        raise ValueError(f"a token is not among the {size} of the vocabulary")
 
 
 def _choose_size(model: Model, sentences: Sentences, rules: Rules, num_cores: int) -> Size:
     """Say how many sentences a core has under way, and for how many words there must be room."""
     shape, lengths = model.shape, np.diff(sentences.starts)
     entries = shape.num_heads * (shape.key_dim + shape.value_dim) * len(model.decoder.norms)
-    remembered = 2 * float(lengths.mean()) * entries * np.dtype(np.uint16).itemsize
-    listed = int(np.diff(sentences.choice_starts).max()) * model.output.width
+    remembered = 2 * float(lengths.mean()) * entries * shape.cached.itemsize
+    listed = int(np.diff(sentences.choice_starts).max()) * model.output.panels[0].nbytes // COLUMNS
     places = np.cumsum(np.sort(lengths + rules.num_beams * sentences.limits)[::-1])
     num_slots = min(
         -(-len(lengths) // num_cores),
@@ -286,13 +288,13 @@ class ListedEngine:
 
     Parameters
     ----------
-    engine : Int8Engine
+    engine : CpuEngine
         The engine.
     choose : Choose
         From a sentence to its words.
     """
 
-    engine: Int8Engine
+    engine: CpuEngine
     choose: Choose
 
     def find(
@@ -307,7 +309,7 @@ class ListedEngine:
         Parameters
         ----------
         sources : Sequence[Sequence[int]]
-            As `Int8Engine` is told.
+            As `CpuEngine` is told.
         limits : Sequence[int]
             Likewise.
         asking : Asking
@@ -325,7 +327,7 @@ class ListedEngine:
 
 
 @functools.cache
-def _load_functions() -> None:
+def _load_functions(precision: CpuPrecision) -> None:
     """Compile what translates, or load it if that was done before.
 
     Notes
@@ -336,7 +338,7 @@ def _load_functions() -> None:
     from dragoman.kernels.int8.compile_cache import find_folder
     from dragoman.kernels.int8.search import search
 
-    task = make_empty_task()
+    task = make_empty_task(precision == "int8")
     folder = find_folder()
     kept = "" if folder is None else f"; the result is kept in {folder}"
     notice = threading.Timer(PATIENCE, _log.warning, [COMPILING + kept])

@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Float32
 
+from dragoman.decoding.options import CpuPrecision
 from dragoman.decoding.weight_file import WeightFile
 from dragoman.eight_bits import Rounded
 from dragoman.folder import ModelFolder, check_shape
-from dragoman.kernels.int8.layout import Matrix, lay_out, stack
-from dragoman.kernels.int8.model import ACTIVATIONS, Decoder, Encoder, Model, Shape
+from dragoman.kernels.int8.layout import Matrix, lay_out, lay_out_floats, stack
+from dragoman.kernels.int8.model import ACTIVATIONS, Decoder, Encoder, Model, Shape, make_cached
 from dragoman.kernels.processor import can_compile
 from dragoman.models.options import TransformerOptions
 from dragoman.models.sinusoids import sinusoids
@@ -20,7 +21,7 @@ _Vectors = Float32[np.ndarray, "..."]
 
 
 def can_be_compiled(options: object) -> bool:
-    """Say whether a model can be computed in eight bits by compiled functions, here.
+    """Say whether a model can be computed by compiled functions, here.
 
     Parameters
     ----------
@@ -41,22 +42,25 @@ def can_be_compiled(options: object) -> bool:
     )
 
 
-def read_int8(folder: ModelFolder) -> Model:
-    """Read a model for translating in eight bits.
+def read_cpu_model(folder: ModelFolder, precision: CpuPrecision) -> Model:
+    """Read a model for translating on a CPU.
 
     Parameters
     ----------
     folder : ModelFolder
         With weights in float or in eight bits; one that `can_be_compiled` accepts.
+    precision : CpuPrecision
+        Of the products.
 
     Returns
     -------
     Model
-        At no time are all weights in memory in float.
+        In eight bits at no time are all weights in memory in float.
     """
     options = folder.options
     assert isinstance(options, TransformerOptions)
-    return _Reader(WeightFile(folder.open_weights()), options).model(folder)
+    file = WeightFile(folder.open_weights())
+    return _Reader(file, options, is_rounded=precision == "int8").model(folder)
 
 
 def make_positions(options: TransformerOptions, count: int) -> Float32[np.ndarray, "count width"]:
@@ -84,8 +88,8 @@ def make_positions(options: TransformerOptions, count: int) -> Float32[np.ndarra
 class _Reader:
     """Reads the parts of one model."""
 
-    def __init__(self, file: WeightFile, options: TransformerOptions) -> None:
-        self._file, self._options = file, options
+    def __init__(self, file: WeightFile, options: TransformerOptions, *, is_rounded: bool) -> None:
+        self._file, self._options, self._is_rounded = file, options, is_rounded
         dims = options.head_key_dim, options.head_value_dim
         self._heads = tuple(options.num_heads * dim for dim in dims)
 
@@ -117,6 +121,7 @@ class _Reader:
             EPSILON,
             ACTIVATIONS.index(options.feed_forward),
             options.model_dim**0.5,
+            make_cached(self._is_rounded),
         )
 
     def _encoder(self) -> Encoder:
@@ -182,17 +187,13 @@ class _Reader:
         """Read linear layers that read the same vectors as one matrix."""
         names = [f"{place}.{name}" for name in sizes]
         has_bias = "feed_forward" in place or self._options.attention_bias
-        parts = [
-            self._matrix(f"{name}.weight", (size, width))
-            for name, size in zip(names, sizes.values(), strict=True)
-        ]
+        shapes = [(f"{place}.{name}.weight", (size, width)) for name, size in sizes.items()]
         biases = [
             self._vectors(f"{name}.bias", (size,))
             for name, size in zip(names, sizes.values(), strict=True)
             if has_bias
         ]
-        joined = Rounded(*(np.concatenate(each) for each in zip(*parts, strict=True)))
-        return lay_out(joined, np.concatenate(biases) if biases else None)
+        return self._lay_out(shapes, np.concatenate(biases) if biases else None)
 
     def _words(self, name: str, size: int, pad_id: int | None) -> Matrix:
         """Read the vectors of words; as an output, the padding's score is −∞."""
@@ -206,7 +207,7 @@ class _Reader:
                 name = "source_embedding.words"
             elif self._options.tied_embeddings == "target":
                 name = "target_embedding.words"
-        return lay_out(self._matrix(name, shape), bias)
+        return self._lay_out([(name, shape)], bias)
 
     def _positions(self) -> _Vectors:
         if self._options.positions != "learned":
@@ -234,9 +235,17 @@ class _Reader:
         bias = self._vectors(f"{name}.bias", shape) if is_centred else np.zeros_like(weight)
         return np.stack([weight, bias])
 
-    def _matrix(self, name: str, shape: tuple[int, ...]) -> Rounded:
-        check_shape(self._file.path, name, self._file.tensors.shape(name), shape)
-        return self._file.matrix(name)
+    def _lay_out(
+        self, shapes: Sequence[tuple[str, tuple[int, ...]]], bias: _Vectors | None
+    ) -> Matrix:
+        """Read matrices, given by name and shape, as one below the other."""
+        for name, shape in shapes:
+            check_shape(self._file.path, name, self._file.tensors.shape(name), shape)
+        if not self._is_rounded:
+            floats = [self._file.restored(name).astype(np.float32) for name, _ in shapes]
+            return lay_out_floats(np.concatenate(floats), bias)
+        parts = [self._file.matrix(name) for name, _ in shapes]
+        return lay_out(Rounded(*map(np.concatenate, zip(*parts, strict=True))), bias)
 
     def _vectors(self, name: str, shape: tuple[int, ...]) -> _Vectors:
         check_shape(self._file.path, name, self._file.tensors.shape(name), shape)
