@@ -14,7 +14,6 @@ from dragoman.training.configuration import RunOptions
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "dragoman").rglob("*.py"))
-MAX_FILE_LINES = 420
 MAX_FUNCTION_LINES = 50
 MAX_OPTIONS = 80
 
@@ -31,9 +30,8 @@ def functions(tree: ast.AST):
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_file_is_short_and_says_what_it_is_for(path):
+def test_file_says_what_it_is_for(path):
     text = path.read_text(encoding="utf-8")
-    assert text.count("\n") <= MAX_FILE_LINES
     assert ast.get_docstring(ast.parse(text))
 
 

@@ -34,7 +34,20 @@ class Cache(NamedTuple):
 
     @staticmethod
     def make(model: Model, num_places: int) -> "Cache":
-        """Make room for so many words."""
+        """Make room for words.
+
+        Parameters
+        ----------
+        model : Model
+            The model.
+        num_places : int
+            How many words.
+
+        Returns
+        -------
+        Cache
+            All free.
+        """
         shape, num_layers = model.shape, len(model.decoder.norms)
         room = (num_layers, shape.num_heads, num_places)
         return Cache(
@@ -44,13 +57,35 @@ class Cache(NamedTuple):
         )
 
     def take(self, count: int) -> UInt32[np.ndarray, "taken"]:
-        """Take free places, of which there must be enough."""
+        """Take free places, of which there must be enough.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+
+        Returns
+        -------
+        UInt32[np.ndarray, "taken"]
+            The places.
+        """
         places = np.flatnonzero(self.is_free)[:count]
         self.is_free[places] = False
         return places.astype(np.uint32)
 
     def grown(self, least: int) -> "Cache":
-        """Copy everything into more room, with at least so many free places."""
+        """Copy everything into more room.
+
+        Parameters
+        ----------
+        least : int
+            Free places that are added at least.
+
+        Returns
+        -------
+        Cache
+            The larger one.
+        """
         old = len(self.is_free)
         more = max(old, least)
         pads = [(0, 0), (0, 0), (0, more), (0, 0)]

@@ -10,7 +10,7 @@ from dragoman.data.workers import count_cores
 from dragoman.decoding.accelerator import may_have_accelerator
 from dragoman.decoding.cpu_engine import CpuEngine, ListedEngine
 from dragoman.decoding.demands import Demands
-from dragoman.decoding.engines import Choice, choose_engine
+from dragoman.decoding.engines import Choice, choose_engine, load_engine
 from dragoman.decoding.garbage import only_new_garbage
 from dragoman.decoding.interface import FindingEngine
 from dragoman.decoding.options import LARGEST_BEAM, Precision, SearchOptions
@@ -173,8 +173,6 @@ class Translator:
             assert choice.precision != "float16"
             finder = CpuEngine.load(folder, choice.precision)
             return Translator(folder, None, where, finder=finder, choice=choice)
-        from dragoman.decoding.engines import load_engine
-
         engine: Any = load_engine(folder, where, choice)
         model = engine if choice.engine == "reference" else None
         return Translator(folder, model, where, engine, choice=choice)
