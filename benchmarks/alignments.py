@@ -57,7 +57,7 @@ def main() -> None:
     pairs = list(generate_pairs(languages, split="test", count=given.pairs, seed=SEED))
     texts = [(pair.source, pair.target) for pair in pairs]
     true = [link_spaced_words(pair) for pair in pairs]
-    aligner = Aligner.of(translator)
+    aligner = Aligner(translator.model, translator.folder.vocabularies, translator.device)
     prefix = f"builtin_{languages.replace('-', '_')}_alignment_error_rate"
     guesses = [diagonal(len(one.split()), len(other.split())) for one, other in texts]
     figures = {f"{prefix}_diagonal": alignment_error_rate(zip(guesses, true, strict=True))}

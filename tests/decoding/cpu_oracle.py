@@ -7,7 +7,14 @@ import torch
 
 from dragoman.kernels.int8.search import make_pool
 from dragoman.kernels.int8.tiles import fill_tiles, multiply_rows
-from dragoman.kernels.int8.transformer import Rows, encode, read_word, remember_sources, step
+from dragoman.kernels.int8.transformer import (
+    NOBODY_ASKS,
+    Rows,
+    encode,
+    read_word,
+    remember_sources,
+    step,
+)
 
 
 @dataclass(frozen=True)
@@ -77,5 +84,5 @@ class Oracle:
         for row, word in enumerate(words):
             read_word(model.target_words, word, shape.word_scale, model.positions[row], states[0])
             rows = Rows(own, zero, zero + row + 1, places[None], zero, zero + len(source))
-            step(states, 1, rows, model.decoder, shape, pool)
+            step(states, 1, rows, model.decoder, shape, pool, NOBODY_ASKS)
         return states[0].copy()

@@ -132,7 +132,7 @@ def test_small_batches_change_nothing(translator, monkeypatch):
 
 def test_follows_the_attention(translator, monkeypatch):
     """A model that looks only at the last word, and one that looks a step later."""
-    aligner = Aligner.of(translator)
+    aligner = Aligner(translator.model, translator.folder.vocabularies, CPU)
     source, target = "dog house tree", "chien maison arbre"
     one, other = (
         token_words(each, text)
@@ -148,7 +148,7 @@ def test_follows_the_attention(translator, monkeypatch):
             late[0, place + 1, one.words.index(word)] = 1.0
         return {"first": weights, "second": late}
 
-    monkeypatch.setattr("dragoman.decoding.alignments.layer_attention", look)
+    monkeypatch.setattr("dragoman.decoding.unknown_words.layer_attention", look)
     assert aligner.layers() == ["first", "second"]
     assert aligner.align([(source, target)], layer="first") == [{(2, 0), (2, 1), (2, 2)}]
     shifted = aligner.align([(source, target)], layer="second", is_shifted=True)
@@ -232,7 +232,7 @@ def test_a_family_without_attention_is_refused_by_name(shape, name, vocabularies
     )
 
 
-def test_whatever_engine_translates_the_model_is_looked_at(tiny_folder, translator):
+def test_compiled_functions_align_as_the_model_does(tiny_folder, translator):
     plain = Translator(translator.folder, tiny_folder.model, CPU)
     pairs = [(text, "Le chien voit un arbre.") for text in TEXTS]
     assert Aligner.of(translator).align(pairs) == Aligner.of(plain).align(pairs)
@@ -247,7 +247,7 @@ def test_words_that_the_model_cannot_read_have_no_links(translator):
         return layer_attention(model, batch)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dragoman.decoding.alignments.layer_attention", spy)
+        patch.setattr("dragoman.decoding.unknown_words.layer_attention", spy)
         (links,) = aligner.align([("dog house tree garden the a", "chien maison arbre un le")])
     assert seen == [(4, 4)]
     assert links

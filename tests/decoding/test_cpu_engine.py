@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.decoding.test_engine import KINDS, SMALL
 
-from dragoman.data.batches import flatten, pad_sequences
+from dragoman.data.batches import flatten, make_batch, pad_sequences
 from dragoman.decoding import cpu_engine
 from dragoman.decoding.cpu_engine import (
     CpuEngine,
@@ -26,10 +26,11 @@ from dragoman.decoding.options import SamplingOptions, SearchOptions
 from dragoman.decoding.quantise import write_int8
 from dragoman.decoding.search import search
 from dragoman.decoding.translator import Translator
+from dragoman.decoding.unknown_words import layer_attention
 from dragoman.errors import DataError, FolderError
 from dragoman.folder import WEIGHTS_FILE, read_folder
 from dragoman.kernels.processor import can_compile
-from dragoman.weights import vocabulary_of
+from dragoman.weights import load_model, vocabulary_of
 
 needs_compiler = pytest.mark.skipif(not can_compile(), reason="needs Numba")
 LEFT_TO_LAYERS = ("batch", "normalised", "rotary", "alibi", "relative")
@@ -201,6 +202,32 @@ class TestFinding:
 
 
 @needs_compiler
+class TestAttention:
+    @pytest.mark.parametrize("kind", ["paper", "pre-norm", "widths", "the paper's heads"])
+    def test_given_translations_attend_as_in_the_plain_model(self, make_folder, kind, monkeypatch):
+        folder = make_folder(**COMPILED[kind])
+        engine, pad_id = CpuEngine.load(folder, "float32", searches=False), 2
+        sources, targets = some_sources(folder), some_sources(folder, (4, 8, 1, 2, 9))
+        batch = make_batch(flatten(sources), flatten(targets), pad_id)
+        maps = layer_attention(load_model(folder), batch).values()
+        expected = folder.options.num_heads * torch.stack([*maps]).sum(0).numpy()
+        monkeypatch.setattr(cpu_engine, "ATTENDING", 3)
+        found = engine.attend(sources, targets)
+        for own, all_, source, target in zip(found, expected, sources, targets, strict=True):
+            np.testing.assert_allclose(own, all_[: len(target), : len(source)], atol=1e-4)
+
+    def test_tokens_of_no_vocabulary_are_refused(self, make_folder):
+        folder = make_folder()
+        engine = CpuEngine.load(folder, "float32", searches=False)
+        for pair in (([[1000, 0]], [[5, 0]]), ([[5, 0]], [[1000, 0]])):
+            with pytest.raises(ValueError, match="is not among the"):
+                engine.attend(*pair)
+
+    def test_nothing_is_attended_to_by_nothing(self, make_folder):
+        assert CpuEngine.load(make_folder(), "int8", searches=False).attend([], []) == []
+
+
+@needs_compiler
 class TestShortLists:
     def test_all_words_are_no_list(self, make_folder, precision):
         folder = make_folder()
@@ -330,7 +357,7 @@ class TestDevices:
         translator = Translator.load(folder.path, "auto", precision="int8")
         assert asked == ["auto"] * may_have
         assert translator.device_type == "cpu"
-        assert isinstance(translator._finder, CpuEngine)
+        assert isinstance(translator.finder, CpuEngine)
 
 
 @needs_compiler

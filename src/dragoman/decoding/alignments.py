@@ -1,22 +1,23 @@
 """Which word translates which: alignments from a model's attention to the source."""
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
 from jaxtyping import Float
-from torch import nn
 
-from dragoman.data.batches import flatten, make_batch
+from dragoman.decoding.cpu_engine import CpuEngine
 from dragoman.decoding.translation import Translation
 from dragoman.decoding.translator import Translator
-from dragoman.decoding.unknown_words import SOURCE_ATTENTION, layer_attention
 from dragoman.errors import OptionError
-from dragoman.models.interface import TranslationModel
 from dragoman.text.normalise import normalise
 from dragoman.text.specification import SPACE_MARK
 from dragoman.text.vocabulary import TextVocabulary, Vocabularies
+
+if TYPE_CHECKING:  # PyTorch, which a compiled engine does not need
+    import torch
+
+    from dragoman.models.interface import TranslationModel
 
 # Places of attention that are looked at together: source × target tokens.
 BATCH_PLACES = 1 << 18
@@ -39,8 +40,9 @@ class Aligner:
 
     Parameters
     ----------
-    model : TranslationModel
-        A model with attention to the source, not in training, that nobody else uses meanwhile.
+    model : TranslationModel | CpuEngine
+        A model with attention to the source, not in training, that nobody else uses meanwhile; or
+        the engine that translates.
     vocabularies : Vocabularies
         Its subwords.
     device : torch.device
@@ -63,9 +65,9 @@ class Aligner:
 
     def __init__(
         self,
-        model: TranslationModel,
+        model: "TranslationModel | CpuEngine",
         vocabularies: Vocabularies,
-        device: torch.device,
+        device: "torch.device | str",
         max_length: int | None = None,
     ) -> None:
         if not _can_be_observed(model):
@@ -85,8 +87,8 @@ class Aligner:
         Parameters
         ----------
         translator : Translator
-            The translator; what is looked at is the model as it was trained, whatever engine
-            translates.
+            The translator; what is looked at is the compiled engine, or the model as it was trained
+            where another engine translates.
 
         Returns
         -------
@@ -95,7 +97,9 @@ class Aligner:
         """
         folder = translator.folder
         max_length = folder.options.max_length
-        return Aligner(translator.model, folder.vocabularies, translator.device, max_length)
+        model = translator.finder or translator.model
+        device = "cpu" if translator.finder else translator.device
+        return Aligner(model, folder.vocabularies, device, max_length)
 
     def align_translations(
         self, texts: Sequence[str], translations: Sequence[Translation]
@@ -140,7 +144,7 @@ class Aligner:
         pairs : Sequence[tuple[str, str]]
             Source and target, each short enough for the model.
         layer : str | None
-            The attention module to use; None: all of them.
+            The attention module to use; None: all of them, and with a compiled engine always.
         is_shifted : bool
             Whether to use the attention while a target word is being read, not produced.
 
@@ -158,8 +162,14 @@ class Aligner:
         found: list[frozenset[Link]] = [frozenset()] * len(pairs)
         for rows in _batches(source, target):
             sides = ([source[row] for row in rows], [target[row] for row in rows])
-            maps = self._attention(*sides)
-            weights = np.sum(list(maps.values()), axis=0) if layer is None else maps[layer]
+            weights: Sequence[np.ndarray]
+            if isinstance(self._model, CpuEngine):
+                assert layer is None
+                weights = self._model.attend(*self._end(sides))
+            else:
+                maps = self._attention(*sides)
+                chosen = list(maps.values()) if layer is None else [maps[layer]]
+                weights = list(np.sum(chosen, axis=0))
             for row, one, other, each in zip(rows, *sides, weights, strict=True):
                 first = 1 if is_shifted else 0
                 places = each[first : first + len(other.ids), : len(one.ids)]
@@ -181,12 +191,21 @@ class Aligner:
         self, source: Sequence[WordTokens], target: Sequence[WordTokens]
     ) -> dict[str, Float[np.ndarray, "batch targets sources"]]:
         """Read some pairs."""
+        import torch
+
+        from dragoman.data.batches import flatten, make_batch
+        from dragoman.decoding.unknown_words import layer_attention
+
+        assert not isinstance(self._model, CpuEngine)
+        sides = [flatten(side) for side in self._end((source, target))]
+        batch = make_batch(sides[0], sides[1], self._vocabularies.pad_id)
+        maps = layer_attention(self._model, batch.to(torch.device(self._device)))
+        return {name: each.cpu().numpy() for name, each in maps.items()}
+
+    def _end(self, sides: Iterable[Sequence[WordTokens]]) -> list[list[tuple[int, ...]]]:
+        """Add the end symbol to texts."""
         eos_id = self._vocabularies.eos_id
-        sides = [flatten([(*each.ids, eos_id) for each in side]) for side in (source, target)]
-        batch = make_batch(sides[0], sides[1], self._vocabularies.pad_id).to(self._device)
-        return {
-            name: each.cpu().numpy() for name, each in layer_attention(self._model, batch).items()
-        }
+        return [[(*each.ids, eos_id) for each in side] for side in sides]
 
 
 def token_words(vocabulary: TextVocabulary, text: str) -> WordTokens:
@@ -271,6 +290,12 @@ def write_pharaoh(links: frozenset[Link]) -> str:
 
 def _can_be_observed(model: object) -> bool:
     """Whether a model has attention to the source that can be looked at."""
+    if isinstance(model, CpuEngine):
+        return True
+    from torch import nn
+
+    from dragoman.decoding.unknown_words import SOURCE_ATTENTION
+
     return isinstance(model, nn.Module) and any(
         SOURCE_ATTENTION in name and hasattr(each, "observer")
         for name, each in model.named_modules()

@@ -294,7 +294,7 @@ class CpuDecoder:
             What the decoder now says, and the state for the next step.
         """
         from dragoman.kernels.int8.steps import read_newest
-        from dragoman.kernels.int8.transformer import Pool, Rows
+        from dragoman.kernels.int8.transformer import NOBODY_ASKS, Pool, Rows
 
         state, words = state.with_room(), tokens.flatten().numpy()
         check_ids(words, self._engine.target_size)
@@ -307,6 +307,6 @@ class CpuDecoder:
         )  # fmt: skip
         states = np.empty((count, model.positions.shape[1]), np.float32)
         pool = Pool(state.cache.keys, state.cache.values)
-        read_newest(words, state.length, rows, model, pool, states)
+        read_newest(words, state.length, rows, model, pool, states, NOBODY_ASKS)
         hidden = torch.from_numpy(states).view(*tokens.shape, -1)
         return hidden, replace(state, length=state.length + 1)

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from dragoman.data.workers import count_cores
 from dragoman.decoding.cpu_weights import make_positions, read_cpu_model
@@ -51,6 +51,8 @@ MOST_ROWS = 96
 REMEMBERED_BYTES = 20 << 20
 # Words of a core's sentences and hypotheses for which there must be room; with one sentence, more.
 MOST_PLACES = 1 << 16
+# Translations whose attention is looked at together.
+ATTENDING = 24
 # Bytes of all short-lists that a core's sentences have.
 LISTED_BYTES = 32 << 20
 
@@ -223,6 +225,47 @@ class CpuEngine:
                 queue[IS_STOPPED] = 1
         for each in asked:
             each.result()
+
+    def attend(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[Float[np.ndarray, "targets sources"]]:
+        """Find what each word of given translations attends to while it is produced.
+
+        Parameters
+        ----------
+        sources : Sequence[Sequence[int]]
+            Sentences, ended by the end symbol.
+        targets : Sequence[Sequence[int]]
+            Their translations, likewise.
+
+        Returns
+        -------
+        list[Float[np.ndarray, "targets sources"]]
+            The sums over all layers and heads.
+        """
+        from dragoman.kernels.int8.steps import attend
+
+        order = sorted(range(len(targets)), key=lambda index: -len(targets[index]))
+        found: list[np.ndarray] = [np.empty((0, 0), np.float32)] * len(targets)
+        longest = max((len(each) for each in (*sources, *targets)), default=0)
+        model = self.model_for(longest)
+
+        def read(batch: Sequence[int]) -> None:
+            source, target = ([side[index] for index in batch] for side in (sources, targets))
+            ids = np.concatenate([np.array(each, np.int64) for each in source])
+            words = _pad([(self.start_id, *each[:-1]) for each in target])
+            check_ids(ids, self.source_size)
+            check_ids(words[words >= 0], self.target_size)
+            lengths, counts = (np.array([*map(len, side)]) for side in (source, target))
+            weights = np.zeros((*words.shape, lengths.max()), np.float32)
+            attend(ids, lengths, words, counts, model, weights)
+            for index, own, num_words, length in zip(batch, weights, counts, lengths, strict=True):
+                found[index] = own[:num_words, :length]
+
+        batches = [order[start : start + ATTENDING] for start in range(0, len(order), ATTENDING)]
+        with ThreadPoolExecutor(self._num_cores, "core") as threads:
+            list(threads.map(read, batches))
+        return found
 
     def model_for(self, longest: int) -> Model:
         """Make sure that there are as many positions as words.

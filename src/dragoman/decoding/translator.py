@@ -78,7 +78,7 @@ class Translator:
         self._model = model
         self._engine = engine
         self.short_list = short_list
-        self._finder = finder
+        self.finder = finder
         self.choice = choice
         self._members = members
         self._splitter = Splitter(folder)
@@ -118,16 +118,16 @@ class Translator:
     @property
     def engine(self) -> "SearchedModel":
         """What translates step by step: the model, or what was rebuilt of it to be faster."""
-        if self._engine is None and self._finder is not None:
+        if self._engine is None and self.finder is not None:
             from dragoman.decoding.cpu_decoder import CpuDecoder
 
-            self._engine = CpuDecoder(self._finder)
+            self._engine = CpuDecoder(self.finder)
         return self.model if self._engine is None else self._engine
 
     @property
     def takes_short_list(self) -> bool:
         """Whether it can search among some words alone."""
-        return self._finder is not None
+        return self.finder is not None
 
     @staticmethod
     def load(
@@ -334,9 +334,9 @@ class Translator:
         demands: Demands,
     ) -> list[Found]:
         """Search for the translations of pieces."""
-        finder: FindingEngine | None = self._finder
-        if self._finder is not None and self.short_list is not None:
-            finder = ListedEngine(self._finder, self.short_list.words_of)
+        finder: FindingEngine | None = self.finder
+        if self.finder is not None and self.short_list is not None:
+            finder = ListedEngine(self.finder, self.short_list.words_of)
         elif finder is None and isinstance(self.engine, FindingEngine):
             finder = self.engine
         plain = None

@@ -68,9 +68,10 @@ def test_a_word_looks_where_it_may(dims, count):
     keys, values = (torch.randn(2, 50, dim).bfloat16() for dim in dims)
     places = torch.randperm(50)[:count]
     found, shares = np.empty(2 * dims[1], np.float32), np.empty(count + LANES, np.float32)
+    attention = np.ones(count, np.float32)
     vectors.look(
         query.numpy(), keys.view(torch.uint16).numpy(), values.view(torch.uint16).numpy(),
-        places.numpy().astype(np.uint32), count, 0.5, shares, found,
+        places.numpy().astype(np.uint32), count, 0.5, shares, found, attention,
     )  # fmt: skip
     expected = functional.scaled_dot_product_attention(
         query[: 2 * dims[0]].view(2, 1, dims[0]),
@@ -79,6 +80,9 @@ def test_a_word_looks_where_it_may(dims, count):
         scale=0.5,
     )
     torch.testing.assert_close(torch.from_numpy(found), expected.flatten(), rtol=1e-4, atol=1e-5)
+    scores = 0.5 * query[: 2 * dims[0]].view(2, 1, dims[0]) @ keys[:, places].float().mT
+    expected = 1 + scores.softmax(2).sum((0, 1))  # added to what was there
+    torch.testing.assert_close(torch.from_numpy(attention), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_words_are_remembered_head_by_head():

@@ -309,7 +309,7 @@ def search(model, sentences, rules, queue, size, results) -> None:
     pool, places = make_pool(num_places, model.decoder, model.shape)
     choices = make_choices(num_slots, most_words, model.output)
     step_room = make_step(slots, rules, model.positions.shape[1])
-    is_over = False
+    is_over, nobody_asks = False, np.zeros((1, 0), np.float32)
     while not queue[IS_STOPPED]:
         empty = np.flatnonzero(slots.sentences < 0)
         if not is_over and len(empty) >= max(1, num_slots // _REFILLED_PART):
@@ -323,6 +323,6 @@ def search(model, sentences, rules, queue, size, results) -> None:
         count = line_up(model, slots, sentences, rules, places, step_room)
         if count == 0 and is_over:
             break
-        step(step_room.states, count, step_room.rows, model.decoder, model.shape, pool)
+        step(step_room.states, count, step_room.rows, model.decoder, model.shape, pool, nobody_asks)
         find_next(count, model, slots, rules, choices, step_room)
         advance(slots, sentences, rules, places, step_room, results)

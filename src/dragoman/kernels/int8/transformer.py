@@ -10,6 +10,8 @@ from dragoman.kernels.int8.tiles import fill_tiles, multiply_rows
 from dragoman.kernels.int8.vectors import activate, look, normalise, remember
 
 _f32 = np.float32
+NOBODY_ASKS = np.zeros((1, 0), np.float32)
+"""In place of attention that nobody wants to see."""
 
 
 class Pool(NamedTuple):
@@ -226,7 +228,7 @@ def encode(states, lengths, encoder, shape) -> None:
     joined, inner = make_room(count, encoder.joined), make_room(count, encoder.inner)
     update = make_room(count, encoder.outer)
     found = np.empty((count, shape.num_heads * shape.value_dim), np.float32)
-    room = np.empty_like(states)
+    room, none = np.empty_like(states), np.empty(0, np.float32)
     for index in range(len(encoder.norms)):
         norms = encoder.norms[index]
         asked = ask(states, count, norms[0], shape, room)
@@ -238,7 +240,7 @@ def encode(states, lengths, encoder, shape) -> None:
         for length in lengths:
             own = places[start : start + length]
             for row in range(start, start + length):
-                look(joined[row], keys, values, own, length, shape.scale, shares, found[row])
+                look(joined[row], keys, values, own, length, shape.scale, shares, found[row], none)
             start += length
         multiply(found, count, encoder.output, index, update)
         add(states, count, update, norms[0], shape)
@@ -292,7 +294,7 @@ class Rows(NamedTuple):
 
 
 @compiled
-def step(states, count, rows, decoder, shape, pool) -> None:
+def step(states, count, rows, decoder, shape, pool, attention) -> None:
     """Let the newest word of each hypothesis go through all layers.
 
     Parameters
@@ -309,6 +311,9 @@ def step(states, count, rows, decoder, shape, pool) -> None:
         What they have in common.
     pool : Pool
         Of words so far and of sources; the newest words' are written.
+    attention : ndarray
+        Where what each row gives its source's words is added, one row for each, layers and heads
+        together; `NOBODY_ASKS`: nowhere.
     """
     keys_start = shape.num_heads * shape.key_dim
     values_start = 2 * keys_start
@@ -317,7 +322,7 @@ def step(states, count, rows, decoder, shape, pool) -> None:
     joined, query = make_room(count, decoder.joined), make_room(count, decoder.query)
     inner, update = make_room(count, decoder.inner), make_room(count, decoder.outer)
     found = np.empty((count, shape.num_heads * shape.value_dim), np.float32)
-    room = np.empty_like(states)
+    room, none = np.empty_like(states), np.empty(0, np.float32)
     for index in range(len(decoder.norms)):
         norms, keys, values = decoder.norms[index], pool.keys[index], pool.values[index]
         asked = ask(states, count, norms[0], shape, room)
@@ -327,14 +332,17 @@ def step(states, count, rows, decoder, shape, pool) -> None:
             newest = own[own_count - 1]
             remember(joined[row], keys_start, newest, keys)
             remember(joined[row], values_start, newest, values)
-            look(joined[row], keys, values, own, own_count, shape.scale, shares, found[row])
+            look(joined[row], keys, values, own, own_count, shape.scale, shares, found[row], none)
         multiply(found, count, decoder.output, index, update)
         add(states, count, update, norms[0], shape)
         asked = ask(states, count, norms[1], shape, room)
         multiply(asked, count, decoder.query, index, query)
         for row in range(count):
             source, source_count = rows.source[rows.sentences[row]], rows.source_counts[row]
-            look(query[row], keys, values, source, source_count, shape.scale, shares, found[row])
+            look(
+                query[row], keys, values, source, source_count, shape.scale, shares, found[row],
+                attention[row % len(attention)],
+            )  # fmt: skip
         multiply(found, count, decoder.source_output, index, update)
         add(states, count, update, norms[1], shape)
         asked = ask(states, count, norms[2], shape, room)

@@ -276,8 +276,32 @@ def make_shares(scores, count) -> None:
         scores[index] /= total
 
 
+@compiled_freely
+def add_shares(shares, count, attention) -> None:
+    """Add what a head gave each place, as shares of one, to what others gave.
+
+    Parameters
+    ----------
+    shares : ndarray
+        What the head gave, in any unit.
+    count : int
+        To how many places.
+    attention : ndarray
+        The sums of all heads; of length 0: nobody asks.
+    """
+    if len(attention) == 0:
+        return
+    total = _f32(0)
+    for index in range(count):
+        total += shares[index]
+    for index in range(count):
+        attention[index] += shares[index] / total
+
+
 @compiled
-def look_with_instructions(query, keys, values, places, count, scale, shares, found) -> None:
+def look_with_instructions(
+    query, keys, values, places, count, scale, shares, found, attention
+) -> None:
     """Let one word look at others, where heads have 64 entries: see `look`.
 
     Parameters
@@ -298,6 +322,8 @@ def look_with_instructions(query, keys, values, places, count, scale, shares, fo
         Room for what a head gives each place, and for 16 more.
     found : ndarray
         Where what it found is written.
+    attention : ndarray
+        As `add_shares` takes it.
     """
     steps = _f32(scale) * BITS
     entry_size = 4 if is_float(keys) else 2
@@ -314,10 +340,11 @@ def look_with_instructions(query, keys, values, places, count, scale, shares, fo
             shares.ctypes.data,
             found.ctypes.data + 4 * WIDTH * head,
         )
+        add_shares(shares, count, attention)
 
 
 @compiled
-def look(query, keys, values, places, count, scale, shares, found) -> None:
+def look(query, keys, values, places, count, scale, shares, found, attention) -> None:
     """Let one word look at others.
 
     Parameters
@@ -338,6 +365,8 @@ def look(query, keys, values, places, count, scale, shares, found) -> None:
         Room for what a head gives each place, and for `LANES` more.
     found : ndarray
         Where what it found is written, head by head.
+    attention : ndarray
+        As `add_shares` takes it.
 
     Notes
     -----
@@ -347,7 +376,7 @@ def look(query, keys, values, places, count, scale, shares, found) -> None:
     stay_apart()
     key_dim, value_dim = keys.shape[2], values.shape[2]
     if key_dim == value_dim == WIDTH:
-        look_with_instructions(query, keys, values, places, count, scale, shares, found)
+        look_with_instructions(query, keys, values, places, count, scale, shares, found, attention)
         return
     steps = _f32(scale) * BITS
     for head in range(len(keys)):
@@ -357,6 +386,7 @@ def look(query, keys, values, places, count, scale, shares, found) -> None:
         for index in range(count):
             shares[index] = score(asked, own_keys, places[index]) * steps
         make_shares(shares, count)
+        add_shares(shares, count, attention)
         told[:] = 0
         for index in range(count):
             share, place = shares[index], places[index]
