@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from dragoman.data.corpus import read_lines
-from dragoman.decoding.products import has_int8
+from dragoman.kernels.processor import can_compile
 from dragoman.decoding.translator import Translator
 from dragoman.evaluation.bleu import corpus_bleu
 from dragoman.folder import read_folder
@@ -37,7 +37,7 @@ def main() -> None:
     lines = list(read_lines(given.source))
     references = list(read_lines(given.target))
     ways = [*WAYS["cpu"]] + ([*WAYS["cuda"]] if torch.cuda.is_available() else [])
-    if not has_int8():
+    if not can_compile():
         ways.remove("cpu_fast_int8")
     order = list(range(len(lines)))
     random.Random(SEED).shuffle(order)

@@ -1,8 +1,8 @@
 """How fast a model translates: ours beside CTranslate2 and Hugging Face, the same weights.
 
     python benchmarks/inference_speed.py MODEL --source FILE --target FILE [--systems NAME …]
-        [--single 40] [--bulk 400] [--rounds 3] [--beams 4 1] [--batch N] [--device cpu]
-        [--results DIR]
+        [--single 40] [--bulk 400] [--rounds 3] [--beams 4 1] [--device cpu]
+        [--instructions avx2] [--results DIR]
     python benchmarks/inference_speed.py --random-weights SUBWORDS --source FILE --device cuda …
 
 MODEL is a folder of “dragoman train”; it is exported to the others' formats first. With a model of
@@ -10,10 +10,11 @@ subwords in its place, the paper's base model with random weights is measured, w
 so improbable that every translation becomes as long as its source, where it is cut off; of such
 translations there is no BLEU. Every system
 translates the same raw lines in a process of its own, alone on the machine, in turns, so that what
-disturbs one disturbs all; the medians of the rounds count. Of CTranslate2's ways to use threads and
-batch sizes the one that is best in bulk on this machine is found first, for each beam. No
-short-lists on any side. Tokens are the subwords of a system's own translations and one end symbol
-each.
+disturbs one disturbs all; the medians of the rounds count. Each rival works in its best way: of
+CTranslate2's threads, batch sizes and libraries (with MKL and without) the fastest is found first,
+for each work and each beam. With --instructions all systems are kept to an instruction set, as on a
+processor that has no more. No short-lists on any side. Tokens are the subwords of a system's own
+translations and one end symbol each.
 """
 
 import argparse
@@ -27,20 +28,19 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from dragoman.data.corpus import read_lines
-from dragoman.decoding.products import Int8Product
 from dragoman.eight_bits import round_matrix
 from dragoman.folder import Facts, ModelFolder, read_folder
 from dragoman.kernels.int8.layout import lay_out
-from dragoman.kernels.processor import can_compile
+from dragoman.kernels.processor import VARIABLE
 from dragoman.models.build import build_model
 from dragoman.models.options import TransformerOptions
 from dragoman.options import to_plain
-from dragoman.quantised import Quantised
 from dragoman.text.subwords import Subwords
 from dragoman.text.vocabulary import Vocabularies
 from dragoman.weights import load_model, vocabulary_of, write_model
@@ -53,8 +53,17 @@ CPU_SYSTEMS = (
     "dragoman_int8", "dragoman_float32", "ctranslate2_int8", "ctranslate2_float32", "huggingface"
 )  # fmt: skip
 GPU_SYSTEMS = ("dragoman_float16", "huggingface")
-BATCHES = {"ctranslate2": (64, -32, -64), "huggingface": (32,), "dragoman": (0,)}
-GPU_BATCHES = BATCHES | {"huggingface": (256, 512)}
+CT2_INSTRUCTIONS = {"avx2": "AVX2", "avxvnni": "AVX2", "avx512vnni": "AVX512"}
+
+
+class Way(NamedTuple):
+    """How a system works: threads, sentences a batch, and whether CTranslate2 uses MKL."""
+
+    threads: int
+    batch: int
+    mkl: str = ""
+
+
 EXPORTS = {"ctranslate2_int8": ("ctranslate2", "int8"), "ctranslate2_float32": ("ctranslate2",),
            "huggingface": ("huggingface",)}  # fmt: skip
 
@@ -75,11 +84,12 @@ def main() -> None:
         for mode, path in files.items():
             path.write_text("".join(f"{line}\n" for line in sources[: counts[mode]]))
         for name in given.systems[:1]:  # what is compiled at the first use, is so before it counts
-            _run(name, folders[name], files["single"], "single", 1, 1, given)
-        batches = {
-            (name, beam): _find_batch(name, folders[name], work, given, beam)
+            _run(name, folders[name], files["single"], "single", 1, Way(given.threads, 1), given)
+        ways = {
+            (name, mode, beam): _find_way(name, folders[name], path, mode, beam, given)
             for name in given.systems
             for beam in given.beams
+            for mode, path in files.items()
         }
         runs: dict[tuple[str, str, int], list[dict]] = {}
         bleu: dict[tuple[str, int], float] = {}
@@ -87,8 +97,8 @@ def main() -> None:
             for beam in given.beams:
                 for mode in files:
                     for name in given.systems:
-                        batch = 1 if mode == "single" else batches[name, beam]
-                        found = _run(name, folders[name], files[mode], mode, beam, batch, given)
+                        way = ways[name, mode, beam]
+                        found = _run(name, folders[name], files[mode], mode, beam, way, given)
                         runs.setdefault((name, mode, beam), []).append(found)
                         if mode == "bulk":
                             bleu[name, beam] = _bleu(found.pop("texts"), references)
@@ -96,15 +106,18 @@ def main() -> None:
                         print(f"{name} {mode} beam {beam}: {rate:,.0f} tokens/s", flush=True)
         sizes = {name: _size(folder) for name, folder in folders.items()}
         figures = _figures(runs, bleu, sizes, given)
-        if given.device == "cpu":
+        if given.device == "cpu" and not given.instructions:
             figures |= _roofline(runs, given, sources)
     _print_table(runs, bleu, sizes)
     notes: dict[str, object] = {
         "sentences": {mode: min(count, len(sources)) for mode, count in counts.items()},
-        "batches": {f"{name} beam {beam}": size for (name, beam), size in batches.items()},
+        "ways": {
+            f"{name} {mode} beam {beam}": way._asdict() for (name, mode, beam), way in ways.items()
+        },
     }
     notes |= _notes(runs, given)
-    name = f"inference_speed-{given.device}-{given.source[0].name.split('.')[0]}"
+    place = given.device if not given.instructions else f"{given.device}-{given.instructions}"
+    name = f"inference_speed-{place}-{given.source[0].name.split('.')[0]}"
     seeds = [SEED] if given.random_weights else []
     print(write_result(name, figures, seeds=seeds, notes=notes, folder=given.results))
 
@@ -122,7 +135,7 @@ def _read_options() -> argparse.Namespace:
     parser.add_argument("--single", type=int, default=40, help="sentences translated one by one")
     parser.add_argument("--bulk", type=int, default=400, help="sentences translated together")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--batch", type=int, help="the rivals' sentences a batch, if known")
+    parser.add_argument("--instructions", choices=CT2_INSTRUCTIONS, help="no more than these")
     parser.add_argument("--beams", type=int, nargs="+", default=[4, 1])
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
@@ -181,23 +194,37 @@ def _export(name: str, model: Path, work: Path) -> Path:
     return out
 
 
-def _find_batch(name: str, folder: Path, work: Path, given: argparse.Namespace, beam: int) -> int:
-    """Find a system's best batch on a part of the text."""
-    choices = (BATCHES if given.device == "cpu" else GPU_BATCHES)[name.split("_")[0]]
-    if given.batch and not name.startswith("dragoman"):
-        choices = (given.batch,)
-    if len(choices) == 1:
-        return choices[0]
-    lines = (work / "bulk.txt").read_text().splitlines(keepends=True)
-    part = work / "part.txt"
-    part.write_text("".join(lines[: max(64, given.bulk // 4)]))
+def _list_ways(name: str, mode: str, given: argparse.Namespace) -> list[Way]:
+    """List the ways in which a system may do a work."""
+    threads, kind = given.threads, name.split("_")[0]
+    if kind == "dragoman":
+        return [Way(threads, 0)]
+    if kind == "huggingface":
+        batches = (256, 512) if given.device == "cuda" else (32,)
+        return [Way(threads, batch) for batch in (batches if mode == "bulk" else (1,))]
+    if mode == "single":
+        shapes = [(count, 1) for count in sorted({1, threads})]
+    else:
+        shapes = [(threads, batch) for batch in (64, -32, -64)]
+    return [Way(*shape, mkl) for shape in shapes for mkl in ("0", "1")]
+
+
+def _find_way(
+    name: str, folder: Path, lines: Path, mode: str, beam: int, given: argparse.Namespace
+) -> Way:
+    """Find the way in which a system is fastest, on a part of the text."""
+    ways = _list_ways(name, mode, given)
+    if len(ways) == 1:
+        return ways[0]
+    part = lines.with_name("part.txt")
+    every = lines.read_text().splitlines(keepends=True)
+    part.write_text("".join(every[: max(10 if mode == "single" else 64, len(every) // 4)]))
     rates = {}
-    for batch in choices:
-        found = _run(name, folder, part, "bulk", beam, batch, given)
-        rates[batch] = found["tokens"] / sum(found["seconds"])
-        rate = f"{rates[batch]:,.0f} tokens/s"
-        print(f"{name} beam {beam} in batches of {batch}: {rate}", flush=True)
-    return max(rates, key=lambda batch: rates[batch])
+    for way in ways:
+        found = _run(name, folder, part, mode, beam, way, given)
+        rates[way] = found["tokens"] / sum(found["seconds"])
+        print(f"{name} {mode} beam {beam} {way}: {rates[way]:,.0f} tokens/s", flush=True)
+    return max(rates, key=lambda way: rates[way])
 
 
 def _run(
@@ -206,17 +233,23 @@ def _run(
     lines: Path,
     mode: str,
     beam: int,
-    batch: int,
+    way: Way,
     given: argparse.Namespace,
 ) -> dict:
     """Let one system translate once."""
     out = lines.with_suffix(".out")
     command = [
         sys.executable, str(HERE / "inference_systems.py"), name, str(folder), str(lines),
-        f"--mode={mode}", f"--beam={beam}", f"--batch={batch}", f"--threads={given.threads}",
+        f"--mode={mode}", f"--beam={beam}", f"--batch={way.batch}", f"--threads={way.threads}",
         f"--device={given.device}", f"--out={out}", f"--extra={given.extra}",
     ]  # fmt: skip
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = dict(os.environ)
+    if given.instructions:
+        environment[VARIABLE] = given.instructions
+        environment["CT2_FORCE_CPU_ISA"] = CT2_INSTRUCTIONS[given.instructions]
+    if way.mkl:
+        environment["CT2_USE_MKL"] = way.mkl
+    run = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if run.returncode:
         raise SystemExit(f"{name}: {run.stderr}")
     return json.loads(run.stdout.splitlines()[-1]) | {"texts": out.read_text().splitlines()}
@@ -247,7 +280,7 @@ def _rate(found: list[dict]) -> float:
 
 def _figures(runs: dict, bleu: dict, sizes: dict, given: argparse.Namespace) -> dict[str, float]:
     """Name all that was measured, and how ours compares."""
-    place = "cpu" if given.device == "cpu" else _card()
+    place = given.instructions or ("cpu" if given.device == "cpu" else _card())
     ours = given.systems[0]
     figures: dict[str, float] = {}
     for (name, mode, beam), found in runs.items():
@@ -268,6 +301,10 @@ def _figures(runs: dict, bleu: dict, sizes: dict, given: argparse.Namespace) -> 
             for rival in given.systems[1:]:
                 ratio = _rate(found) / _rate(runs[rival, mode, beam])
                 figures[f"{place}_{mode}_{search}_ratio_to_{rival}"] = ratio
+        floats = "ctranslate2_float32"
+        if name == "dragoman_float32" and floats in given.systems:
+            ratio = _rate(found) / _rate(runs[floats, mode, beam])
+            figures[f"{place}_float32_{mode}_{search}_ratio_to_{floats}"] = ratio
     for (name, beam), score in bleu.items():
         if score != score:  # nobody knows
             continue
@@ -294,12 +331,6 @@ def _card() -> str:
 
 def _measure_products(num_threads: int) -> float:
     """Find how many operations in eight bits all cores do in a second, each in products alone."""
-    if not can_compile():
-        torch.set_num_threads(num_threads)
-        product = Int8Product(Quantised.of(round_matrix(torch.randn(2048, 2048).numpy())), None)
-        states = torch.randn(512, 2048)
-        seconds = [_time(lambda: product(states)) for _ in range(20)]
-        return 2 * 512 * 2048 * 2048 / statistics.median(seconds)
     from dragoman.kernels.int8.tiles import multiply_rows
 
     rows, times = 96, 50

@@ -92,12 +92,14 @@ def test_company_changes_no_bit(make_folder, precision):
 
 
 def test_places_are_used_again():
-    cache = Cache(np.zeros((1, 1, 4, 2)), np.zeros((1, 1, 4, 2)), np.ones(4, np.bool_))
+    values, cells = np.zeros((1, 1, 4, 2)), np.zeros((1, 4, 3), np.float32)
+    cache = Cache(np.zeros((1, 1, 4, 2)), values, cells, np.ones(4, np.bool_))
     assert cache.take(3).tolist() == [0, 1, 2]
     assert cache.is_free.tolist() == [False] * 3 + [True]
     cache.keys[:, :, 2] = 7
     grown = cache.grown(6)
     assert grown.keys.shape == (1, 1, 10, 2)
+    assert grown.cells.shape == (1, 10, 3)
     assert (grown.keys[:, :, 2] == 7).all()
     assert grown.take(2).tolist() == [3, 4]
 

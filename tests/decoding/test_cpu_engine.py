@@ -35,7 +35,11 @@ from dragoman.weights import load_model, vocabulary_of
 needs_compiler = pytest.mark.skipif(not can_compile(), reason="needs Numba")
 LEFT_TO_LAYERS = ("batch", "normalised", "rotary", "alibi", "relative")
 COMPILED = {kind: each for kind, each in KINDS.items() if kind not in LEFT_TO_LAYERS}
-COMPILED |= {"the paper's heads": {"key_dim": 64, "value_dim": 64}}
+COMPILED |= {
+    "the paper's heads": {"key_dim": 64, "value_dim": 64},
+    "ssru": {"decoder_attention": "ssru"},
+    "ssru, pre-norm": {"decoder_attention": "ssru", "norm_position": "pre"},
+}
 
 
 def some_sources(folder, lengths=(5, 1, 9, 3, 7)):
@@ -107,9 +111,9 @@ class TestFinding:
 
     @pytest.mark.parametrize("beams", [1, 2, 5])
     @pytest.mark.parametrize("alpha", [0.0, 1.2])
-    @pytest.mark.parametrize("kind", ["paper", "pre-norm", "untied"])
+    @pytest.mark.parametrize("kind", ["paper", "pre-norm", "untied", "ssru"])
     def test_it_is_the_search_of_all_models(self, make_folder, precision, beams, alpha, kind):
-        folder = make_folder(**KINDS[kind])
+        folder = make_folder(**COMPILED[kind])
         engine, sources = CpuEngine.load(folder, precision), some_sources(folder)
         how = {"beams": beams, "alpha": alpha, "best": beams}
         expected = search_with_all(folder, engine, sources, **how)

@@ -365,6 +365,7 @@ def test_packed_sentences_give_the_loss_and_gradients_of_padded_ones(changes):
         {"num_experts": 2},
         {"encoder_attention": "restricted"},
         {"decoder_attention": "feedback"},
+        {"decoder_attention": "ssru"},
     ],
     ids=str,
 )

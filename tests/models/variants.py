@@ -49,6 +49,8 @@ FAMILIES = {
                               window=3),
     "fastformer": transformer(encoder_attention="fastformer", decoder_attention="fastformer"),
     "feedback": transformer(decoder_attention="feedback"),
+    "ssru": transformer(decoder_attention="ssru"),
+    "ssru-pre-norm": transformer(decoder_attention="ssru", norm_position="pre"),
     "moe": transformer(num_experts=4, experts_per_token=2),
     "seq2seq-lstm": Seq2seqOptions(num_layers=2, model_dim=24, tied_embeddings="all"),
     "seq2seq-gru": Seq2seqOptions(cell="gru", num_layers=1, model_dim=24, reverse_source=False),

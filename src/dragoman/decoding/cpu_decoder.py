@@ -26,10 +26,11 @@ class CpuMemory(NamedTuple):
 
 
 class Cache(NamedTuple):
-    """Keys and values of words, [layers, heads, places, width] each, and which places are free."""
+    """Keys, values and cells of words, as `Pool` has them, and which places are free."""
 
     keys: np.ndarray
     values: np.ndarray
+    cells: np.ndarray
     is_free: Bool[np.ndarray, "places"]
 
     @staticmethod
@@ -48,11 +49,12 @@ class Cache(NamedTuple):
         Cache
             All free.
         """
-        shape, num_layers = model.shape, len(model.decoder.norms)
+        shape, num_layers, width = model.shape, len(model.decoder.norms), model.positions.shape[1]
         room = (num_layers, shape.num_heads, num_places)
         return Cache(
             np.empty((*room, shape.key_dim), shape.cached.dtype),
             np.empty((*room, shape.value_dim), shape.cached.dtype),
+            np.empty((num_layers, num_places * shape.is_recurrent, width), np.float32),
             np.ones(num_places, np.bool_),
         )
 
@@ -92,6 +94,7 @@ class Cache(NamedTuple):
         return Cache(
             np.pad(self.keys, pads),
             np.pad(self.values, pads),
+            np.pad(self.cells, [(0, 0), (0, more if self.cells.shape[1] else 0), (0, 0)]),
             np.concatenate([self.is_free, np.ones(more, np.bool_)]),
         )
 
@@ -270,7 +273,7 @@ class CpuDecoder:
         cache = Cache.make(model, len(ids) + 4 * len(lengths) * min(capacity, 16))
         source = np.zeros(is_token.shape, np.uint32)
         source[is_token] = places = cache.take(len(ids))
-        read_sources(ids, lengths, places, model, Pool(cache.keys, cache.values))
+        read_sources(ids, lengths, places, model, Pool(*cache[:3]))
         own = np.zeros((len(lengths), capacity), np.uint32)
         return CpuState(
             cache=cache, own=own, source=source, source_lengths=lengths, num_beams=1, length=0
@@ -306,7 +309,7 @@ class CpuDecoder:
             state.source, sentences, state.source_lengths[sentences],
         )  # fmt: skip
         states = np.empty((count, model.positions.shape[1]), np.float32)
-        pool = Pool(state.cache.keys, state.cache.values)
+        pool = Pool(*state.cache[:3])
         read_newest(words, state.length, rows, model, pool, states, NOBODY_ASKS)
         hidden = torch.from_numpy(states).view(*tokens.shape, -1)
         return hidden, replace(state, length=state.length + 1)

@@ -1,6 +1,7 @@
 """From the weights of a Transformer's folder to what compiled functions compute with."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float32
@@ -31,15 +32,21 @@ def can_be_compiled(options: object) -> bool:
     Returns
     -------
     bool
-        True for Transformers in which attention and norms know no positions.
+        True for Transformers in which attention and norms know no positions, also with cells in
+        place of the decoder's self-attention.
     """
     return (
         isinstance(options, TransformerOptions)
-        and options.is_usual
+        and (options.is_usual or _has_cells(options))
         and options.positions in ("sinusoidal", "marian", "learned", "none")
         and options.norm in ("layer", "rms")
         and can_compile()
     )
+
+
+def _has_cells(options: TransformerOptions) -> bool:
+    """Say whether nothing is unusual about a model but its recurrent decoder."""
+    return options.is_recurrent and replace(options, decoder_attention="full").is_usual
 
 
 def read_cpu_model(folder: ModelFolder, precision: CpuPrecision) -> Model:
@@ -121,6 +128,7 @@ class _Reader:
             EPSILON,
             ACTIVATIONS.index(options.feed_forward),
             options.model_dim**0.5,
+            options.is_recurrent,
             make_cached(self._is_rounded),
         )
 
@@ -146,9 +154,14 @@ class _Reader:
             sizes = {"key": key_dim, "value": value_dim}
             return self._side_by_side(f"{layer}.cross_attention", sizes, width)
 
+        if self._options.is_recurrent:
+            joined = output = self._each("decoder", count, self._gates)
+        else:
+            joined = self._each("decoder", count, self._joined("self_attention"))
+            output = self._each("decoder", count, self._output("self_attention"))
         return Decoder(
-            self._each("decoder", count, self._joined("self_attention")),
-            self._each("decoder", count, self._output("self_attention")),
+            joined,
+            output,
             self._each("decoder", count, query),
             self._each("decoder", count, memory),
             self._each("decoder", count, self._output("cross_attention")),
@@ -171,6 +184,14 @@ class _Reader:
     def _output(self, attention: str) -> Callable[[str], Matrix]:
         sizes = {"output": self._options.model_dim}
         return lambda layer: self._side_by_side(f"{layer}.{attention}", sizes, self._heads[1])
+
+    def _gates(self, layer: str) -> Matrix:
+        """Read what makes the gate of a recurrent cell, and what is added to it."""
+        width = self._options.model_dim
+        names = [f"{layer}.self_attention.{name}" for name in ("forget", "update")]
+        bias = np.zeros(2 * width, np.float32)
+        bias[:width] = self._vectors(f"{names[0]}.bias", (width,))
+        return self._lay_out([(f"{name}.weight", (width, width)) for name in names], bias)
 
     def _inner(self, layer: str) -> Matrix:
         names = (

@@ -33,8 +33,8 @@ class TransformerOptions:
     encoder_attention: Literal["full", "restricted", "fastformer"] = option(
         "full", "self-attention of the encoder"
     )
-    decoder_attention: Literal["full", "restricted", "fastformer", "feedback"] = option(
-        "full", "self-attention of the decoder"
+    decoder_attention: Literal["full", "restricted", "fastformer", "feedback", "ssru"] = option(
+        "full", "self-attention of the decoder; ssru: a recurrent cell in its place, for speed"
     )
     window: int = option(32, "words that restricted attention sees (r)")
     norm: Literal["layer", "rms", "batch", "batch-per-step"] = option(
@@ -130,6 +130,11 @@ class TransformerOptions:
     def head_value_dim(self) -> int:
         """The width d_v of one head's values."""
         return self.value_dim or self.model_dim // self.num_heads
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether the decoder remembers its words in a recurrent cell."""
+        return self.decoder_attention == "ssru"
 
     @property
     def is_usual(self) -> bool:

@@ -10,6 +10,7 @@ from dragoman.models.attention.multihead_attention import KeysAndValues, Multihe
 from dragoman.models.attention.restricted_attention import RestrictedAttention
 from dragoman.models.attention.score_bias import AlibiBias, RelativeBias, RotaryPositions
 from dragoman.models.attention.self_attention import Cache, SelfAttention
+from dragoman.models.attention.ssru import SSRU
 from dragoman.models.experts import Experts, Routing
 from dragoman.models.feed_forward import FeedForward
 from dragoman.models.normalisation import make_norm
@@ -235,6 +236,8 @@ def make_final_norm(options: TransformerOptions) -> nn.Module | None:
 
 def _self_attention(options: TransformerOptions, kind: str, *, causal: bool) -> SelfAttention:
     """Make one self-attention of the model's kind."""
+    if kind == "ssru":
+        return SSRU(options.model_dim)
     dims = {"key_dim": options.head_key_dim, "value_dim": options.head_value_dim}
     if kind == "fastformer":
         return Fastformer(

@@ -15,7 +15,9 @@ from dragoman.kernels.int8.model import ACTIVATIONS, Shape
 
 
 def shape(*, is_norm_first=False, is_centred=True):
-    return Shape(2, 3, 4, 0.5, is_norm_first, is_centred, 1e-5, 0, 1.0, np.empty(0, np.uint16))
+    return Shape(
+        2, 3, 4, 0.5, is_norm_first, is_centred, 1e-5, 0, 1.0, False, np.empty(0, np.uint16)
+    )
 
 
 def test_powers_of_two():

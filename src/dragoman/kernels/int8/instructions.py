@@ -30,7 +30,12 @@ Intrinsic = tuple[Any, Callable]
 
 def _compiler(*freedoms: str) -> Callable[[Callable], Callable]:
     """Make what compiles a function when it is first called, and keeps the result in a file."""
-    options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", *freedoms}}
+    options = {
+        "nogil": True,
+        "error_model": "numpy",
+        "fastmath": {"contract", *freedoms},
+        "no_cfunc_wrapper": True,
+    }
 
     def compile_later(function: Callable) -> Callable:
         found = numba.njit(**options)(function)

@@ -12,7 +12,8 @@ ACTIVATIONS = ("relu", "swish", "gelu", "gelu-sigmoid", "swiglu", "geglu")
 class Shape(NamedTuple):
     """What layers have in common; the activation is a place in `ACTIVATIONS`.
 
-    `cached` is an empty array of the type in which keys and values are kept.
+    Where the decoder is recurrent, a cell takes the place of its self-attention. `cached` is an
+    empty array of the type in which keys and values are kept.
     """
 
     num_heads: int
@@ -24,6 +25,7 @@ class Shape(NamedTuple):
     epsilon: float
     activation: int
     word_scale: float
+    is_recurrent: bool
     cached: np.ndarray
 
 
@@ -59,7 +61,11 @@ class Encoder(NamedTuple):
 
 
 class Decoder(NamedTuple):
-    """All layers of the decoder, likewise; `memory` makes keys and values of sources."""
+    """All layers of the decoder, likewise; `memory` makes keys and values of sources.
+
+    Where a cell takes the place of self-attention, `joined` makes its gate and what is added, and
+    `output` is not used.
+    """
 
     joined: Matrix
     output: Matrix

@@ -69,6 +69,7 @@ def make_pool(num_places, decoder, shape) -> tuple[Pool, Places]:
     pool = Pool(
         np.empty((num_layers, num_heads, num_places, shape.key_dim), shape.cached.dtype),
         np.empty((num_layers, num_heads, num_places, shape.value_dim), shape.cached.dtype),
+        np.empty((num_layers, num_places * shape.is_recurrent, decoder.norms.shape[3]), np.float32),
     )
     places = Places(
         np.arange(num_places)[::-1].astype(np.uint32),  # the first are taken first

@@ -93,7 +93,7 @@ def make_empty_task(
     decoder = Decoder(
         layers, layers, layers, layers, layers, layers, layers, norms, norms[0, 0]
     )  # fmt: skip
-    shape = Shape(1, 4, 4, 1.0, True, True, 1.0, 0, 1.0, make_cached(is_rounded))
+    shape = Shape(1, 4, 4, 1.0, True, True, 1.0, 0, 1.0, False, make_cached(is_rounded))
     model = Model(words, words, words, norms[0, 0], encoder, decoder, shape)
     one, numbers = np.ones((1, 1), np.int64), np.zeros(2, np.int64)
     ids = np.zeros(1, np.int32)

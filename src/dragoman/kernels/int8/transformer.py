@@ -7,7 +7,7 @@ import numpy as np
 from dragoman.kernels.int8.instructions import compiled, is_float
 from dragoman.kernels.int8.layout import COLUMNS, ENTRIES, LANES, LARGEST
 from dragoman.kernels.int8.tiles import fill_tiles, multiply_rows
-from dragoman.kernels.int8.vectors import activate, look, normalise, remember
+from dragoman.kernels.int8.vectors import activate, look, normalise, remember, update_cell
 
 _f32 = np.float32
 NOBODY_ASKS = np.zeros((1, 0), np.float32)
@@ -15,7 +15,9 @@ NOBODY_ASKS = np.zeros((1, 0), np.float32)
 
 
 class Pool(NamedTuple):
-    """Keys and values of words, [layers, heads, places, width] each.
+    """Keys and values of words, [layers, heads, places, width] each, and cells.
+
+    `cells` are [layers, places, width], in float32: those of a recurrent decoder after each word.
 
     They are in float32, or, where products are in eight bits, in 16: the upper half of a float32.
     A place is one word's, of a source or of a hypothesis; whose, others know.
@@ -23,6 +25,7 @@ class Pool(NamedTuple):
 
     keys: np.ndarray
     values: np.ndarray
+    cells: np.ndarray
 
 
 @compiled
@@ -323,6 +326,7 @@ def step(states, count, rows, decoder, shape, pool, attention) -> None:
     inner, update = make_room(count, decoder.inner), make_room(count, decoder.outer)
     found = np.empty((count, shape.num_heads * shape.value_dim), np.float32)
     room, none = np.empty_like(states), np.empty(0, np.float32)
+    nothing = np.zeros(pool.cells.shape[2], np.float32)
     for index in range(len(decoder.norms)):
         norms, keys, values = decoder.norms[index], pool.keys[index], pool.values[index]
         asked = ask(states, count, norms[0], shape, room)
@@ -330,10 +334,16 @@ def step(states, count, rows, decoder, shape, pool, attention) -> None:
         for row in range(count):
             own, own_count = rows.own[rows.owners[row]], rows.own_counts[row]
             newest = own[own_count - 1]
+            if shape.is_recurrent:
+                cells = pool.cells[index]
+                before = cells[own[own_count - 2]] if own_count > 1 else nothing
+                update_cell(joined[row], before, cells[newest], update[row])
+                continue
             remember(joined[row], keys_start, newest, keys)
             remember(joined[row], values_start, newest, values)
             look(joined[row], keys, values, own, own_count, shape.scale, shares, found[row], none)
-        multiply(found, count, decoder.output, index, update)
+        if not shape.is_recurrent:
+            multiply(found, count, decoder.output, index, update)
         add(states, count, update, norms[0], shape)
         asked = ask(states, count, norms[1], shape, room)
         multiply(asked, count, decoder.query, index, query)

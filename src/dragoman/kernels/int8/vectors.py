@@ -230,6 +230,29 @@ def activate(inner, count, width, kind) -> None:
 
 
 @compiled_freely
+def update_cell(gates, before, cell, told) -> None:
+    """Let a recurrent cell read a word.
+
+    Parameters
+    ----------
+    gates : ndarray
+        What the cell keeps, before the sigmoid, and then what is added.
+    before : ndarray
+        The cell before the word.
+    cell : ndarray
+        Where the cell after it is written.
+    told : ndarray
+        Where what the cell says is written.
+    """
+    width = len(cell)
+    for entry in range(width):
+        kept = sigmoid(gates[entry])
+        value = kept * before[entry] + (_f32(1) - kept) * gates[width + entry]
+        cell[entry] = value
+        told[entry] = rectify(value)
+
+
+@compiled_freely
 def score(query, keys, place) -> float:
     """Multiply a query by a key.
 
