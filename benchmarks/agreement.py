@@ -16,10 +16,10 @@ from pathlib import Path
 import torch
 
 from dragoman.data.corpus import read_lines
-from dragoman.kernels.processor import can_compile
 from dragoman.decoding.translator import Translator
 from dragoman.evaluation.bleu import corpus_bleu
 from dragoman.folder import read_folder
+from dragoman.kernels.processor import can_compile
 from dragoman.weights import load_model
 from record import RESULTS, require_commit, write_result
 

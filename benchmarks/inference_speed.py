@@ -36,7 +36,7 @@ import torch
 from dragoman.data.corpus import read_lines
 from dragoman.eight_bits import round_matrix
 from dragoman.folder import Facts, ModelFolder, read_folder
-from dragoman.kernels.int8.layout import lay_out
+from dragoman.kernels.cpu_search.layout import lay_out
 from dragoman.kernels.processor import VARIABLE
 from dragoman.models.build import build_model
 from dragoman.models.options import TransformerOptions
@@ -331,7 +331,7 @@ def _card() -> str:
 
 def _measure_products(num_threads: int) -> float:
     """Find how many operations in eight bits all cores do in a second, each in products alone."""
-    from dragoman.kernels.int8.tiles import multiply_rows
+    from dragoman.kernels.cpu_search.tiles import multiply_rows
 
     rows, times = 96, 50
     chance = np.random.default_rng(SEED)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from dragoman.kernels.int8.search import make_pool
-from dragoman.kernels.int8.tiles import fill_tiles, multiply_rows
-from dragoman.kernels.int8.transformer import (
+from dragoman.kernels.cpu_search.search import make_pool
+from dragoman.kernels.cpu_search.tiles import fill_tiles, multiply_rows
+from dragoman.kernels.cpu_search.transformer import (
     NOBODY_ASKS,
     Rows,
     encode,

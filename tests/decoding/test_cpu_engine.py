@@ -315,7 +315,7 @@ class TestLoading:
             CpuEngine.load(read_folder(folder.path), "int8")
 
     def test_nothing_more_is_compiled_after_loading(self, make_folder):
-        from dragoman.kernels.int8.search import search as compiled_search
+        from dragoman.kernels.cpu_search.search import search as compiled_search
 
         for kind in ("learned", "untied", "swiglu"):
             folder = make_folder(**KINDS[kind])

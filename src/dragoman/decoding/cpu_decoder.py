@@ -15,7 +15,7 @@ from torch import Tensor
 
 from dragoman.data.batches import Sequences
 from dragoman.decoding.cpu_engine import CpuEngine, check_ids
-from dragoman.kernels.int8.model import Model
+from dragoman.kernels.cpu_search.model import Model
 from dragoman.models.state import rows_of_beams, rows_of_sentences
 
 
@@ -223,7 +223,7 @@ class CpuDecoder:
         Float[Tensor, "... vocabulary"]
             Logits, which may be written into.
         """
-        from dragoman.kernels.int8.tiles import fill_tiles, multiply_rows
+        from dragoman.kernels.cpu_search.tiles import fill_tiles, multiply_rows
 
         words = self._engine.model.output
         states = np.ascontiguousarray(hidden.reshape(-1, hidden.size(-1)).numpy())
@@ -262,8 +262,8 @@ class CpuDecoder:
         CpuState
             Before the first word.
         """
-        from dragoman.kernels.int8.steps import read_sources
-        from dragoman.kernels.int8.transformer import Pool
+        from dragoman.kernels.cpu_search.steps import read_sources
+        from dragoman.kernels.cpu_search.transformer import Pool
 
         lengths = memory.source.lengths.numpy()
         is_token = np.arange(memory.source.ids.size(1)) < lengths[:, None]
@@ -296,8 +296,8 @@ class CpuDecoder:
         tuple[Float[Tensor, "sentences beams model_dim"], CpuState]
             What the decoder now says, and the state for the next step.
         """
-        from dragoman.kernels.int8.steps import read_newest
-        from dragoman.kernels.int8.transformer import NOBODY_ASKS, Pool, Rows
+        from dragoman.kernels.cpu_search.steps import read_newest
+        from dragoman.kernels.cpu_search.transformer import NOBODY_ASKS, Pool, Rows
 
         state, words = state.with_room(), tokens.flatten().numpy()
         check_ids(words, self._engine.target_size)

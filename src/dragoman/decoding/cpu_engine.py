@@ -25,9 +25,9 @@ from dragoman.decoding.memory import (
 from dragoman.decoding.options import CpuPrecision
 from dragoman.errors import DataError
 from dragoman.folder import ModelFolder
-from dragoman.kernels.int8.layout import COLUMNS
-from dragoman.kernels.int8.model import Model
-from dragoman.kernels.int8.task import (
+from dragoman.kernels.cpu_search.layout import COLUMNS
+from dragoman.kernels.cpu_search.model import Model
+from dragoman.kernels.cpu_search.task import (
     IS_STOPPED,
     Results,
     Rules,
@@ -208,7 +208,7 @@ class CpuEngine:
 
     def _search(self, model: Model, sentences: Sentences, rules: Rules, results: Results) -> None:
         """Let as many cores as are useful translate."""
-        from dragoman.kernels.int8.search import search
+        from dragoman.kernels.cpu_search.search import search
 
         num_cores = min(self._num_cores, len(sentences.limits))
         size = _choose_size(model, sentences, rules, num_cores)
@@ -243,7 +243,7 @@ class CpuEngine:
         list[Float[np.ndarray, "targets sources"]]
             The sums over all layers and heads.
         """
-        from dragoman.kernels.int8.steps import attend
+        from dragoman.kernels.cpu_search.steps import attend
 
         order = sorted(range(len(targets)), key=lambda index: -len(targets[index]))
         found: list[np.ndarray] = [np.empty((0, 0), np.float32)] * len(targets)
@@ -378,8 +378,8 @@ def _load_functions(precision: CpuPrecision) -> None:
     It is made for types, not for sizes, so the smallest model will do. The compiler's own code,
     some 70 MB, is not needed any more then.
     """
-    from dragoman.kernels.int8.compile_cache import find_folder
-    from dragoman.kernels.int8.search import search
+    from dragoman.kernels.cpu_search.compile_cache import find_folder
+    from dragoman.kernels.cpu_search.search import search
 
     task = make_empty_task(precision == "int8")
     folder = find_folder()

@@ -10,8 +10,15 @@ from dragoman.decoding.options import CpuPrecision
 from dragoman.decoding.weight_file import WeightFile
 from dragoman.eight_bits import Rounded
 from dragoman.folder import ModelFolder, check_shape
-from dragoman.kernels.int8.layout import Matrix, lay_out, lay_out_floats, stack
-from dragoman.kernels.int8.model import ACTIVATIONS, Decoder, Encoder, Model, Shape, make_cached
+from dragoman.kernels.cpu_search.layout import Matrix, lay_out, lay_out_floats, stack
+from dragoman.kernels.cpu_search.model import (
+    ACTIVATIONS,
+    Decoder,
+    Encoder,
+    Model,
+    Shape,
+    make_cached,
+)
 from dragoman.kernels.processor import can_compile
 from dragoman.models.options import TransformerOptions
 from dragoman.models.sinusoids import sinusoids

@@ -1,7 +1,7 @@
 """What this processor can execute, and what functions are compiled for.
 
 The table `INSTRUCTION_SETS` is the one place that knows which instructions multiply in eight bits;
-`dragoman.kernels.int8.tiles` writes them.
+`dragoman.kernels.cpu_search.tiles` writes them.
 """
 
 import functools

@@ -10,7 +10,7 @@ if not can_compile():
     pytest.skip("Numba cannot compile here", allow_module_level=True)
 
 from dragoman.kernels.cpu.rows import soften, soften_backward, transpose_square
-from dragoman.kernels.int8.instructions import compiled
+from dragoman.kernels.cpu_search.instructions import compiled
 
 
 @compiled

@@ -13,7 +13,7 @@ from numba.core import types
 from numba.extending import overload, register_jitable
 from torch import Tensor
 
-from dragoman.kernels.int8.instructions import as_float, as_int
+from dragoman.kernels.cpu_search.instructions import as_float, as_int
 from dragoman.kernels.language import dropout_threshold
 
 _i32 = np.int32

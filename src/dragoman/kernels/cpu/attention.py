@@ -9,9 +9,9 @@ import numpy as np
 from dragoman.kernels.cpu.arrays import is_kept, read, write
 from dragoman.kernels.cpu.products import multiply
 from dragoman.kernels.cpu.rows import soften, soften_backward, transpose_square
-from dragoman.kernels.int8.instructions import compiled, compiled_freely
-from dragoman.kernels.int8.layout import LANES
-from dragoman.kernels.int8.vectors import BITS
+from dragoman.kernels.cpu_search.instructions import compiled, compiled_freely
+from dragoman.kernels.cpu_search.layout import LANES
+from dragoman.kernels.cpu_search.vectors import BITS
 
 _f32, _u32 = np.float32, np.uint32
 

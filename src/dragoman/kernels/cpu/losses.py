@@ -3,8 +3,8 @@
 import numpy as np
 
 from dragoman.kernels.cpu.arrays import read, write
-from dragoman.kernels.int8.instructions import compiled_freely
-from dragoman.kernels.int8.vectors import BITS, power_of_two
+from dragoman.kernels.cpu_search.instructions import compiled_freely
+from dragoman.kernels.cpu_search.vectors import BITS, power_of_two
 
 _f32 = np.float32
 

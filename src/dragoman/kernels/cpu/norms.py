@@ -3,7 +3,7 @@
 import numpy as np
 
 from dragoman.kernels.cpu.arrays import is_kept, read, write
-from dragoman.kernels.int8.instructions import compiled_freely
+from dragoman.kernels.cpu_search.instructions import compiled_freely
 
 _f32, _u32 = np.float32, np.uint32
 

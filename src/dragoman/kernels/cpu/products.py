@@ -7,7 +7,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from dragoman.kernels.int8.instructions import FRACTION, FRACTIONS, REGISTER, Writer, compiled
+from dragoman.kernels.cpu_search.instructions import FRACTION, FRACTIONS, REGISTER, Writer, compiled
 
 _ROWS = 4
 

@@ -4,8 +4,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from dragoman.kernels.int8.attention import write_power
-from dragoman.kernels.int8.instructions import (
+from dragoman.kernels.cpu_search.attention import write_power
+from dragoman.kernels.cpu_search.instructions import (
     FRACTION,
     FRACTIONS,
     LONG,
@@ -15,7 +15,7 @@ from dragoman.kernels.int8.instructions import (
     Intrinsic,
     Writer,
 )
-from dragoman.kernels.int8.layout import LANES
+from dragoman.kernels.cpu_search.layout import LANES
 
 _NOTHING = ir.Constant(FRACTIONS, [0.0] * LANES)
 _LOWEST = ir.Constant(FRACTIONS, [-1e30] * LANES)

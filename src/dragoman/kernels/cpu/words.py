@@ -4,7 +4,7 @@ import numpy as np
 
 from dragoman.kernels.cpu.arrays import is_kept, read
 from dragoman.kernels.cpu.norms import store
-from dragoman.kernels.int8.instructions import compiled_freely
+from dragoman.kernels.cpu_search.instructions import compiled_freely
 
 _f32, _u32 = np.float32, np.uint32
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-import tests.kernels.int8.compiler  # noqa: F401
+import tests.kernels.cpu_search.compiler  # noqa: F401
 
-from dragoman.kernels.int8.places import Places, follow, leave, take_place
-from dragoman.kernels.int8.slots import begin, make_slots
-from dragoman.kernels.int8.task import Rules, Sentences
+from dragoman.kernels.cpu_search.places import Places, follow, leave, take_place
+from dragoman.kernels.cpu_search.slots import begin, make_slots
+from dragoman.kernels.cpu_search.task import Rules, Sentences
 
 NUM_PLACES, BEAMS, STEPS = 60, 3, 8
 

@@ -3,9 +3,9 @@
 import threading
 
 import numpy as np
-import tests.kernels.int8.compiler  # noqa: F401
+import tests.kernels.cpu_search.compiler  # noqa: F401
 
-from dragoman.kernels.int8.instructions import as_float, as_int, compiled, take_numbers
+from dragoman.kernels.cpu_search.instructions import as_float, as_int, compiled, take_numbers
 
 
 def test_bits_are_read_both_ways():

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.kernels.int8.instructions import compiled
-from dragoman.kernels.int8.layout import COLUMNS
-from dragoman.kernels.int8.words import find_words
+from dragoman.kernels.cpu_search.instructions import compiled
+from dragoman.kernels.cpu_search.layout import COLUMNS
+from dragoman.kernels.cpu_search.words import find_words
 
 
 class Choices(NamedTuple):

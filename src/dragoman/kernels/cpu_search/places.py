@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.kernels.int8.instructions import compiled
+from dragoman.kernels.cpu_search.instructions import compiled
 
 
 class Places(NamedTuple):

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-import tests.kernels.int8.compiler  # noqa: F401
+import tests.kernels.cpu_search.compiler  # noqa: F401
 
 from dragoman.eight_bits import round_matrix
-from dragoman.kernels.int8.layout import LARGEST, find_zero, lay_out
-from dragoman.kernels.int8.tiles import ROWS, fill_tiles, multiply_rows, round_rows
+from dragoman.kernels.cpu_search.layout import LARGEST, find_zero, lay_out
+from dragoman.kernels.cpu_search.tiles import ROWS, fill_tiles, multiply_rows, round_rows
 
 SHAPES = [(64, 8), (100, 16), (3, 5), (130, 66)]
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.eight_bits import Rounded
-from dragoman.kernels.int8.layout import lay_out, lay_out_floats, stack
-from dragoman.kernels.int8.model import Decoder, Encoder, Model, Shape, make_cached
+from dragoman.kernels.cpu_search.layout import lay_out, lay_out_floats, stack
+from dragoman.kernels.cpu_search.model import Decoder, Encoder, Model, Shape, make_cached
 
 NEXT, IS_STOPPED = range(2)
 """Places in the queue: the next sentence that nobody has taken, and whether all shall stop."""

@@ -10,12 +10,12 @@ import sys
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
-import tests.kernels.int8.compiler  # noqa: F401
+import tests.kernels.cpu_search.compiler  # noqa: F401
 from llvmlite import ir
-from tests.kernels.int8.test_tiles import make_matrix, make_vectors, multiply
+from tests.kernels.cpu_search.test_tiles import make_matrix, make_vectors, multiply
 
-from dragoman.kernels.int8.layout import COLUMNS, lay_out, lay_out_floats
-from dragoman.kernels.int8.tiles import write_tile
+from dragoman.kernels.cpu_search.layout import COLUMNS, lay_out, lay_out_floats
+from dragoman.kernels.cpu_search.tiles import write_tile
 from dragoman.kernels.processor import INSTRUCTION_SETS, VARIABLE, list_executable
 
 SHAPE, COUNT = (130, 66), 13
@@ -23,8 +23,8 @@ PRODUCTS = """
 import sys
 import numpy as np
 from dragoman.eight_bits import Rounded
-from dragoman.kernels.int8.layout import lay_out, lay_out_floats
-from dragoman.kernels.int8.tiles import fill_tiles, multiply_rows
+from dragoman.kernels.cpu_search.layout import lay_out, lay_out_floats
+from dragoman.kernels.cpu_search.tiles import fill_tiles, multiply_rows
 given = np.load(sys.argv[1])
 numbers, scales, bias, states = (given[name] for name in ("numbers", "scales", "bias", "states"))
 floats = lay_out_floats(numbers * scales[:, None], bias)

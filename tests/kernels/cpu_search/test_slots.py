@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-import tests.kernels.int8.compiler  # noqa: F401
+import tests.kernels.cpu_search.compiler  # noqa: F401
 
 from dragoman.kernels.beam_step import farthest_end
-from dragoman.kernels.int8.slots import begin, extend, finish, force, is_done, make_slots
-from dragoman.kernels.int8.task import Rules, Sentences
+from dragoman.kernels.cpu_search.slots import begin, extend, finish, force, is_done, make_slots
+from dragoman.kernels.cpu_search.task import Rules, Sentences
 
 EOS, START = 0, 2
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-import tests.kernels.int8.compiler  # noqa: F401
+import tests.kernels.cpu_search.compiler  # noqa: F401
 import torch
-from tests.kernels.int8.test_tiles import make_matrix, multiply
+from tests.kernels.cpu_search.test_tiles import make_matrix, multiply
 
-from dragoman.kernels.int8.layout import lay_out
-from dragoman.kernels.int8.words import find_words
+from dragoman.kernels.cpu_search.layout import lay_out
+from dragoman.kernels.cpu_search.words import find_words
 
 SIZE, WIDTH = 500, 32
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from dragoman.kernels.int8.instructions import compiled
-from dragoman.kernels.int8.search import make_pool
-from dragoman.kernels.int8.transformer import Rows, encode, read_word, remember_sources, step
+from dragoman.kernels.cpu_search.instructions import compiled
+from dragoman.kernels.cpu_search.search import make_pool
+from dragoman.kernels.cpu_search.transformer import Rows, encode, read_word, remember_sources, step
 
 
 @compiled

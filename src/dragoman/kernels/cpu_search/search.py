@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.kernels.int8.choices import choose_among, find_chosen, make_choices
-from dragoman.kernels.int8.instructions import compiled, take_numbers
-from dragoman.kernels.int8.places import Places, follow, leave, take_place
-from dragoman.kernels.int8.slots import (
+from dragoman.kernels.cpu_search.choices import choose_among, find_chosen, make_choices
+from dragoman.kernels.cpu_search.instructions import compiled, take_numbers
+from dragoman.kernels.cpu_search.places import Places, follow, leave, take_place
+from dragoman.kernels.cpu_search.slots import (
     begin,
     extend,
     force,
@@ -20,8 +20,8 @@ from dragoman.kernels.int8.slots import (
     make_slots,
     write_down,
 )
-from dragoman.kernels.int8.task import IS_STOPPED, NEXT
-from dragoman.kernels.int8.transformer import (
+from dragoman.kernels.cpu_search.task import IS_STOPPED, NEXT
+from dragoman.kernels.cpu_search.transformer import (
     Pool,
     Rows,
     encode,
@@ -29,7 +29,7 @@ from dragoman.kernels.int8.transformer import (
     remember_sources,
     step,
 )
-from dragoman.kernels.int8.words import find_words
+from dragoman.kernels.cpu_search.words import find_words
 
 # Source words that are read together: more do not make products faster, and take room.
 _READ_TOGETHER = 256

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numba
 import pytest
-import tests.kernels.int8.compiler  # noqa: F401
+import tests.kernels.cpu_search.compiler  # noqa: F401
 
-from dragoman.kernels.int8 import compile_cache
-from dragoman.kernels.int8.compile_cache import (
+from dragoman.kernels.cpu_search import compile_cache
+from dragoman.kernels.cpu_search.compile_cache import (
     SUFFIX,
     UnusableError,
     choose_folder,
@@ -24,7 +24,7 @@ from dragoman.kernels.int8.compile_cache import (
     prepare_folder,
     remove_oldest,
 )
-from dragoman.kernels.int8.instructions import compiled
+from dragoman.kernels.cpu_search.instructions import compiled
 
 
 def add(one, other):
@@ -271,7 +271,7 @@ def test_an_entry_that_is_used_stays(cache, entry):
 FLIPS = """
     import random, sys
     from pathlib import Path
-    from dragoman.kernels.int8.instructions import compiled
+    from dragoman.kernels.cpu_search.instructions import compiled
 
     def add(one, other):
         return one + other
@@ -295,7 +295,7 @@ FLIPS = """
 FULL = """
     import resource, sys
     from pathlib import Path
-    from dragoman.kernels.int8.instructions import compiled
+    from dragoman.kernels.cpu_search.instructions import compiled
 
     def add(one, other):
         return one + other
@@ -306,7 +306,7 @@ FULL = """
 
 ONCE = """
     import sys
-    from dragoman.kernels.int8.instructions import compiled
+    from dragoman.kernels.cpu_search.instructions import compiled
 
     def add(one, other):
         return one + other

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dragoman.eight_bits import round_matrix
-from dragoman.kernels.int8.layout import (
+from dragoman.kernels.cpu_search.layout import (
     COLUMNS,
     ENTRIES,
     LARGEST,

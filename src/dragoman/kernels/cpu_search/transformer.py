@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.kernels.int8.instructions import compiled, is_float
-from dragoman.kernels.int8.layout import COLUMNS, ENTRIES, LANES, LARGEST
-from dragoman.kernels.int8.tiles import fill_tiles, multiply_rows
-from dragoman.kernels.int8.vectors import activate, look, normalise, remember, update_cell
+from dragoman.kernels.cpu_search.instructions import compiled, is_float
+from dragoman.kernels.cpu_search.layout import COLUMNS, ENTRIES, LANES, LARGEST
+from dragoman.kernels.cpu_search.tiles import fill_tiles, multiply_rows
+from dragoman.kernels.cpu_search.vectors import activate, look, normalise, remember, update_cell
 
 _f32 = np.float32
 NOBODY_ASKS = np.zeros((1, 0), np.float32)

@@ -7,7 +7,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from dragoman.kernels.int8.instructions import (
+from dragoman.kernels.cpu_search.instructions import (
     FRACTION,
     FRACTIONS,
     HALVES,
@@ -18,8 +18,8 @@ from dragoman.kernels.int8.instructions import (
     Intrinsic,
     Writer,
 )
-from dragoman.kernels.int8.layout import LANES
-from dragoman.kernels.int8.polynomial import COEFFICIENTS, LOWEST
+from dragoman.kernels.cpu_search.layout import LANES
+from dragoman.kernels.cpu_search.polynomial import COEFFICIENTS, LOWEST
 
 WIDTH = 64
 """Entries of a head's keys and values."""

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.kernels.int8.instructions import compiled
-from dragoman.kernels.int8.words import find_place, insert
+from dragoman.kernels.cpu_search.instructions import compiled
+from dragoman.kernels.cpu_search.words import find_place, insert
 
 _END_SHARE, _END_MORE = 8, 5
 

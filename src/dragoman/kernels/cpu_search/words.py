@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from dragoman.kernels.int8.instructions import as_float, as_int, compiled, compiled_freely
-from dragoman.kernels.int8.layout import COLUMNS
-from dragoman.kernels.int8.tiles import ROWS, SIGNLESS, multiply_tile, prepare_rows
-from dragoman.kernels.int8.vectors import BITS, power_of_two
+from dragoman.kernels.cpu_search.instructions import as_float, as_int, compiled, compiled_freely
+from dragoman.kernels.cpu_search.layout import COLUMNS
+from dragoman.kernels.cpu_search.tiles import ROWS, SIGNLESS, multiply_tile, prepare_rows
+from dragoman.kernels.cpu_search.vectors import BITS, power_of_two
 
 _f32, _i32 = np.float32, np.int32
 _LOWEST = _f32(-1e30)
@@ -112,7 +112,7 @@ def find_words(
     count : int
         How many of them.
     panels : ndarray
-        The matrix of the vocabulary, as `dragoman.kernels.int8.layout.Matrix` has it.
+        The matrix of the vocabulary, as `dragoman.kernels.cpu_search.layout.Matrix` has it.
     outputs : ndarray
         Likewise; what is added is −∞ for what is no word.
     is_banned : ndarray

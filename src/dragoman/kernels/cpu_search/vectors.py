@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from dragoman.kernels.int8.attention import WIDTH, look_fast
-from dragoman.kernels.int8.instructions import (
+from dragoman.kernels.cpu_search.attention import WIDTH, look_fast
+from dragoman.kernels.cpu_search.instructions import (
     as_float,
     as_int,
     compiled,
@@ -16,8 +16,8 @@ from dragoman.kernels.int8.instructions import (
     is_float,
     stay_apart,
 )
-from dragoman.kernels.int8.model import ACTIVATIONS
-from dragoman.kernels.int8.polynomial import COEFFICIENTS, LOWEST
+from dragoman.kernels.cpu_search.model import ACTIVATIONS
+from dragoman.kernels.cpu_search.polynomial import COEFFICIENTS, LOWEST
 
 _RELU, _SWISH, _GELU, _GELU_SIGMOID, _SWIGLU, _GEGLU = range(len(ACTIVATIONS))
 

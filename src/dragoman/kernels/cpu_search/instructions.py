@@ -12,8 +12,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from dragoman.kernels.int8.compile_cache import CompileCache
-from dragoman.kernels.int8.layout import LANES
+from dragoman.kernels.cpu_search.compile_cache import CompileCache
+from dragoman.kernels.cpu_search.layout import LANES
 from dragoman.kernels.processor import aim_compiler
 
 aim_compiler()

@@ -1,10 +1,10 @@
 """Searching among some words is searching among all, the others forbidden."""
 
 import numpy as np
-import tests.kernels.int8.compiler  # noqa: F401
-from tests.kernels.int8.test_words import SIZE, find, make_states, make_words
+import tests.kernels.cpu_search.compiler  # noqa: F401
+from tests.kernels.cpu_search.test_words import SIZE, find, make_states, make_words
 
-from dragoman.kernels.int8.choices import choose_among, find_chosen, make_choices
+from dragoman.kernels.cpu_search.choices import choose_among, find_chosen, make_choices
 
 
 def find_among(chosen, states, output, *, forced=None, is_normalised=True, most=200):

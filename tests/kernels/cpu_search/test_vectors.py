@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 import pytest
-import tests.kernels.int8.compiler  # noqa: F401
+import tests.kernels.cpu_search.compiler  # noqa: F401
 import torch
 from torch.nn import functional
 
 from dragoman.kernels.activations import activate as plain_activate
-from dragoman.kernels.int8 import vectors
-from dragoman.kernels.int8.layout import LANES
-from dragoman.kernels.int8.model import ACTIVATIONS, Shape
+from dragoman.kernels.cpu_search import vectors
+from dragoman.kernels.cpu_search.layout import LANES
+from dragoman.kernels.cpu_search.model import ACTIVATIONS, Shape
 
 
 def shape(*, is_norm_first=False, is_centred=True):
