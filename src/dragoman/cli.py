@@ -45,7 +45,7 @@ def _run(arguments: list[str] | None) -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8")
     try:
-        options = build_parser().parse([word for word in words if word != "--debug"])
+        options = build_parser(next((each for each in words if each[:1] != "-"), None)).parse([word for word in words if word != "--debug"])
         if not hasattr(options, "run"):
             raise OptionError("which verb? see “dragoman --help”")
         options.run(options)
@@ -174,8 +174,13 @@ def _stdout_is_broken() -> bool:
     return False
 
 
-def build_parser() -> "Parser":
+def build_parser(word: str | None = None) -> "Parser":
     """Make the parser of all verbs.
+
+    Parameters
+    ----------
+    word : str | None
+        The first word that is no flag, by which `add_verbs` leaves out what is not needed.
 
     Returns
     -------
@@ -193,7 +198,7 @@ def build_parser() -> "Parser":
     )
     parser.add_argument("--version", action="version", version=f"dragoman {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", parser_class=Parser)
-    add_verbs(verbs)
+    add_verbs(verbs, word)
     return parser
 
 

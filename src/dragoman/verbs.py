@@ -17,7 +17,6 @@ from dragoman.errors import FolderError, OptionError
 from dragoman.exchange.commands import add_exchange
 from dragoman.flags import Parser, add_device, add_flags, add_verb, given_flags
 from dragoman.options import check_names, read_toml
-from dragoman.paper.commands import add_paper
 from dragoman.presets import preset_names
 from dragoman.serving.commands import add_serving
 from dragoman.training.configuration import RunOptions
@@ -29,28 +28,35 @@ if TYPE_CHECKING:
 TEXT_FILES = "plain text, .gz or .xz, one sentence a line"
 
 
-def add_verbs(verbs: argparse._SubParsersAction) -> None:
+def add_verbs(verbs: argparse._SubParsersAction, word: str | None = None) -> None:
     """Give the command its verbs.
 
     Parameters
     ----------
     verbs : argparse._SubParsersAction
         Where to add them.
+    word : str | None
+        The verb that is called: the flags of the paper's experiments, which take longer to import
+        than all others, are left out if it is another. None: nobody knows.
     """
-    for add in (
-        _add_train,
-        add_decoding,
-        _add_evaluate,
-        _add_compare,
-        _add_average,
-        _add_check,
-        _add_look,
-        add_exchange,
-        add_serving,
-        _add_data,
-        add_paper,
-    ):
+    adders = {
+        _add_train: ("train",),
+        add_decoding: ("translate", "score", "shortlist", "quantise"),
+        _add_evaluate: ("evaluate",),
+        _add_compare: ("compare",),
+        _add_average: ("average",),
+        _add_check: ("check",),
+        _add_look: ("look", "explain"),
+        add_exchange: ("export", "import"),
+        add_serving: ("serve", "watch"),
+        _add_data: ("data",),
+    }
+    for add in adders:
         add(verbs)
+    if not any(word in names for names in adders.values()):
+        from dragoman.paper.commands import add_paper
+
+        add_paper(verbs)
 
 
 def _add_corpus(parser: Parser, prefix: str, what: str) -> None:
