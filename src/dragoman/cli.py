@@ -45,7 +45,8 @@ def _run(arguments: list[str] | None) -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8")
     try:
-        options = build_parser(next((each for each in words if each[:1] != "-"), None)).parse([word for word in words if word != "--debug"])
+        verb = next((word for word in words if not word.startswith("-")), None)
+        options = build_parser(verb).parse([word for word in words if word != "--debug"])
         if not hasattr(options, "run"):
             raise OptionError("which verb? see “dragoman --help”")
         options.run(options)

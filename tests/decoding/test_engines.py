@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from dragoman.cli import main
 from dragoman.data.batches import flatten
 from dragoman.decoding import engines
 from dragoman.decoding.engine import Engine
@@ -15,7 +16,7 @@ from dragoman.decoding.quantise import write_int8
 from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
 from dragoman.folder import read_folder
-from dragoman.kernels.processor import can_compile
+from dragoman.kernels.processor import can_compile, choose_instructions
 from dragoman.models.transformer import Transformer
 from dragoman.weights import vocabulary_of
 
@@ -93,6 +94,20 @@ def test_without_a_compiler_a_transformer_is_rebuilt(folder, monkeypatch):
     translator = Translator.load(folder.path, "cpu")
     assert isinstance(translator.engine, Engine)
     assert translator.translate("the cat sees a dog .").text
+
+
+@needs_compiler
+def test_the_command_tells_which_engine_translates(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("DRAGOMAN_INSTRUCTIONS", "")
+    text = tmp_path / "text"
+    text.write_text("the cat sees a dog .\n")
+    main(["translate", str(folder.path), str(text), "--device", "cpu", "--explain-engine"])
+    said = capsys.readouterr().err.splitlines()[0]
+    name = choose_instructions()
+    assert said == (
+        f"engine: compiled for this processor ({name}), in float32: nobody measured what eight "
+        "bits would cost"
+    )
 
 
 class TestObstacles:
