@@ -3,6 +3,7 @@
     python benchmarks/inference_speed.py MODEL --source FILE --target FILE [--systems NAME …]
         [--single 40] [--bulk 400] [--rounds 3] [--beams 4 1] [--device cpu]
         [--instructions avx2] [--results DIR]
+        [--systems dragoman_int8 … marian_packed8avx512]
     python benchmarks/inference_speed.py --random-weights SUBWORDS --source FILE --device cuda …
 
 MODEL is a folder of “dragoman train”; it is exported to the others' formats first. With a model of
@@ -12,7 +13,8 @@ translations there is no BLEU. Every system
 translates the same raw lines in a process of its own, alone on the machine, in turns, so that what
 disturbs one disturbs all; the medians of the rounds count. Each rival works in its best way: of
 CTranslate2's threads, batch sizes and libraries (with MKL and without) the fastest is found first,
-for each work and each beam. With --instructions all systems are kept to an instruction set, as on a
+for each work and each beam. Marian NMT takes part if it is named and the model has its positions:
+“pymarian” must be on the path, and PYMARIAN name the folder of its packages (see marian_nmt.py). With --instructions all systems are kept to an instruction set, as on a
 processor that has no more. No short-lists on any side. Tokens are the subwords of a system's own
 translations and one end symbol each.
 """
@@ -33,6 +35,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+import marian_nmt
 from dragoman.data.corpus import read_lines
 from dragoman.eight_bits import round_matrix
 from dragoman.folder import Facts, ModelFolder, read_folder
@@ -50,8 +53,10 @@ HERE = Path(__file__).parent
 SEED = 1
 RIVAL = "ctranslate2_int8"
 CPU_SYSTEMS = (
-    "dragoman_int8", "dragoman_float32", "ctranslate2_int8", "ctranslate2_float32", "huggingface"
+    "dragoman_int8", "dragoman_float32", "ctranslate2_int8", "ctranslate2_float32", "huggingface",
+    "marian_packed8avx2", "marian_packed8avx512", "marian_float32",
 )  # fmt: skip
+MARIAN = ("marian_packed8avx2", "marian_packed8avx512", "marian_float32")
 GPU_SYSTEMS = ("dragoman_float16", "huggingface")
 CT2_INSTRUCTIONS = {"avx2": "AVX2", "avxvnni": "AVX2", "avx512vnni": "AVX512"}
 
@@ -148,7 +153,8 @@ def _read_options() -> argparse.Namespace:
     given.extra = 50 if given.random_weights is None else 0
     systems = CPU_SYSTEMS if given.device == "cpu" else GPU_SYSTEMS
     # In this order whatever was said: the first is ours, with which the others are compared.
-    given.systems = [name for name in systems if name in (given.systems or systems)]
+    usual = [name for name in systems if name not in MARIAN]
+    given.systems = [name for name in systems if name in (given.systems or usual)]
     return given
 
 
@@ -185,12 +191,25 @@ def _export(name: str, model: Path, work: Path) -> Path:
             [sys.executable, "-m", "dragoman", "quantise", str(model), str(out)], check=True
         )
         return out
+    if name in MARIAN:
+        return _export_marian(name.removeprefix("marian_"), model, work / name)
     if name not in EXPORTS:
         return model
     form, *quantisation = EXPORTS[name]
     out = work / name
     command = [sys.executable, "-m", "dragoman", "export", str(model), "--to", form, str(out)]
     subprocess.run(command + [f"--quantisation={each}" for each in quantisation], check=True)
+    return out
+
+
+def _export_marian(gemm: str, model: Path, out: Path) -> Path:
+    """Write the model for Marian, and pack its weights."""
+    command = [sys.executable, "-m", "dragoman", "export", str(model), "--to", "marian", str(out)]
+    subprocess.run(command, check=True)
+    if gemm != "float32":
+        files = [str(out / each) for each in ("model.npz", "model.bin")]
+        convert = [marian_nmt.find_marian(), "convert", "-f", files[0], "-t", files[1], "-g", gemm]
+        subprocess.run(convert, check=True, capture_output=True)
     return out
 
 
@@ -202,6 +221,8 @@ def _list_ways(name: str, mode: str, given: argparse.Namespace) -> list[Way]:
     if kind == "huggingface":
         batches = (256, 512) if given.device == "cuda" else (32,)
         return [Way(threads, batch) for batch in (batches if mode == "bulk" else (1,))]
+    if kind == "marian":
+        return [Way(1, 1)] if mode == "single" else [Way(threads, size) for size in (32, 64)]
     if mode == "single":
         shapes = [(count, 1) for count in sorted({1, threads})]
     else:
@@ -301,6 +322,10 @@ def _figures(runs: dict, bleu: dict, sizes: dict, given: argparse.Namespace) -> 
             for rival in given.systems[1:]:
                 ratio = _rate(found) / _rate(runs[rival, mode, beam])
                 figures[f"{place}_{mode}_{search}_ratio_to_{rival}"] = ratio
+            rates = [_rate(runs[each, mode, beam]) for each in given.systems[1:] if each[0] != "d"]
+            if rates:
+                best = _rate(found) / max(rates)
+                figures[f"{place}_{mode}_{search}_ratio_to_best_rival"] = best
         floats = "ctranslate2_float32"
         if name == "dragoman_float32" and floats in given.systems:
             ratio = _rate(found) / _rate(runs[floats, mode, beam])

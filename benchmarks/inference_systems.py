@@ -168,6 +168,48 @@ def load_huggingface(folder: Path, setting: Setting) -> System:
     return translate
 
 
+def load_marian(folder: Path, setting: Setting, gemm: str) -> System:
+    """Load Marian NMT itself, in this process.
+
+    Parameters
+    ----------
+    folder : Path
+        What “dragoman export --to marian” wrote, “model.bin” beside it if weights are packed.
+    setting : Setting
+        Beam, threads, sentences a batch.
+    gemm : str
+        Marian's name for its products.
+
+    Returns
+    -------
+    System
+        Ready to translate.
+    """
+    import sys
+
+    import sentencepiece
+
+    sys.path.append(os.environ["PYMARIAN"])
+    from pymarian import Translator
+
+    vocabularies = [str(folder / f"{side}.spm") for side in ("source", "target")]
+    target = sentencepiece.SentencePieceProcessor(model_file=vocabularies[1])
+    packed = {} if gemm == "float32" else {"gemm_type": gemm, "optimize": True}
+    marian = Translator(
+        models=str(folder / ("model.bin" if packed else "model.npz")), vocabs=vocabularies,
+        beam_size=setting.beam_size, normalize=0.6 if setting.beam_size > 1 else 0,
+        cpu_threads=setting.threads, mini_batch=setting.batch,
+        maxi_batch=100 if setting.batch > 1 else 1, maxi_batch_sort="src", quiet=True,
+        **packed,
+    )  # fmt: skip
+
+    def translate(lines: list[str]) -> list[Translated]:
+        texts = marian.translate(lines)
+        return [Translated(each, len(target.encode(each)) + 1) for each in texts]
+
+    return translate
+
+
 LOADERS: dict[str, Callable[[Path, Setting], System]] = {
     "dragoman_int8": lambda folder, setting: load_dragoman(folder, setting, "int8"),
     "dragoman_float32": lambda folder, setting: load_dragoman(folder, setting, "float32"),
@@ -175,6 +217,9 @@ LOADERS: dict[str, Callable[[Path, Setting], System]] = {
     "ctranslate2_int8": lambda folder, setting: load_ctranslate2(folder, setting, "int8"),
     "ctranslate2_float32": lambda folder, setting: load_ctranslate2(folder, setting, "float32"),
     "huggingface": load_huggingface,
+    "marian_packed8avx2": lambda folder, setting: load_marian(folder, setting, "packed8avx2"),
+    "marian_packed8avx512": lambda folder, setting: load_marian(folder, setting, "packed8avx512"),
+    "marian_float32": lambda folder, setting: load_marian(folder, setting, "float32"),
 }
 
 

@@ -27,9 +27,11 @@ def test_every_quantisation_is_ctranslate2s():
 
 
 @pytest.mark.parametrize("to", FORMATS)
-def test_export(trained, tmp_path, capsys, to):
+def test_export(trained, make_model, vocabularies, tmp_path, capsys, to):
     out = tmp_path / "out.argosmodel"
-    extra = [] if to == "huggingface" else ["--quantisation", "int8"]
+    if to == "marian":
+        trained = make_model(vocabularies, positions="marian")
+    extra = [] if to in ("huggingface", "marian") else ["--quantisation", "int8"]
     main(["export", str(trained), "--to", to, str(out), *extra])
     assert capsys.readouterr().out == f"{out}\n"
     assert out.is_file() == (to == "argos")

@@ -7,7 +7,7 @@ from typing import Any
 from dragoman.errors import FolderError, OptionError
 from dragoman.flags import Parser, add_verb
 
-FORMATS = ("huggingface", "ctranslate2", "argos")
+FORMATS = ("huggingface", "ctranslate2", "argos", "marian")
 QUANTISATIONS = (
     "float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16",
     "int8_bfloat16",
@@ -26,7 +26,7 @@ def add_exchange(verbs: argparse._SubParsersAction) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")
     parser.add_argument(
         "--to", required=True, choices=FORMATS,
-        help="transformers' MarianMT, CTranslate2, or a package of Argos Translate",
+        help="transformers' MarianMT, CTranslate2, a package of Argos Translate, or Marian",
     )  # fmt: skip
     parser.add_argument("out", type=Path, metavar="OUT", help="a new folder, or NAME.argosmodel")
     parser.add_argument(
@@ -57,7 +57,7 @@ def _add_languages(parser: Parser, text: str) -> None:
 
 def _export(options: argparse.Namespace) -> None:
     unheeded = ["source_language", "target_language", "package_version"]
-    if options.to == "huggingface":
+    if options.to in ("huggingface", "marian"):
         unheeded.append("quantisation")
     for name in unheeded if options.to != "argos" else ():
         if getattr(options, name) is not None:
@@ -68,6 +68,10 @@ def _export(options: argparse.Namespace) -> None:
         from dragoman.exchange.huggingface import export_huggingface
 
         export_huggingface(options.model, options.out)
+    elif options.to == "marian":
+        from dragoman.exchange.marian_export import export_marian
+
+        export_marian(options.model, options.out)
     elif options.to == "ctranslate2":
         from dragoman.exchange.ctranslate2 import export_ctranslate2
 

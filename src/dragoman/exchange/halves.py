@@ -13,6 +13,8 @@ from torch import Tensor
 
 READERS = ("query", "key", "value", "inner", "gate")
 """The linear maps that read the residual stream; the others write to it."""
+CELLS = ("forget", "update")
+"""Those that do both: a recurrent cell is as wide as the stream, and goes there as it is."""
 
 
 def to_halves(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -66,18 +68,21 @@ def halved(model_dim: int) -> Int[Tensor, "model_dim"]:
 def _move(weights: Mapping[str, Tensor], order: Callable[[int], Tensor]) -> dict[str, Tensor]:
     moved = {}
     for name, each in weights.items():
-        axis = _residual_axis(name)
-        moved[name] = each if axis is None else each.index_select(axis, order(each.size(axis)))
+        moved[name] = each
+        for axis in _residual_axes(name):
+            moved[name] = moved[name].index_select(axis, order(each.size(axis)))
     return moved
 
 
-def _residual_axis(name: str) -> int | None:
-    """Say along which axis a weight lies on the residual stream."""
+def _residual_axes(name: str) -> tuple[int, ...]:
+    """Say along which axes a weight lies on the residual stream."""
     *_, part, kind = name.split(".")
     if kind == "words":
-        return 1
+        return (1,)
     if name == "output.bias":
-        return None
+        return ()
     if part in READERS:
-        return 1 if kind == "weight" else None
-    return 0
+        return (1,) if kind == "weight" else ()
+    if part in CELLS:
+        return (0, 1) if kind == "weight" else (0,)
+    return (0,)

@@ -50,6 +50,33 @@ def check_for_ctranslate2(folder: ModelFolder) -> TransformerOptions:
     return options
 
 
+def check_for_marian(folder: ModelFolder) -> TransformerOptions:
+    """Refuse a model that Marian cannot run.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        The model.
+
+    Returns
+    -------
+    TransformerOptions
+        Its options.
+    """
+    options = _check_transformer(folder, "Marian", takes_cells=True)
+    beyond = []
+    if options.positions != "marian":
+        beyond.append(f"“{options.positions}” positions (train with --positions marian)")
+    if options.feed_forward not in ("relu", "swish", "gelu"):
+        beyond.append(f"the activation “{options.feed_forward}”")
+    if options.norm != "layer":
+        beyond.append("RMS norms")
+    if not options.scaled:
+        beyond.append("attention without scaling")
+    _refuse(folder.path, "Marian", iter(beyond))
+    return options
+
+
 def check_new(out: Path) -> None:
     """Refuse a place where something is already.
 
@@ -81,9 +108,11 @@ def subwords_of(folder: ModelFolder) -> tuple[Subwords, Subwords]:
     return source, target
 
 
-def _check_transformer(folder: ModelFolder, tool: str) -> TransformerOptions:
-    """Refuse what neither tool knows."""
-    _refuse(folder.path, tool, _beyond_both(folder, folder.options))
+def _check_transformer(
+    folder: ModelFolder, tool: str, *, takes_cells: bool = False
+) -> TransformerOptions:
+    """Refuse what no tool knows, or none but Marian."""
+    _refuse(folder.path, tool, _beyond_both(folder, folder.options, takes_cells))
     assert isinstance(folder.options, TransformerOptions)
     return folder.options
 
@@ -94,8 +123,10 @@ def _refuse(path: Path, tool: str, obstacles: Iterator[str]) -> None:
         raise FolderError(f"{path}: has {found}, which {tool} cannot represent; nothing is written")
 
 
-def _beyond_both(folder: ModelFolder, options: ModelOptions) -> Iterator[str]:
-    """Name what neither tool can represent."""
+def _beyond_both(
+    folder: ModelFolder, options: ModelOptions, takes_cells: bool = False
+) -> Iterator[str]:
+    """Name what none of the tools can represent."""
     if not all(isinstance(each, Subwords) for each in folder.vocabularies):
         yield "a closed vocabulary of words"
     if not isinstance(options, TransformerOptions):
@@ -104,7 +135,7 @@ def _beyond_both(folder: ModelFolder, options: ModelOptions) -> Iterator[str]:
     if options.decoder_attention == "feedback":
         yield "feedback memory"
     for kind in (options.encoder_attention, options.decoder_attention):
-        if kind != "full":
+        if kind != "full" and not (kind == "ssru" and takes_cells):
             yield f"“{kind}” attention"
     if options.num_experts is not None:
         yield "a mixture of experts"

@@ -1,5 +1,6 @@
 """From the models of Marian (``.npz``), as OPUS-MT's are released."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -17,7 +18,11 @@ from dragoman.exchange.huggingface_layout import (
     drop_zero_biases,
 )
 from dragoman.exchange.limits import check_new
-from dragoman.exchange.marian_files import read_npz, read_yaml_vocabulary
+from dragoman.exchange.marian_files import (
+    read_decoder_settings,
+    read_npz,
+    read_yaml_vocabulary,
+)
 from dragoman.exchange.names import build_vocabularies, list_pieces, names_by_id, own_order
 from dragoman.exchange.reading import MOST_VOCABULARY_BYTES, read_bounded
 from dragoman.files import written_beside
@@ -37,8 +42,10 @@ NORMS = {("", "dan", ""): "post", ("n", "da", "n"): "pre"}
 MOST_DIGITS = 9
 """Of a number in Marian's options."""
 
+DECODERS = {("self-attention", None): "full", ("rnn", "ssru"): "ssru"}
+"""What the decoder remembers its words by, and in which cell if it is recurrent."""
+
 REFUSED = {
-    "transformer-decoder-autoreg": "self-attention",
     "transformer-ffn-depth": "2",
     "transformer-train-position-embeddings": "false",
     "transformer-no-projection": "false",
@@ -71,7 +78,8 @@ def import_marian(
         The new model folder.
     vocabularies : Sequence[Path]
         The vocabulary, or that of the source and that of the target: “.yml”, or “.spm” where
-        Marian counted by SentencePiece itself. None given: what lies beside the model.
+        Marian counted by SentencePiece itself. None given: what the “.decoder.yml” beside the model
+        names, or else the one that lies there.
     source_language : str | None
         Code of the language it translates from.
     target_language : str | None
@@ -86,6 +94,7 @@ def import_marian(
     arrays, said = read_npz(file)
     options = _options_of(arrays, said, file)
     check_new(out)
+    vocabularies = vocabularies or _named_vocabularies(file)
     names, models = _read_vocabularies(file.parent, vocabularies)
     place = str(vocabularies[0] if vocabularies else file.parent)
     orders = [own_order(each, place=place) for each in names]
@@ -161,6 +170,13 @@ def _options_of(
     activation = said.get("transformer-ffn-activation", "swish")
     if activation not in ACTIVATIONS:
         raise FolderError(f"{place}: transformer-ffn-activation is “{activation}”, not supported")
+    memory = said.get("transformer-decoder-autoreg", "self-attention")
+    cell = said.get("dec-cell") if memory == "rnn" else None
+    if (memory, cell) not in DECODERS:
+        what = memory if cell is None else f"{memory}, with the cell “{cell}”"
+        raise FolderError(
+            f"{place}: transformer-decoder-autoreg is “{what}”, which is not supported here"
+        )
     has_output = any(f"decoder_ff_logit_out_{name}" in arrays for name in ("W", "Wt"))
     tied = "none" if has_output else "all" if "Wemb" in arrays else "target"
     plain = {
@@ -177,6 +193,7 @@ def _options_of(
     rest = {
         "feed_forward": ACTIVATIONS[activation],
         "norm_position": NORMS[steps],
+        "decoder_attention": DECODERS[memory, cell],
         "positions": "marian",
         "tied_embeddings": tied,
         "attention_bias": True,
@@ -245,8 +262,19 @@ def _layer_of(
         found[f"{ours}.{name}.weight"] = weight.t().contiguous()
         found[f"{ours}.{name}.bias"] = bias[0]
 
+    is_cell = options.is_recurrent and stack == "decoder"
+    if is_cell:
+        cell = f"{ours}.self_attention"
+        for part, letter in (("forget", "Wf"), ("update", "W")):
+            weight = arrays.take(f"{theirs}_rnn_{letter}", width, width)
+            found[f"{cell}.{part}.weight"] = weight.t().contiguous()
+        found[f"{cell}.forget.bias"] = arrays.take(f"{theirs}_rnn_bf", 1, width)[0]
+        found |= _norm_of(
+            arrays, options, f"{cell}_norm.norm", f"{theirs}_rnn{'' if suffix else '_ffn'}", suffix
+        )
     for block, other in BLOCKS.items():
-        if block == "self_attention" or stack == "decoder":
+        is_there = not is_cell if block == "self_attention" else stack == "decoder"
+        if is_there:
             for part, letter in ATTENTION.items():
                 linear(f"{block}.{part}", other, letter, width, width)
             name = f"{ours}.{block}_norm.norm"
@@ -294,6 +322,17 @@ def _read_vocabularies(
         # Marian has no padding: what is called so is an entry like any other.
         each[:] = [f"{name}?" if name == PADDING else name for name in each] + [PADDING]
     return (names[0], names[1]), (models[0], models[1])
+
+
+def _named_vocabularies(file: Path) -> list[Path]:
+    """List the vocabularies that a model's “.decoder.yml” names, if they lie beside it."""
+    settings = file.with_name(f"{file.name}.decoder.yml")
+    if not settings.is_file():
+        return []
+    said = read_decoder_settings(settings).get("vocabs", "").strip("[] ")
+    parts = re.split(r"\s*,\s*|(?:^|\s)-\s+", said)
+    found = [file.with_name(Path(each.strip("\"' ")).name) for each in parts if each.strip()]
+    return found if all(each.is_file() for each in found) else []
 
 
 def _find_vocabularies(folder: Path) -> list[Path]:

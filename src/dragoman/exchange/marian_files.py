@@ -85,6 +85,25 @@ def read_npz(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
         raise FolderError(f"{path}: has a damaged {CONFIG}; get it again") from None
 
 
+def read_decoder_settings(path: Path) -> dict[str, str]:
+    """Read how a model of Marian is to be used.
+
+    Parameters
+    ----------
+    path : Path
+        Its “.decoder.yml”.
+
+    Returns
+    -------
+    dict[str, str]
+        The options, as they are written; lists in one line.
+    """
+    try:
+        return _read_options(read_bounded(path, MOST_SETTINGS_BYTES).decode())
+    except ValueError:
+        raise FolderError(f"{path}: is damaged; get it again") from None
+
+
 def read_yaml_vocabulary(path: Path) -> dict[str, int]:
     """Read a vocabulary of Marian.
 
