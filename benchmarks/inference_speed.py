@@ -14,9 +14,10 @@ translates the same raw lines in a process of its own, alone on the machine, in 
 disturbs one disturbs all; the medians of the rounds count. Each rival works in its best way: of
 CTranslate2's threads, batch sizes and libraries (with MKL and without) the fastest is found first,
 for each work and each beam. Marian NMT takes part if it is named and the model has its positions:
-“pymarian” must be on the path, and PYMARIAN name the folder of its packages (see marian_nmt.py). With --instructions all systems are kept to an instruction set, as on a
-processor that has no more. No short-lists on any side. Tokens are the subwords of a system's own
-translations and one end symbol each.
+“pymarian” must be on the path, and PYMARIAN name the folder of its packages (see marian_nmt.py).
+With --instructions all systems are kept to an instruction set, as on a processor that has no more.
+No short-lists on any side. Tokens are the subwords of a system's own translations and one end
+symbol each.
 """
 
 import argparse

@@ -1,0 +1,115 @@
+"""What terms, alignments and samples cost: shares of the speed of plain translating.
+
+    python benchmarks/demands_speed.py MODEL --source FILE --target FILE [--lines 400] [--rounds 5]
+
+MODEL is a folder of “dragoman train”, the files are sentences and their translations. The glossary
+has a word of every second sentence: one of at least four letters, and the word of its reference
+that the model aligns with it. Whatever is demanded is measured in turns with plain translating, on
+this machine's CPU, loading not included; figures are medians of the ratios of a round.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from dragoman.data.corpus import read_lines
+from dragoman.decoding.alignments import Aligner
+from dragoman.decoding.demands import Demands, prepare_demands
+from dragoman.decoding.glossary import Glossary, Term
+from dragoman.decoding.options import SamplingOptions
+from dragoman.decoding.translator import Translator
+from record import RESULTS, require_commit, write_result
+
+SHORTEST = 4
+Work = Callable[[], object]
+
+
+def main() -> None:
+    """Measure, print and write the result."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--source", type=Path, required=True)
+    parser.add_argument("--target", type=Path, required=True)
+    parser.add_argument("--lines", type=int, default=400)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = parser.parse_args()
+    require_commit()
+    lines, references = (
+        list(read_lines(path))[: given.lines] for path in (given.source, given.target)
+    )
+    translator = Translator.load(given.model, "cpu")
+    aligner = Aligner.of(translator)
+    terms_of = make_terms(lines, references, aligner)
+    glossary, num_terms = Glossary(terms_of), len(terms_of)
+    target = translator.folder.vocabularies.target
+    terms = prepare_demands(target, translator.device, glossary=glossary).demands
+    works: dict[str, Work] = {
+        "plain": lambda: translator.translate_all(lines, demands=Demands(is_scored=False)),
+        "glossary": lambda: translator.translate_all(lines, demands=terms),
+        "alignments": lambda: aligner.align_translations(lines, translator.translate_all(lines)),
+        "n_best": lambda: translator.translate_all(lines, num_best=4),
+        "samples": lambda: translator.translate_all(
+            lines, demands=Demands(sampling=SamplingOptions(seed=1))
+        ),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for work in works.values():  # what is compiled or imported at the first use, is so now
+        work()
+    for _ in range(given.rounds):
+        for name, work in works.items():
+            started = time.perf_counter()
+            work()
+            seconds[name].append(time.perf_counter() - started)
+    figures: dict[str, float] = {}
+    for name, each in seconds.items():
+        figures[f"{name}_sentences_per_second"] = len(lines) / statistics.median(each)
+        if name != "plain":
+            shares = [one / own for one, own in zip(seconds["plain"], each, strict=True)]
+            figures[f"{name}_share_of_plain_speed"] = statistics.median(shares)
+        print(f"{name}: {len(lines) / statistics.median(each):,.0f} sentences/s")
+    notes = {
+        "source": given.source.name,
+        "terms": num_terms,
+        "engine": translator.choice.explain() if translator.choice else "",
+        "seconds": seconds,
+    }
+    print(write_result("demands_speed-cpu", figures, seeds=[1], notes=notes, folder=given.results))
+
+
+def make_terms(lines: list[str], references: list[str], aligner: Aligner) -> list[Term]:
+    """Take a term of every second sentence.
+
+    Parameters
+    ----------
+    lines : list[str]
+        The sentences.
+    references : list[str]
+        Their translations.
+    aligner : Aligner
+        Says which word translates which.
+
+    Returns
+    -------
+    list[Term]
+        Words of at least four letters, each once.
+    """
+    terms: dict[str, Term] = {}
+    pairs = list(zip(lines, references, strict=True))[::2]
+    for (source, target), links in zip(pairs, aligner.align(pairs), strict=True):
+        words, others = source.split(), target.split()
+        for one, other in sorted(links):
+            word, meant = (each.strip(".,;:!?\"'“”") for each in (words[one], others[other]))
+            is_term = all(len(each) >= SHORTEST and each.isalpha() for each in (word, meant))
+            if is_term and word.casefold() not in terms:
+                terms[word.casefold()] = Term(word, meant, "the reference")
+                break
+    return list(terms.values())
+
+
+if __name__ == "__main__":
+    main()
