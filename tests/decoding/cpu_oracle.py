@@ -24,6 +24,10 @@ class OracleState:
     sources: list
     words: list
 
+    @property
+    def coverage(self):
+        return None
+
     def keep(self, sentences):
         chosen = sentences.tolist()
         return OracleState([self.sources[n] for n in chosen], [self.words[n] for n in chosen])

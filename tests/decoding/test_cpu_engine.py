@@ -24,6 +24,7 @@ from dragoman.decoding.demands import Demands
 from dragoman.decoding.interface import MOST_BEAMS, Asking
 from dragoman.decoding.options import SamplingOptions, SearchOptions
 from dragoman.decoding.quantise import write_int8
+from dragoman.decoding.repetition import WithoutRepetition
 from dragoman.decoding.search import search
 from dragoman.decoding.translator import Translator
 from dragoman.decoding.unknown_words import layer_attention
@@ -48,8 +49,11 @@ def some_sources(folder, lengths=(5, 1, 9, 3, 7)):
     return [(*chance.integers(4, size, n).tolist(), eos_id) for n in lengths]
 
 
-def find(engine, sources, *, beams=3, best=1, alpha=0.6, extra=4, banned=(), scored=True, **more):
-    asking = Asking(beams, best, alpha, banned, scored)
+def find(
+    engine, sources, *, beams=3, best=1, alpha=0.6, extra=4, banned=(), scored=True,
+    unrepeated=False, **more,
+):  # fmt: skip
+    asking = Asking(beams, best, alpha, banned, scored, unrepeated)
     limits = [len(each) + extra for each in sources]
     prefixes = more.get("prefixes", ())
     if prefixes:
@@ -57,13 +61,16 @@ def find(engine, sources, *, beams=3, best=1, alpha=0.6, extra=4, banned=(), sco
     return engine.find(sources, limits, asking, **more)
 
 
-def search_with_all(folder, engine, sources, *, beams=3, best=1, alpha=0.6, extra=4, **more):
+def search_with_all(
+    folder, engine, sources, *, beams=3, best=1, alpha=0.6, extra=4, unrepeated=None, **more
+):
     """Let the search of all models search with the same functions."""
     from tests.decoding.cpu_oracle import Oracle
 
     vocabulary = vocabulary_of(folder.vocabularies)
+    model = Oracle(engine.model)
     return search(
-        Oracle(engine.model),
+        model if unrepeated is None else WithoutRepetition(model, unrepeated),
         pad_sequences(flatten(sources), vocabulary.pad_id),
         SearchOptions(beam_size=beams, length_penalty=alpha, max_extra_tokens=extra),
         vocabulary,
@@ -134,6 +141,26 @@ class TestFinding:
         assert [each[0].tokens[: len(p)] for each, p in zip(found, prefixes, strict=True)] == [
             *prefixes
         ]
+
+    @pytest.mark.parametrize("beams", [1, 3])
+    @pytest.mark.parametrize("prefix", [(), (9, 9, 9, 9)])
+    def test_no_phrase_is_said_three_times_in_a_row(self, make_folder, precision, beams, prefix):
+        folder = make_folder()
+        engine, sources = CpuEngine.load(folder, precision), some_sources(folder, (5, 9, 3))
+        how = {"beams": beams, "extra": 20}
+        padded = torch.tensor([prefix] * len(sources)) if prefix else None
+        expected = search_with_all(
+            folder, engine, sources, unrepeated=len(prefix), prefixes=padded, **how
+        )
+        prefixes = [prefix] * len(sources) if prefix else ()
+        found = find(engine, sources, unrepeated=True, prefixes=prefixes, **how)
+        assert_same(found, expected)
+        assert found != find(engine, sources, prefixes=prefixes, **how)  # which do repeat
+        alone = [
+            find(engine, [each], unrepeated=True, prefixes=prefixes[:1], **how)[0]
+            for each in sources
+        ]
+        assert found == alone
 
     @pytest.mark.parametrize("beams", [1, 4])
     def test_company_changes_no_bit(self, make_folder, precision, monkeypatch, beams):
@@ -331,14 +358,13 @@ class TestLoading:
         folder = make_folder()
         text = tmp_path / "text.en"
         text.write_text("The dog sees a house.\n\nThe old tree.\n")
-        script = (  # whose translations nobody finds odd: to search again is another matter
-            "import sys; from dragoman.cli import main; from dragoman.decoding import suspicion; "
-            "suspicion.find_suspicion = lambda *_: None; code = main(sys.argv[1:]); "
+        script = (  # its translations repeat themselves, and are searched for again
+            "import sys; from dragoman.cli import main; code = main(sys.argv[1:]); "
             "assert 'torch' not in sys.modules; sys.exit(code)"
         )
         command = [
             sys.executable, "-c", script, "translate", str(folder.path), str(text),
-            "--device", "cpu", "--precision", "int8", "--n-best", "2",
+            "--device", "cpu", "--precision", "int8", "--n-best", "2", "--alignments", "--scores",
         ]  # fmt: skip
         run = subprocess.run(command, capture_output=True, text=True, check=True)
         assert [line.split(" ||| ")[0] for line in run.stdout.splitlines()][:2] == ["0", "0"]

@@ -11,7 +11,6 @@ import dragoman
 from dragoman.data.batches import flatten, make_batch, pad_sequences
 from dragoman.decoding.interface import Hypothesis
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.piece_search import PieceSearch
 from dragoman.decoding.search import search
 from dragoman.decoding.suspicion import Suspicion
 from dragoman.decoding.translator import Translator
@@ -280,13 +279,13 @@ def test_a_second_search_is_scored_as_the_first_and_keeps_its_order(translator, 
 
 def test_only_the_sentence_that_looks_wrong_is_searched_for_again(translator, monkeypatch):
     seen = []
-    find = PieceSearch.find_unrepeated
+    find = Translator._find
 
-    def spy(self, pieces):
-        seen.extend(piece.text for piece in pieces)
-        return find(self, pieces)
+    def spy(self, pieces, *wanted, is_unrepeated):
+        seen.extend(piece.text for piece in pieces if is_unrepeated)
+        return find(self, pieces, *wanted, is_unrepeated=is_unrepeated)
 
-    monkeypatch.setattr(PieceSearch, "find_unrepeated", spy)
+    monkeypatch.setattr(Translator, "_find", spy)
     monkeypatch.setattr(
         "dragoman.decoding.suspicion.find_suspicion",
         lambda source, _: Suspicion(kind="repetition", words="odd") if "dog" in source else None,

@@ -178,6 +178,7 @@ class CpuEngine:
             self.start_id,
             asking.is_scored or asking.num_beams > 1,
             is_banned,
+            asking.is_unrepeated,
         )
         shape = (len(sources), asking.num_best)
         places = _starts([asking.num_best * limits[index] for index in order])

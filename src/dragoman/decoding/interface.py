@@ -9,13 +9,17 @@ MOST_BEAMS = 16
 
 
 class Asking(NamedTuple):
-    """A search for translations: what `find` is asked for beside the sentences."""
+    """A search for translations: what `find` is asked for beside the sentences.
+
+    Unrepeated translations say no phrase three times in a row; only `CpuEngine` finds them.
+    """
 
     num_beams: int
     num_best: int
     alpha: float
     banned_ids: tuple[int, ...]
     is_scored: bool
+    is_unrepeated: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -66,13 +66,17 @@ class PlainSearch:
     prefix_ids: Sequence[int]
     is_scored: bool
 
-    def find(self, pieces: Sequence[Piece]) -> list[list[Hypothesis]]:
+    def find(
+        self, pieces: Sequence[Piece], *, is_unrepeated: bool = False
+    ) -> list[list[Hypothesis]]:
         """Translate pieces.
 
         Parameters
         ----------
         pieces : Sequence[Piece]
             In any order.
+        is_unrepeated : bool
+            Whether no phrase may be said three times in a row; the engine must know how.
 
         Returns
         -------
@@ -93,6 +97,7 @@ class PlainSearch:
             alpha=self.options.length_penalty,
             banned_ids=banned_ids(self.vocabularies),
             is_scored=self.is_scored or num_beams > 1,
+            is_unrepeated=is_unrepeated,
         )
         return self.engine.find([piece.ids for piece in pieces], limits, asking, prefixes)
 

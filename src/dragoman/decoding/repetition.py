@@ -9,9 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.data.batches import Sequences
+from dragoman.kernels.cpu_search.task import LONGEST_PHRASE
 from dragoman.models.interface import DecoderState, SearchedModel
-
-LONGEST_PHRASE = 32
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -271,10 +271,7 @@ class Translator:
             pieces: Sequence[Piece], options: SearchOptions, *, is_unrepeated: bool
         ) -> list[Part]:
             wanted = (num_best, prefix_ids, options, demands)
-            if is_unrepeated:
-                found = self._any_search(*wanted).find_unrepeated(pieces)
-            else:
-                found = self._find(pieces, *wanted)
+            found = self._find(pieces, *wanted, is_unrepeated=is_unrepeated)
             return self._write(pieces, found, options)
 
         with only_new_garbage(len(texts)):
@@ -332,10 +329,12 @@ class Translator:
         prefix_ids: Sequence[int],
         options: SearchOptions,
         demands: Demands,
+        *,
+        is_unrepeated: bool,
     ) -> list[Found]:
-        """Search for the translations of pieces."""
+        """Search for the translations of pieces, on request without saying a phrase thrice."""
         finder: FindingEngine | None = self.finder
-        if self.finder is not None and self.short_list is not None:
+        if self.finder is not None and self.short_list is not None and not is_unrepeated:
             finder = ListedEngine(self.finder, self.short_list.words_of)
         elif finder is None and isinstance(self.engine, FindingEngine):
             finder = self.engine
@@ -350,9 +349,13 @@ class Translator:
                 prefix_ids=prefix_ids,
                 is_scored=demands.is_scored,
             )
-        if plain is not None and demands.glossary is None and is_plain(options, demands):
-            return [or_nothing(Found(hypotheses=each)) for each in plain.find(pieces)]
-        return self._any_search(num_best, prefix_ids, options, demands, plain).find(pieces)
+        knows_how = self.finder is not None or not is_unrepeated
+        is_easy = demands.glossary is None and is_plain(options, demands) and knows_how
+        if plain is not None and is_easy:
+            every = plain.find(pieces, is_unrepeated=is_unrepeated)
+            return [or_nothing(Found(hypotheses=each)) for each in every]
+        others = self._any_search(num_best, prefix_ids, options, demands, plain)
+        return others.find_unrepeated(pieces) if is_unrepeated else others.find(pieces)
 
     def _any_search(
         self,

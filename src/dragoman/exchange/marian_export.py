@@ -19,6 +19,46 @@ VOCABULARIES = ("source.spm", "target.spm")
 NO_WORD = -30_000.0
 """A bias that leaves the padding no probability; Marian knows none, so it is an entry there."""
 
+# Marian asks a model for all of these, those without meaning for it too.
+_FIXED: dict[str, object] = {
+    "type": "transformer",
+    "version": "v1.12.1",
+    "enc-type": "bidirectional",
+    "enc-cell": "gru",
+    "enc-cell-depth": 1,
+    "dec-cell-base-depth": 2,
+    "dec-cell-high-depth": 1,
+    "skip": False,
+    "layer-normalization": False,
+    "right-left": False,
+    "input-types": [],
+    "tied-embeddings-src": False,
+    "output-omit-bias": False,
+    "factors-combine": "sum",
+    "factors-dim-emb": 0,
+    "lemma-dim-emb": 0,
+    "lemma-dependency": "",
+    "transformer-decoder-dim-ffn": 0,
+    "transformer-ffn-depth": 2,
+    "transformer-decoder-ffn-depth": 0,
+    "transformer-aan-depth": 2,
+    "transformer-aan-activation": "swish",
+    "transformer-aan-nogate": False,
+    "transformer-rnn-projection": False,
+    "transformer-no-projection": False,
+    "transformer-no-bias": False,
+    "transformer-no-affine": False,
+    "transformer-pool": False,
+    "transformer-tied-layers": [],
+    "transformer-guided-alignment-layer": "last",
+    "transformer-postprocess-emb": "d",
+    "transformer-train-position-embeddings": False,
+    "bert-train-type-embeddings": True,
+    "bert-type-vocab-size": 2,
+    "ulr": False,
+    "ulr-dim-emb": 0,
+    "ulr-trainable-transformation": False,
+}
 _BLOCKS = {"self_attention": "self", "cross_attention": "context", "feed_forward": "ffn"}
 _PARTS = {"query": "q", "key": "k", "value": "v", "output": "o", "inner": "1", "outer": "2"}
 _CELL = {"forget.weight": "Wf", "forget.bias": "bf", "update.weight": "W"}
@@ -45,7 +85,9 @@ def export_marian(path: Path, out: Path) -> None:
     check_new(out)
     arrays = _list_arrays(folder, options)
     sizes = [len(each) for each in folder.vocabularies]
-    text = "".join(f"{name}: {_spell(value)}\n" for name, value in _describe(options, sizes))
+    text = "".join(
+        f"{name}: {_spell(value)}\n" for name, value in _describe(options, sizes).items()
+    )
     arrays[CONFIG] = np.frombuffer(text.encode() + b"\0", np.int8)
     with written_beside(out) as beside:
         beside.mkdir()
@@ -69,64 +111,27 @@ def _spell(value: object) -> str:
     return f'"{value}"' if value == "" else str(value)
 
 
-def _describe(options: TransformerOptions, sizes: list[int]) -> list[tuple[str, object]]:
-    """List the options that Marian reads from a model; it asks for those without meaning too."""
+def _describe(options: TransformerOptions, sizes: list[int]) -> dict[str, object]:
+    """List the options that Marian reads from a model."""
     is_pre, tied = options.norm_position == "pre", options.tied_embeddings
-    return [
-        ("type", "transformer"),
-        ("version", "v1.12.1"),
-        ("dim-vocabs", sizes),
-        ("dim-emb", options.model_dim),
-        ("dim-rnn", options.model_dim),
-        ("enc-depth", options.num_encoder_layers),
-        ("dec-depth", options.num_decoder_layers),
-        ("enc-type", "bidirectional"),
-        ("enc-cell", "gru"),
-        ("enc-cell-depth", 1),
-        ("dec-cell", "ssru" if options.is_recurrent else "gru"),
-        ("dec-cell-base-depth", 2),
-        ("dec-cell-high-depth", 1),
-        ("skip", False),
-        ("layer-normalization", False),
-        ("right-left", False),
-        ("input-types", []),
-        ("tied-embeddings", tied == "target"),
-        ("tied-embeddings-src", False),
-        ("tied-embeddings-all", tied == "all"),
-        ("output-omit-bias", False),
-        ("factors-combine", "sum"),
-        ("factors-dim-emb", 0),
-        ("lemma-dim-emb", 0),
-        ("lemma-dependency", ""),
-        ("transformer-heads", options.num_heads),
-        ("transformer-dim-ffn", options.feed_forward_dim),
-        ("transformer-decoder-dim-ffn", 0),
-        ("transformer-ffn-depth", 2),
-        ("transformer-decoder-ffn-depth", 0),
-        ("transformer-ffn-activation", options.feed_forward),
-        ("transformer-dim-aan", options.feed_forward_dim),
-        ("transformer-aan-depth", 2),
-        ("transformer-aan-activation", "swish"),
-        ("transformer-aan-nogate", False),
-        ("transformer-decoder-autoreg", "rnn" if options.is_recurrent else "self-attention"),
-        ("transformer-rnn-projection", False),
-        ("transformer-no-projection", False),
-        ("transformer-no-bias", False),
-        ("transformer-no-affine", False),
-        ("transformer-pool", False),
-        ("transformer-tied-layers", []),
-        ("transformer-guided-alignment-layer", "last"),
-        ("transformer-preprocess", "n" if is_pre else ""),
-        ("transformer-postprocess", "da" if is_pre else "dan"),
-        ("transformer-postprocess-top", "n" if is_pre else ""),
-        ("transformer-postprocess-emb", "d"),
-        ("transformer-train-position-embeddings", False),
-        ("bert-train-type-embeddings", True),
-        ("bert-type-vocab-size", 2),
-        ("ulr", False),
-        ("ulr-dim-emb", 0),
-        ("ulr-trainable-transformation", False),
-    ]
+    return _FIXED | {
+        "dim-vocabs": sizes,
+        "dim-emb": options.model_dim,
+        "dim-rnn": options.model_dim,
+        "enc-depth": options.num_encoder_layers,
+        "dec-depth": options.num_decoder_layers,
+        "dec-cell": "ssru" if options.is_recurrent else "gru",
+        "tied-embeddings": tied == "target",
+        "tied-embeddings-all": tied == "all",
+        "transformer-heads": options.num_heads,
+        "transformer-dim-ffn": options.feed_forward_dim,
+        "transformer-dim-aan": options.feed_forward_dim,
+        "transformer-ffn-activation": options.feed_forward,
+        "transformer-decoder-autoreg": "rnn" if options.is_recurrent else "self-attention",
+        "transformer-preprocess": "n" if is_pre else "",
+        "transformer-postprocess": "da" if is_pre else "dan",
+        "transformer-postprocess-top": "n" if is_pre else "",
+    }
 
 
 def _list_arrays(folder: ModelFolder, options: TransformerOptions) -> dict[str, np.ndarray]:

@@ -22,15 +22,16 @@ def make_states(count=20):
     return 3 * np.random.default_rng(3).normal(size=(count, WIDTH)).astype(np.float32)
 
 
-def find(states, matrix, count, *, banned=(), forced=None, is_normalised=True):
+def find(states, matrix, count, *, banned=(), forced=None, blocked=None, is_normalised=True):
     is_banned = np.zeros(matrix.outputs[:, 0].size, np.bool_)
     is_banned[list(banned)] = True
     best = np.empty((len(states), count), np.float32)
     words = np.empty((len(states), count), np.int64)
     forced = np.full(len(states), -1) if forced is None else np.array(forced)
     find_words(
-        states, len(states), matrix.panels, matrix.outputs, is_banned, forced, is_normalised,
-        best, words,
+        states, len(states), matrix.panels, matrix.outputs, is_banned, forced,
+        np.zeros((len(states), 0), np.int64) if blocked is None else np.array(blocked),
+        is_normalised, best, words,
     )  # fmt: skip
     return best, words
 
@@ -58,6 +59,17 @@ def test_what_is_forced_is_found_alone():
     assert words[1, 0] == 499
     assert (best[2:] == -np.inf).all()  # forbidden, and the padding
     assert np.isfinite(best[0]).all()
+
+
+def test_what_is_blocked_has_no_probability():
+    matrix, states = make_words(), make_states(2)
+    scores = torch.from_numpy(multiply(states, matrix)[:, :SIZE])
+    first = scores.argmax(1).tolist()
+    best, words = find(states, matrix, 2, blocked=[[first[0], 70], [-1, -1]])
+    scores[0, [first[0], 70]] = -torch.inf
+    logs, places = scores.log_softmax(1).topk(2)
+    assert words.tolist() == places.tolist()
+    np.testing.assert_allclose(best, logs, rtol=1e-6, atol=1e-5)
 
 
 def test_neighbours_change_no_bit():

@@ -115,7 +115,7 @@ def find_chosen(slot, states, count, choices, forced, is_normalised, best, words
     panels = -(-len(own) // COLUMNS)
     find_words(
         states, count, choices.panels[slot, :panels], choices.outputs[slot, :panels],
-        choices.is_banned, places, is_normalised, best, words,
+        choices.is_banned, places, np.zeros((count, 0), np.int64), is_normalised, best, words,
     )  # fmt: skip
     for row in range(count):
         for rank in range(words.shape[1]):

@@ -14,13 +14,14 @@ from dragoman.kernels.cpu_search.instructions import compiled, take_numbers
 from dragoman.kernels.cpu_search.places import Places, follow, leave, take_place
 from dragoman.kernels.cpu_search.slots import (
     begin,
+    block_repetition,
     extend,
     force,
     is_done,
     make_slots,
     write_down,
 )
-from dragoman.kernels.cpu_search.task import IS_STOPPED, NEXT
+from dragoman.kernels.cpu_search.task import IS_STOPPED, LONGEST_PHRASE, NEXT
 from dragoman.kernels.cpu_search.transformer import (
     Pool,
     Rows,
@@ -43,6 +44,7 @@ class Step(NamedTuple):
     rows: Rows
     states: np.ndarray
     forced: np.ndarray
+    blocked: np.ndarray
     best: np.ndarray
     words: np.ndarray
 
@@ -107,6 +109,7 @@ def make_step(slots, rules, width) -> Step:
         rows,
         np.zeros((count, width), np.float32),
         np.empty(count, np.int64),
+        np.empty((count, LONGEST_PHRASE if rules.is_unrepeated else 0), np.int64),
         np.empty((count, num_words), np.float32),
         np.empty((count, num_words), np.int64),
     )
@@ -210,6 +213,8 @@ def line_up(model, slots, sentences, rules, places, step_room) -> int:
                 model.positions[length], step_room.states[row],
             )  # fmt: skip
             step_room.forced[row] = forced
+            if rules.is_unrepeated:
+                block_repetition(slot, beam, slots, sentences, step_room.blocked[row])
             row += 1
     return row
 
@@ -233,11 +238,11 @@ def find_next(count, model, slots, rules, choices, step_room) -> None:
     step_room : Step
         What the decoder says of each row, and where words are written.
     """
-    states, forced, best, words = step_room[1:]
+    states, forced, blocked, best, words = step_room[1:]
     if choices.words.shape[1] == 0:
         find_words(
             states, count, model.output.panels, model.output.outputs, rules.is_banned, forced,
-            rules.is_normalised, best, words,
+            blocked, rules.is_normalised, best, words,
         )  # fmt: skip
         return
     row = 0

@@ -122,6 +122,44 @@ def force(slot, slots, sentences, rules) -> int:
 
 
 @compiled
+def block_repetition(slot, beam, slots, sentences, blocked) -> None:
+    """List the words with which a hypothesis would say a phrase for the third time in a row.
+
+    Parameters
+    ----------
+    slot : int
+        Its slot.
+    beam : int
+        Which hypothesis.
+    slots : Slots
+        All slots.
+    sentences : Sentences
+        How translations must begin; in forced beginnings nothing is ruled out.
+    blocked : ndarray
+        Where the word for each length of a phrase is written, or −1.
+    """
+    sentence, length = slots.sentences[slot], slots.lengths[slot]
+    blocked[:] = -1
+    num_forced = 0
+    while (
+        num_forced < sentences.prefixes.shape[1] and sentences.prefixes[sentence, num_forced] >= 0
+    ):
+        num_forced += 1
+    if length < num_forced:
+        return
+    past = np.empty(length, np.int64)
+    for place in range(length - 1, -1, -1):
+        past[place] = slots.words[slot, place, beam]
+        beam = slots.parents[slot, place, beam]
+    for period in range(1, min(len(blocked), (length + 1) // 3) + 1):
+        place = length - 2 * period + 1
+        while place < length and past[place] == past[place - period]:
+            place += 1
+        if place == length:
+            blocked[period - 1] = past[length - period]
+
+
+@compiled
 def length_penalty(length, alpha) -> float:
     """Compute what a log-probability is divided by: ((5 + length) / 6)^α.
 

@@ -8,6 +8,8 @@ from dragoman.eight_bits import Rounded
 from dragoman.kernels.cpu_search.layout import lay_out, lay_out_floats, stack
 from dragoman.kernels.cpu_search.model import Decoder, Encoder, Model, Shape, make_cached
 
+LONGEST_PHRASE = 32
+"""Subwords of a phrase that may not be said three times in a row, at most."""
 NEXT, IS_STOPPED = range(2)
 """Places in the queue: the next sentence that nobody has taken, and whether all shall stop."""
 
@@ -42,7 +44,7 @@ class Size(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """How to search."""
+    """How to search; unrepeated: without saying a phrase three times in a row."""
 
     num_beams: int
     num_best: int
@@ -51,6 +53,7 @@ class Rules(NamedTuple):
     start_id: int
     is_normalised: bool
     is_banned: np.ndarray
+    is_unrepeated: bool
 
 
 class Results(NamedTuple):
@@ -98,7 +101,7 @@ def make_empty_task(
     one, numbers = np.ones((1, 1), np.int64), np.zeros(2, np.int64)
     ids = np.zeros(1, np.int32)
     sentences = Sentences(ids, numbers, one[0], one, one[0], numbers)
-    rules = Rules(1, 1, 1.0, 0, 0, True, np.zeros(1, np.bool_))
+    rules = Rules(1, 1, 1.0, 0, 0, True, np.zeros(1, np.bool_), False)
     results = Results(norms[0, 0], one, numbers, ids, fractions)
     queue = np.zeros(2, np.int64)
     queue[IS_STOPPED] = 1

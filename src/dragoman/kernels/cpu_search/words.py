@@ -101,7 +101,7 @@ def add_exponentials(scores, ceiling) -> float:
 
 @compiled
 def find_words(
-    states, count, panels, outputs, is_banned, forced, is_normalised, best, words
+    states, count, panels, outputs, is_banned, forced, blocked, is_normalised, best, words
 ) -> None:
     """Find the words with the highest scores, keeping no others.
 
@@ -119,6 +119,8 @@ def find_words(
         Whether each word must not be found; as long as all panels are wide.
     forced : ndarray
         For each vector the only word that may be found, or −1.
+    blocked : ndarray
+        For each vector words that must not be found, −1 for none, and have no probability.
     is_normalised : bool
         Whether scores become log-probabilities.
     best : ndarray
@@ -148,6 +150,9 @@ def find_words(
             )
             for row in range(start, min(start + ROWS, count)):
                 scores = tile[row - start]
+                for index in range(blocked.shape[1]):
+                    if first <= blocked[row, index] < first + COLUMNS:
+                        scores[blocked[row, index] - first] = -np.inf
                 top = find_highest(scores)
                 if is_normalised:
                     if top > highest[row]:
