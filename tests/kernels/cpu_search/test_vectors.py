@@ -63,16 +63,20 @@ def test_activations(kind):
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 16, 17, 40])
-@pytest.mark.parametrize("dims", [(3, 4), (64, 64), (64, 32)])
-def test_a_word_looks_where_it_may(dims, count):
+@pytest.mark.parametrize("is_half", [True, False])
+@pytest.mark.parametrize("dims", [(3, 4), (64, 64), (48, 48), (32, 32), (64, 32)])
+def test_a_word_looks_where_it_may(dims, is_half, count):
     torch.manual_seed(count)
     query = torch.randn(2 * dims[0] + 5)  # more entries than are read
-    keys, values = (torch.randn(2, 50, dim).bfloat16() for dim in dims)
+    keys, values = (torch.randn(2, 50, dim) for dim in dims)
+    if is_half:
+        keys, values = keys.bfloat16(), values.bfloat16()
     places = torch.randperm(50)[:count]
     found, shares = np.empty(2 * dims[1], np.float32), np.empty(count + LANES, np.float32)
     attention = np.ones(count, np.float32)
     vectors.look(
-        query.numpy(), keys.view(torch.uint16).numpy(), values.view(torch.uint16).numpy(),
+        query.numpy(),
+        *((each.view(torch.uint16) if is_half else each).numpy() for each in (keys, values)),
         places.numpy().astype(np.uint32), count, 0.5, shares, found, attention,
     )  # fmt: skip
     expected = functional.scaled_dot_product_attention(

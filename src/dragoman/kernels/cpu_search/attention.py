@@ -1,7 +1,10 @@
-"""One head of 64 entries looking at other words, in instructions of our own.
+"""One head of 32, 48 or 64 entries looking at other words, in instructions of our own.
 
 Keys and values are in float32, or in 16 bits, the upper half of those of a float32.
 """
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba.core import types
@@ -15,95 +18,84 @@ from dragoman.kernels.cpu_search.instructions import (
     REGISTER,
     WORD,
     WORDS,
-    Intrinsic,
     Writer,
 )
 from dragoman.kernels.cpu_search.layout import LANES
 from dragoman.kernels.cpu_search.polynomial import COEFFICIENTS, LOWEST
 
-WIDTH = 64
-"""Entries of a head's keys and values."""
 
-_REGISTERS = WIDTH // LANES
+def _make_look(width: int) -> Callable:
+    """Make the instructions that let one head of so many entries look at some places.
 
-
-@intrinsic
-def look_fast(context, kind, query, steps, keys, values, places, count, shares, told) -> Intrinsic:
-    """Let one head look at some places.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    kind : ndarray
-        An array of the type of keys and values.
-    query : int
-        Address of its query.
-    steps : float
-        What makes of products with keys scores in units of log 2.
-    keys : int
-        Address of its keys, place behind place.
-    values : int
-        Likewise.
-    places : int
-        Address of the places, 32 bits each.
-    count : int
-        How many they are, at least one.
-    shares : int
-        Address of room for as many fractions and 16 more.
-    told : int
-        Address where what it found is written.
-
-    Returns
-    -------
-    Intrinsic
-        Nothing.
+    They take an array of the type of keys and values; the address of the query; what makes of
+    products with keys scores in units of log 2; the addresses of keys and values, place behind
+    place, and of the places, 32 bits each; how many these are, at least one; and the addresses of
+    room for as many fractions and 16 more, and of what is found.
     """
-    size = 4 if kind.dtype == types.float32 else 2
 
-    def write(_context, builder, _signature, arguments):
-        query, steps, keys, values, places, count, shares, told = arguments[1:]
-        writer = Writer(builder)
-        top = _write_scores(writer, query, steps, keys, places, count, shares, size)
-        total = _write_shares(writer, top, count, shares)
-        found = _write_found(writer, values, places, count, shares, size)
-        inverse = writer.repeat(builder.fdiv(FRACTION(1), total))
-        for place, each in enumerate(found):
-            writer.write(builder.fmul(each, inverse), told, REGISTER * place)
+    @intrinsic
+    def look(context, kind, query, steps, keys, values, places, count, shares, told):
+        size = 4 if kind.dtype == types.float32 else 2
 
-    return types.void(kind, types.int64, types.float32, *[types.int64] * 6), write
+        def write(_context: Any, builder: Any, _signature: Any, arguments: Any) -> None:  # noqa: ANN401
+            query, steps, keys, values, places, count, shares, told = arguments[1:]
+            row = _Row(Writer(builder), width // LANES, size)
+            top = _write_scores(row, query, steps, keys, places, count, shares)
+            total = _write_shares(row.writer, top, count, shares)
+            found = _write_found(row, values, places, count, shares)
+            inverse = row.writer.repeat(builder.fdiv(FRACTION(1), total))
+            for place, each in enumerate(found):
+                row.writer.write(builder.fmul(each, inverse), told, REGISTER * place)
+
+        return types.void(kind, types.int64, types.float32, *[types.int64] * 6), write
+
+    return look
 
 
-def _find_row(writer, numbers, places, index, size):
-    """Find the keys or values of one place, of so many bytes an entry."""
+look_32, look_48, look_64 = map(_make_look, (32, 48, 64))
+
+
+class _Row(NamedTuple):
+    """How keys or values of a place are read: registers of each, and bytes of an entry."""
+
+    writer: Writer
+    num_registers: int
+    size: int
+
+
+def _find_row(row, numbers, places, index):
+    """Find the keys or values of one place."""
+    writer = row.writer
     place = writer.builder.zext(writer.read(WORD, writer.move(places, index, 4)), LONG)
-    return writer.move(numbers, place, size * WIDTH)
+    return writer.move(numbers, place, row.size * LANES * row.num_registers)
 
 
-def _read_row(writer, row, size):
+def _read_row(row, address):
     """Read the keys or values at an address, as registers of fractions."""
-    builder, half = writer.builder, ir.Constant(WORDS, [16] * LANES)
-    for place in range(_REGISTERS):
-        if size == 4:
-            yield writer.read(FRACTIONS, row, REGISTER * place)
+    writer, builder = row.writer, row.writer.builder
+    half = ir.Constant(WORDS, [16] * LANES)
+    for place in range(row.num_registers):
+        if row.size == 4:
+            yield writer.read(FRACTIONS, address, REGISTER * place)
             continue
-        words = builder.zext(writer.read(HALVES, row, REGISTER // 2 * place), WORDS)
+        words = builder.zext(writer.read(HALVES, address, REGISTER // 2 * place), WORDS)
         yield builder.bitcast(builder.shl(words, half), FRACTIONS)
 
 
-def _write_scores(writer, query, steps, keys, places, count, shares, size):
+def _write_scores(row, query, steps, keys, places, count, shares):
     """Write how scores are found; return the highest, in all places of a register."""
+    writer = row.writer
     steps = writer.repeat(steps)
     asked = [
         writer.builder.fmul(writer.read(FRACTIONS, query, REGISTER * place), steps)
-        for place in range(_REGISTERS)
+        for place in range(row.num_registers)
     ]
     nothing = ir.Constant(FRACTIONS, [0.0] * LANES)
     lowest = ir.Constant(FRACTION, float("-inf"))
 
     def find_score(index, olds):
-        sums, row = nothing, _find_row(writer, keys, places, index, size)
-        for own, key in zip(asked, _read_row(writer, row, size), strict=True):
+        sums, address = nothing, _find_row(row, keys, places, index)
+        for own, key in zip(asked, _read_row(row, address), strict=True):
             sums = writer.call("llvm.fmuladd.v16f32", own, key, sums)
         score = writer.add_up(sums)
         writer.write(score, writer.move(shares, index, 4))
@@ -162,16 +154,17 @@ def write_power(writer, exponents) -> ir.Value:
     return builder.fmul(found, builder.bitcast(bits, FRACTIONS))
 
 
-def _write_found(writer, values, places, count, shares, size):
+def _write_found(row, values, places, count, shares):
     """Write the sum of values, each as often as its share says; return its registers."""
+    writer = row.writer
 
     def add_value(index, sums):
         share = writer.repeat(writer.read(FRACTION, writer.move(shares, index, 4)))
-        row = _read_row(writer, _find_row(writer, values, places, index, size), size)
+        numbers = _read_row(row, _find_row(row, values, places, index))
         return [
             writer.call("llvm.fmuladd.v16f32", share, value, old)
-            for value, old in zip(row, sums, strict=True)
+            for value, old in zip(numbers, sums, strict=True)
         ]
 
-    nothing = [ir.Constant(FRACTIONS, [0.0] * LANES)] * _REGISTERS
+    nothing = [ir.Constant(FRACTIONS, [0.0] * LANES)] * row.num_registers
     return writer.loop(count, nothing, add_value)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from dragoman.kernels.cpu_search.attention import WIDTH, look_fast
+from dragoman.kernels.cpu_search.attention import look_32, look_48, look_64
 from dragoman.kernels.cpu_search.instructions import (
     as_float,
     as_int,
@@ -325,14 +325,14 @@ def add_shares(shares, count, attention) -> None:
 def look_with_instructions(
     query, keys, values, places, count, scale, shares, found, attention
 ) -> None:
-    """Let one word look at others, where heads have 64 entries: see `look`.
+    """Let one word look at others, where heads have 32, 48 or 64 entries: see `look`.
 
     Parameters
     ----------
     query : ndarray
         Its vector.
     keys : ndarray
-        [heads, places, 64], in 16 bits or in float32.
+        [heads, places, width], in 16 bits or in float32.
     values : ndarray
         Likewise.
     places : ndarray
@@ -350,19 +350,21 @@ def look_with_instructions(
     """
     steps = _f32(scale) * BITS
     entry_size = 4 if is_float(keys) else 2
-    all_keys = entry_size * WIDTH * keys.shape[1]  # bytes from one head to the next
+    width = keys.shape[2]
+    all_keys = entry_size * width * keys.shape[1]  # bytes from one head to the next
+    where, room = places.ctypes.data, shares.ctypes.data
     for head in range(len(keys)):
-        look_fast(
-            keys,
-            query.ctypes.data + 4 * WIDTH * head,
-            steps,
+        asked, told = query.ctypes.data + 4 * width * head, found.ctypes.data + 4 * width * head
+        own_keys, own_values = (
             keys.ctypes.data + all_keys * head,
             values.ctypes.data + all_keys * head,
-            places.ctypes.data,
-            count,
-            shares.ctypes.data,
-            found.ctypes.data + 4 * WIDTH * head,
         )
+        if width == 64:
+            look_64(keys, asked, steps, own_keys, own_values, where, count, room, told)
+        elif width == 48:
+            look_48(keys, asked, steps, own_keys, own_values, where, count, room, told)
+        else:
+            look_32(keys, asked, steps, own_keys, own_values, where, count, room, told)
         add_shares(shares, count, attention)
 
 
@@ -393,12 +395,12 @@ def look(query, keys, values, places, count, scale, shares, found, attention) ->
 
     Notes
     -----
-    For heads of 64 entries, the paper's, there are instructions of our own; for others the compiler
+    For heads of 32, 48 and 64 entries there are instructions of our own; for others the compiler
     finds some.
     """
     stay_apart()
     key_dim, value_dim = keys.shape[2], values.shape[2]
-    if key_dim == value_dim == WIDTH:
+    if key_dim == value_dim and (key_dim == 64 or key_dim == 48 or key_dim == 32):
         look_with_instructions(query, keys, values, places, count, scale, shares, found, attention)
         return
     steps = _f32(scale) * BITS
