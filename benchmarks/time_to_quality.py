@@ -6,7 +6,8 @@
     python benchmarks/time_to_quality.py --device cuda --corpus europarl-en-de --minutes 8
         --data DATA --work DIR [--systems auto paper huggingface] [--points 12]
         [--sitting-minutes 9]
-    python benchmarks/time_to_quality.py --corpus … --merge FILE …    take in curves from elsewhere
+    python benchmarks/time_to_quality.py --corpus … --merge FILE …
+        take in curves from elsewhere, or those in the notes of dated results
 
 On a CPU: “dragoman train --max-minutes N” and nothing else, Hugging Face's Marian in float32 and in
 bfloat16, and Marian NMT (if “pymarian” is on the path), all for the same minutes of wall clock; see
@@ -74,7 +75,7 @@ def main() -> None:
     given = _read_options()
     folder = given.work / "curves"
     for path in given.merge:
-        write_file(folder / path.name, path.read_text(encoding="utf-8"))
+        merge(path, folder)
     if given.summary:
         (summarise if given.device == "cuda" else summarise_equal)(given, folder)
     if given.merge or given.summary:
@@ -109,6 +110,22 @@ def main() -> None:
             place.mkdir(parents=True, exist_ok=True)
             write_file(place / f"{name}.json", text)
         _say(f"{name}: {json.dumps(curve.get('report', curve['points'][-1:]))}")
+
+
+def merge(path: Path, folder: Path) -> None:
+    """Take in a curve from elsewhere, or all curves that a dated result was made of.
+
+    Parameters
+    ----------
+    path : Path
+        A curve's file, or a result's.
+    folder : Path
+        Of the curves.
+    """
+    told = json.loads(path.read_text(encoding="utf-8"))
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, curve in (told["notes"] if "figures" in told else {path.stem: told}).items():
+        write_file(folder / f"{name}.json", json.dumps(curve, indent=1) + "\n")
 
 
 def _is_there(path: Path, minutes: float) -> bool:
