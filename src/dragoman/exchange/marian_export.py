@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 
 from dragoman.exchange.halves import to_halves
+from dragoman.exchange.huggingface_layout import NO_WORD
 from dragoman.exchange.limits import check_for_marian, check_new, subwords_of
+from dragoman.exchange.marian import ATTENTION, BLOCKS
 from dragoman.exchange.marian_files import CONFIG
 from dragoman.files import written_beside
 from dragoman.folder import ModelFolder, read_folder
@@ -16,8 +18,6 @@ from dragoman.weights import load_model, weights_of
 
 MODEL, DECODER = "model.npz", "model.npz.decoder.yml"
 VOCABULARIES = ("source.spm", "target.spm")
-NO_WORD = -30_000.0
-"""A bias that leaves the padding no probability; Marian knows none, so it is an entry there."""
 
 # Marian asks a model for all of these, those without meaning for it too.
 _FIXED: dict[str, object] = {
@@ -59,8 +59,8 @@ _FIXED: dict[str, object] = {
     "ulr-dim-emb": 0,
     "ulr-trainable-transformation": False,
 }
-_BLOCKS = {"self_attention": "self", "cross_attention": "context", "feed_forward": "ffn"}
-_PARTS = {"query": "q", "key": "k", "value": "v", "output": "o", "inner": "1", "outer": "2"}
+_BLOCKS = BLOCKS | {"feed_forward": "ffn"}
+_PARTS = ATTENTION | {"inner": "1", "outer": "2"}
 _CELL = {"forget.weight": "Wf", "forget.bias": "bf", "update.weight": "W"}
 
 
@@ -153,7 +153,7 @@ def _list_arrays(folder: ModelFolder, options: TransformerOptions) -> dict[str, 
             outputs = inner if letter == "1" else width
             arrays.setdefault(f"{stem}_b{letter}", torch.zeros(1, outputs))
     bias = weights.get("output.bias", torch.zeros(len(folder.vocabularies.target))).clone()
-    bias[folder.vocabularies.pad_id] = NO_WORD
+    bias[folder.vocabularies.pad_id] = NO_WORD  # Marian knows no padding: it is an entry there
     arrays["decoder_ff_logit_out_b"] = bias[None]
     return {name: np.ascontiguousarray(each.float().numpy()) for name, each in arrays.items()}
 
