@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import torch
 
     from dragoman.data.batches import Flat
+    from dragoman.decoding.cpu_decoder import CpuDecoder
     from dragoman.decoding.engine import Engine
     from dragoman.decoding.graph_engine import GraphEngine
     from dragoman.models.interface import TranslationModel
@@ -144,8 +145,8 @@ def can_rebuild(options: object) -> bool:
 
 def load_engine(
     folder: ModelFolder, device: "torch.device | str", choice: Choice
-) -> "Engine | GraphEngine | TranslationModel":
-    """Load an engine that PyTorch runs.
+) -> "CpuDecoder | Engine | GraphEngine | TranslationModel":
+    """Load an engine for the search over any model, which is PyTorch's.
 
     Parameters
     ----------
@@ -154,13 +155,19 @@ def load_engine(
     device : torch.device | str
         Where to translate.
     choice : Choice
-        From `choose_engine`; any but ``cpu``.
+        From `choose_engine`.
 
     Returns
     -------
-    Engine | GraphEngine | TranslationModel
+    CpuDecoder | Engine | GraphEngine | TranslationModel
         Ready for a search.
     """
+    if choice.engine == "cpu":
+        from dragoman.decoding.cpu_decoder import CpuDecoder
+        from dragoman.decoding.cpu_engine import CpuEngine
+
+        assert choice.precision != "float16"
+        return CpuDecoder(CpuEngine.load(folder, choice.precision, searches=False))
     import torch
 
     from dragoman.decoding.memory import keep_freed_memory

@@ -12,8 +12,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.data.batches import Sequences
-from dragoman.decoding.cpu_decoder import CpuDecoder
-from dragoman.decoding.cpu_engine import CpuEngine
 from dragoman.decoding.engines import choose_engine, load_engine
 from dragoman.decoding.options import Precision
 from dragoman.errors import OptionError
@@ -248,16 +246,9 @@ def load_together(
         Ready to translate.
     """
     where = torch.device(device)
-    members: list[Any] = []
-    for folder in folders:
-        choice = choose_engine(folder, where.type, precision)
-        if choice.engine == "cpu":
-            assert choice.precision != "float16"
-            engine = CpuEngine.load(folder, choice.precision, searches=False)
-            members.append(CpuDecoder(engine))
-        else:
-            members.append(load_engine(folder, where, choice))
-    return Ensemble(members).eval()
+    return Ensemble(
+        [load_engine(each, where, choose_engine(each, where.type, precision)) for each in folders]
+    ).eval()
 
 
 def load_members(folders: Sequence[ModelFolder], device: "torch.device | str") -> Ensemble:
