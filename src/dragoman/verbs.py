@@ -39,21 +39,20 @@ def add_verbs(verbs: argparse._SubParsersAction, word: str | None = None) -> Non
         The verb that is called: the flags of the paper's experiments, which take longer to import
         than all others, are left out if it is another. None: nobody knows.
     """
-    adders = {
-        _add_train: ("train",),
-        add_decoding: ("translate", "score", "shortlist", "quantise"),
-        _add_evaluate: ("evaluate",),
-        _add_compare: ("compare",),
-        _add_average: ("average",),
-        _add_check: ("check",),
-        _add_look: ("look", "explain"),
-        add_exchange: ("export", "import"),
-        add_serving: ("serve", "watch"),
-        _add_data: ("data",),
-    }
-    for add in adders:
+    for add in (
+        _add_train,
+        add_decoding,
+        _add_evaluate,
+        _add_compare,
+        _add_average,
+        _add_check,
+        _add_look,
+        add_exchange,
+        add_serving,
+        _add_data,
+    ):
         add(verbs)
-    if not any(word in names for names in adders.values()):
+    if word not in verbs.choices:
         from dragoman.paper.commands import add_paper
 
         add_paper(verbs)
