@@ -47,7 +47,7 @@ def main() -> None:
     terms_of = make_terms(lines, references, aligner)
     glossary, num_terms = Glossary(terms_of), len(terms_of)
     target = translator.folder.vocabularies.target
-    terms = prepare_demands(target, translator.device, glossary=glossary).demands
+    terms = prepare_demands(target, glossary=glossary).demands
     works: dict[str, Work] = {
         "plain": lambda: translator.translate_all(lines, demands=Demands(is_scored=False)),
         "glossary": lambda: translator.translate_all(lines, demands=terms),

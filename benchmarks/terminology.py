@@ -153,9 +153,7 @@ def main() -> None:
         for pair in generate_pairs(given.languages, split="test", count=given.sentences, seed=seed)
     ]
     glossary = make_glossary(pairs)
-    prepared = prepare_demands(
-        translator.folder.vocabularies.target, translator.device, glossary=glossary
-    )
+    prepared = prepare_demands(translator.folder.vocabularies.target, glossary=glossary)
     found = [[term.target for term in glossary.find(pair.source)] for pair in pairs]
     chosen = [(pair, terms) for pair, terms in zip(pairs, found, strict=True) if terms]
     kept, wanted = [pair for pair, _ in chosen], [terms for _, terms in chosen]

@@ -11,17 +11,20 @@ from tests.decoding.random_model import EOS, PAD, UNK, RandomModel
 from tests.decoding.small_vocabulary import SmallVocabulary
 
 from dragoman.data.batches import flatten, pad_sequences
-from dragoman.decoding.constraints import RequiredTerms, TermSpeller, count_beams
+from dragoman.decoding.constraints import RequiredTerms
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search import search
 from dragoman.decoding.term_automaton import count_subwords
+from dragoman.decoding.term_speller import TermSpeller, count_beams
 from dragoman.models.interface import Vocabulary
 
 TARGET = SmallVocabulary("▁a", "b", "▁b", ".", "▁.")
 SIZE = len(TARGET)
 WORDS = range(3, SIZE)
+CPU = torch.device("cpu")
+CPU = torch.device("cpu")
 VOCABULARY = Vocabulary(SIZE, SIZE, PAD, EOS)
-SPELLER = TermSpeller(TARGET, torch.device("cpu"))
+SPELLER = TermSpeller(TARGET)
 TERMS = ["a", "b", "ab", "a b", "b b", ".", "b.", "bb", "a."]
 
 
@@ -55,7 +58,9 @@ def search_exhaustively(model, source, options, terms, prefix=()):
 
 def run(model, sources, options, terms, **rest):
     requirements = [SPELLER.require(each) for each in terms]
-    chooser = RequiredTerms(requirements, SPELLER, beam_size=options.beam_size, eos_id=EOS)
+    chooser = RequiredTerms(
+        requirements, SPELLER, beam_size=options.beam_size, eos_id=EOS, device=CPU
+    )
     source = pad_sequences(flatten(sources), PAD)
     return search(model, source, options, VOCABULARY, banned_ids=(UNK,), chooser=chooser, **rest)
 

@@ -20,9 +20,8 @@ from dragoman.decoding.cpu_engine import (
     count_threads,
 )
 from dragoman.decoding.cpu_weights import can_be_compiled, read_cpu_model
-from dragoman.decoding.demands import Demands
 from dragoman.decoding.interface import MOST_BEAMS, Asking
-from dragoman.decoding.options import SamplingOptions, SearchOptions
+from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.quantise import write_int8
 from dragoman.decoding.repetition import WithoutRepetition
 from dragoman.decoding.search import search
@@ -388,19 +387,3 @@ class TestDevices:
         assert asked == ["auto"] * may_have
         assert translator.device_type == "cpu"
         assert isinstance(translator.finder, CpuEngine)
-
-
-@needs_compiler
-def test_what_is_demanded_goes_through_the_search_of_all_models(make_folder, monkeypatch):
-    folder = make_folder()
-    translator = Translator.load(folder.path, "cpu", precision="int8")
-    text = "The dog sees a house."
-    plain = translator.translate(text)
-    monkeypatch.setattr(CpuEngine, "find", None)  # must not be called
-    sampled = translator.translate(text, demands=Demands(sampling=SamplingOptions(seed=3)))
-    assert sampled.text
-    wanted = translator._any_search(1, (), translator.options, Demands())
-    (unrepeated,) = wanted.find_unrepeated(translator._pieces([text], translator.options))
-    assert unrepeated.hypotheses[0].tokens
-    monkeypatch.undo()
-    assert translator.translate(text) == plain

@@ -20,7 +20,7 @@ TARGET = SmallVocabulary("▁a", "b", "▁b", ".", "▁.")
 
 def prepare(*pairs, vocabulary=TARGET, **rest):
     terms = [Term(*pair, f"g:{number}") for number, pair in enumerate(pairs, start=1)]
-    return prepare_demands(vocabulary, CPU, glossary=Glossary(terms), **rest)
+    return prepare_demands(vocabulary, glossary=Glossary(terms), **rest)
 
 
 def test_terms_are_wanted_where_their_sources_are():
@@ -90,7 +90,7 @@ def test_samples_cannot_be_made_to_use_terms():
 
 def test_a_prefix_that_is_forbidden_is_refused():
     phrases = (ForbiddenPhrase("b", "f:1"),)
-    demands = prepare_demands(TARGET, CPU, phrases=phrases).demands
+    demands = prepare_demands(TARGET, phrases=phrases).demands
     demands.check_prefix("a bb")
     message = "prefix: “A B” has “b”, which f:1 forbids; leave out one of them"
     with pytest.raises(OptionError, match=f"^{re.escape(message)}$"):

@@ -11,8 +11,9 @@ from tests.decoding.random_model import EOS, PAD, UNK, RandomModel
 from tests.decoding.small_vocabulary import SmallVocabulary
 
 from dragoman.data.batches import flatten, pad_sequences
-from dragoman.decoding.forbidden import ForbiddenTable, ForbiddenWords
+from dragoman.decoding.forbidden import make_forbidden_table
 from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.scorer import ForbiddenWords
 from dragoman.decoding.search import search
 from dragoman.models.interface import Vocabulary
 
@@ -55,7 +56,7 @@ def test_wide_beam_finds_the_best_of_all_without_them(seed, phrases):
     model = RandomModel(seed, size=len(target))
     options = SearchOptions(beam_size=600, max_extra_tokens=2)
     sources = [[3, EOS], [EOS]]
-    forbidden = ForbiddenWords(ForbiddenTable(phrases, target, CPU))
+    forbidden = ForbiddenWords(make_forbidden_table(phrases, target), CPU)
     found = search(
         model, pad_sequences(flatten(sources), PAD), options,
         Vocabulary(len(target), len(target), PAD, EOS), num_best=3, banned_ids=(UNK,),
@@ -70,7 +71,7 @@ def test_wide_beam_finds_the_best_of_all_without_them(seed, phrases):
 
 def may_write(table, tokens, size):
     """Say whether a sequence of subwords and then the end are possible."""
-    forbidden = ForbiddenWords(table)
+    forbidden = ForbiddenWords(table, CPU)
     for token in (*tokens, EOS):
         logits = torch.zeros(1, 1, size)
         forbidden.rule_out(logits)
@@ -85,7 +86,7 @@ def may_write(table, tokens, size):
 def test_every_spelling_with_subwords_and_bytes_is_seen(subwords, data):
     """By a vocabulary with bytes, however a text is cut into pieces and bytes."""
     words = ["chien", "achète", "Été", "arbre vieux", "maison", "no"]
-    table = ForbiddenTable(["chien", "ACHÈTE", "été", "Arbre vieux"], subwords, CPU)
+    table = make_forbidden_table(["chien", "ACHÈTE", "été", "Arbre vieux"], subwords)
     pieces = subwords.pieces(range(len(subwords)))
     chosen = data.draw(st.lists(st.sampled_from(words), min_size=1, max_size=3))
     text = " ".join(chosen) + data.draw(st.sampled_from(["", ".", "s", " ."]))
@@ -111,9 +112,9 @@ def test_every_spelling_with_subwords_and_bytes_is_seen(subwords, data):
 
 
 def test_company_is_followed_row_by_row(subwords):
-    table = ForbiddenTable(["chien"], subwords, CPU)
+    table = make_forbidden_table(["chien"], subwords)
     (ids,) = subwords.encode(["chien"])
-    forbidden = ForbiddenWords(table)
+    forbidden = ForbiddenWords(table, CPU)
     for token in ids:
         forbidden.rule_out(torch.zeros(2, 2, len(subwords)))
         forbidden.follow(torch.tensor([[0, 1], [1, 0]]), torch.tensor([[token, 5], [5, token]]))

@@ -6,15 +6,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dragoman.decoding import piece_search
-from dragoman.decoding.demands import prepare_demands
+from dragoman.decoding import general_search
+from dragoman.decoding.cpu_engine import CpuEngine
+from dragoman.decoding.demands import Demands, prepare_demands
 from dragoman.decoding.glossary import ForbiddenPhrase, Glossary, Term
 from dragoman.decoding.graph_engine import GraphEngine
 from dragoman.decoding.interface import MOST_BEAMS
 from dragoman.decoding.options import SamplingOptions, SearchOptions
-from dragoman.decoding.plain_search import PlainSearch
-from dragoman.decoding.repetition import WithoutRepetition
-from dragoman.decoding.search import search
+from dragoman.decoding.piece_search import PieceSearch
 from dragoman.decoding.translator import Translator
 from dragoman.weights import vocabulary_of
 
@@ -32,7 +31,7 @@ def demand(translator, terms=(), forbidden=(), **rest):
     phrases = tuple(ForbiddenPhrase(each, f"f:{each}") for each in forbidden)
     glossary = Glossary(pairs) if pairs else None
     prepared = prepare_demands(
-        translator.folder.vocabularies.target, CPU, glossary=glossary, phrases=phrases, **rest
+        translator.folder.vocabularies.target, glossary=glossary, phrases=phrases, **rest
     )
     assert not prepared.warnings
     return prepared.demands
@@ -101,17 +100,30 @@ def test_prefix_terms_and_forbidden_words_together(translator):
             assert not count("arbre", each.text)
 
 
-def test_a_prefix_may_say_what_is_said_no_third_time(translator):
-    engine = WithoutRepetition(translator.engine)
-    careful = Translator(translator.folder, None, CPU, engine)
-    found = careful.translate(TEXTS[0], prefix="le le le le")
-    assert found.text.startswith("le le le le")
-    assert not found.text.startswith("le le le le le ")
-    assert found.notes == ()
+@pytest.mark.parametrize("has_own_search", [True, False])
+def test_a_prefix_may_say_what_is_said_no_third_time(translator, has_own_search):
+    engine = translator.finder if has_own_search else translator.model
+    search = PieceSearch(
+        model=engine, vocabularies=translator.folder.vocabularies, device=CPU, max_length=None,
+        options=SearchOptions(), num_best=1, demands=Demands(), is_unrepeated=True,
+        prefix_ids=translator._prefix_ids("le le le le"),
+    )  # fmt: skip
+    pieces = translator._pieces([f"{TEXTS[0]} {TEXTS[1]}"], translator.options)
+    first, second = search.find(
+        [replace(pieces[0], is_first=True), replace(pieces[0], is_first=False)]
+    )
+    (said, free) = (
+        translator.folder.vocabularies.target.decode([each.hypotheses[0].tokens])[0]
+        for each in (first, second)
+    )
+    assert said.startswith("le le le le")
+    assert not said.startswith("le le le le le ")
+    assert not free.startswith("le le le")
+    assert first.notes == ()
 
 
 def test_where_nothing_is_found_the_translation_is_empty_and_that_is_told(translator, monkeypatch):
-    monkeypatch.setattr(piece_search, "search", lambda *_, **__: [[]])
+    monkeypatch.setattr(general_search, "search", lambda *_, **__: [[]])
     found = Translator(translator.folder, translator.model, CPU).translate(TEXTS[0])
     assert (found.text, found.notes) == ("", ("found no translation",))
     assert len(found.tokens) == len(found.log_probabilities) == 1
@@ -131,12 +143,14 @@ def test_what_does_not_fit_is_left_out_and_told(translator):
 
 
 def test_what_cannot_be_is_given_up_and_told(translator, monkeypatch):
-    def find_nothing_with_demands(model, source, *rest, **more):
-        if more["forbidden"] is not None:
-            return [[] for _ in source.lengths]
-        return search(model, source, *rest, **more)
+    find = CpuEngine.find
 
-    monkeypatch.setattr("dragoman.decoding.piece_search.search", find_nothing_with_demands)
+    def find_nothing_with_demands(self, sources, limits, asking, *rest):
+        if asking.forbidden is not None:
+            return [[] for _ in sources]
+        return find(self, sources, limits, asking, *rest)
+
+    monkeypatch.setattr(CpuEngine, "find", find_nothing_with_demands)
     demands = demand(translator, [("dog", "teckel")], ["le"])
     options = replace(translator.options, search_again=False)
     found = translator.translate_all(TEXTS[:2], options=options, demands=demands)
@@ -195,7 +209,7 @@ def test_an_engine_s_own_search_is_asked_and_finds_the_same(
 ):
     options = SearchOptions(beam_size=beam_size, max_extra_tokens=8, search_again=False)
     expected = translator.translate_all(TEXTS, options=options, num_best=num_best, prefix=prefix)
-    monkeypatch.setattr("dragoman.decoding.piece_search.search", None)  # must not be called
+    monkeypatch.setattr("dragoman.decoding.general_search.search", None)  # must not be called
     found = own.translate_all(TEXTS, options=options, num_best=num_best, prefix=prefix)
     assert [each.text for each in found] == [each.text for each in expected]
     for ours, theirs in zip(found, expected, strict=True):
@@ -229,14 +243,15 @@ def test_no_translation_is_longer_than_the_model_can_write(own, monkeypatch):
 
     monkeypatch.setattr(GraphEngine, "find", find)
     pieces = own._pieces(["The dog sees a house."], own.options)
-    search = PlainSearch(
-        engine=own.engine,
+    search = PieceSearch(
+        model=own.engine,
         vocabularies=own.folder.vocabularies,
+        device=CPU,
         max_length=9,
         options=SearchOptions(),
         num_best=1,
         prefix_ids=[],
-        is_scored=True,
+        demands=Demands(),
     )
     search.find(pieces)
     assert seen[0] == 9

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from dragoman.decoding.interface import count_candidates
 from dragoman.decoding.scorer import IMPOSSIBLE, ScoresInParts, WordScores
 
 
@@ -151,22 +152,6 @@ class BestWords:
         sentences : Int[Tensor, "kept"]
             Their places.
         """
-
-
-def count_candidates(num_beams: int) -> int:
-    """Say how many extensions of a sentence's hypotheses are looked at.
-
-    Parameters
-    ----------
-    num_beams : int
-        Hypotheses of the sentence.
-
-    Returns
-    -------
-    int
-        Twice as many, so that enough live on even if some end; but one for greedy search.
-    """
-    return 2 * num_beams if num_beams > 1 else 1
 
 
 def find_best(

@@ -1,159 +1,17 @@
-"""Beam search for translations in which terms must appear."""
+"""Beam search for translations in which terms must appear, with any model."""
 
-import functools
 from collections.abc import Sequence
-from typing import TypeVar
 
+import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from dragoman.decoding.candidates import Candidates, Extensions, Moment, count_candidates, find_best
+from dragoman.decoding.candidates import Candidates, Extensions, Moment, find_best
+from dragoman.decoding.interface import count_candidates
 from dragoman.decoding.scorer import IMPOSSIBLE, WordScores
-from dragoman.decoding.spelling import TokenFacts, describe_token, spell_pieces
-from dragoman.decoding.term_automaton import (
-    END_KIND,
-    NUM_KINDS,
-    Lead,
-    Requirement,
-    Spelling,
-    TermAutomaton,
-    build_automaton,
-    count_subwords,
-    kind_of,
-    require_terms,
-    spell_term,
-)
-from dragoman.text.vocabulary import TextVocabulary
-
-# A sentence with terms has a beam for each number of subwords of terms that are written, up to so
-# many, and none narrower than this.
-MOST_BEAMS = 8
-NARROWEST_BEAM = 4
-
-_NO_LEAD = Lead(0, 0, 0)
-Item = TypeVar("Item")
-
-
-class TermSpeller:
-    """What a target vocabulary has to do with terms, found out once.
-
-    Parameters
-    ----------
-    vocabulary : TextVocabulary
-        Of the target.
-    device : torch.device
-        Where translations are searched for.
-    """
-
-    def __init__(self, vocabulary: TextVocabulary, device: torch.device) -> None:
-        self._vocabulary = vocabulary
-        self._facts: dict[int, TokenFacts] = {
-            token_id: describe_token(units)
-            for token_id, units in enumerate(spell_pieces(vocabulary))
-        }
-        kinds = [kind_of(facts) for facts in self._facts.values()]
-        kinds[vocabulary.eos_id] = END_KIND
-        self.kinds = torch.tensor(kinds, device=device)
-        self._spell = functools.lru_cache(maxsize=100_000)(
-            lambda text: spell_term(text, vocabulary)
-        )
-        self._build = functools.lru_cache(maxsize=10_000)(
-            lambda requirements: build_automaton(requirements, self._facts)
-        )
-
-    def spell(self, term: str) -> tuple[Spelling, ...]:
-        """Find how a term may be written.
-
-        Parameters
-        ----------
-        term : str
-            The term.
-
-        Returns
-        -------
-        tuple[Spelling, ...]
-            The way after a space first; nothing if the vocabulary cannot write it.
-        """
-        return self._spell(term)
-
-    def require(self, terms: Sequence[str]) -> tuple[Requirement, ...]:
-        """Say what must appear in a translation, and how often.
-
-        Parameters
-        ----------
-        terms : Sequence[str]
-            Target terms that can be written, one for each place where one is wanted.
-
-        Returns
-        -------
-        tuple[Requirement, ...]
-            Each term once.
-        """
-        return require_terms(terms, {each: self.spell(each) for each in terms})
-
-    def automaton(self, requirements: tuple[Requirement, ...]) -> TermAutomaton:
-        """Make the machine that sees terms in a translation.
-
-        Parameters
-        ----------
-        requirements : tuple[Requirement, ...]
-            What must appear.
-
-        Returns
-        -------
-        TermAutomaton
-            Its tables.
-        """
-        return self._build(requirements)
-
-    def is_met(self, requirements: tuple[Requirement, ...], tokens: Sequence[int]) -> bool:
-        """Say whether a translation has all terms.
-
-        Parameters
-        ----------
-        requirements : tuple[Requirement, ...]
-            What must appear.
-        tokens : Sequence[int]
-            The subwords of the translation, without the end symbol.
-
-        Returns
-        -------
-        bool
-            True if each is there as often as it must be.
-        """
-        machine = self.automaton(requirements)
-        columns = {token: column for column, token in enumerate(machine.alphabet)}
-        state = met = 0
-        for token in (*tokens, self._vocabulary.eos_id):
-            kind = END_KIND if token == self._vocabulary.eos_id else kind_of(self._facts[token])
-            column = columns.get(token, len(columns) + kind)
-            for block in machine.met[state][column]:
-                missing = block & ~met
-                met |= missing & -missing
-            state = machine.targets[state][column]
-        return met == (1 << len(machine.sizes)) - 1
-
-
-def count_beams(beam_size: int, requirements: Sequence[Requirement]) -> int:
-    """Say how many hypotheses a sentence with terms has.
-
-    Parameters
-    ----------
-    beam_size : int
-        What is usual.
-    requirements : Sequence[Requirement]
-        What must appear.
-
-    Returns
-    -------
-    int
-        What is usual if it has none; else a beam more for each subword of a term, within reason.
-    """
-    if not requirements:
-        return beam_size
-    num_beams = min(1 + count_subwords(requirements), MOST_BEAMS)
-    return max(beam_size, NARROWEST_BEAM) * num_beams
+from dragoman.decoding.term_automaton import NUM_KINDS, Requirement, TermAutomaton
+from dragoman.decoding.term_speller import NARROWEST_BEAM, TermSpeller, count_beams
 
 
 class RequiredTerms:
@@ -169,6 +27,8 @@ class RequiredTerms:
         Hypotheses of a sentence without terms.
     eos_id : int
         The end symbol.
+    device : torch.device
+        Where translations are searched for.
 
     Notes
     -----
@@ -188,41 +48,37 @@ class RequiredTerms:
         *,
         beam_size: int,
         eos_id: int,
+        device: torch.device,
     ) -> None:
         self._eos_id = eos_id
         # Of each hypothesis, as each bank is about as wide as a usual beam.
         self._num_words = count_candidates(max(beam_size, NARROWEST_BEAM))
-        self._kinds = speller.kinds
-        device = self._kinds.device
+        self._kinds = torch.from_numpy(speller.kinds).to(device)
         machines = [speller.automaton(each) for each in sentences]
         beams = [count_beams(beam_size, each) for each in sentences]
         self.num_beams = max(beams)
 
-        def pad(rows: Sequence[Sequence[int]], filler: int) -> Tensor:
+        def pad(rows: Sequence[np.ndarray], filler: int) -> Tensor:
             width = max(map(len, rows))
-            full = [[*row, *[filler] * (width - len(row))] for row in rows]
-            return torch.tensor(full, dtype=torch.int64, device=device)
+            full = [np.pad(row, (0, width - len(row)), constant_values=filler) for row in rows]
+            return torch.from_numpy(np.stack(full)).to(device)
 
         self._alphabet = pad([each.alphabet for each in machines], -1)
         width = self._alphabet.size(1)
         self._tables = {
-            "targets": pad([_flatten(each, each.targets, width) for each in machines], 0),
+            "targets": pad([_spread(each, each.targets, width) for each in machines], 0),
             "sizes": pad([each.sizes for each in machines], 0),
             "beams": torch.tensor(beams, device=device).unsqueeze(1),
         }
-        self._num_met = max(len(now) for each in machines for row in each.met for now in row)
+        self._num_met = max(each.met.shape[2] for each in machines)
         for place in range(self._num_met):
-            rows = [
-                _flatten(each, [[_at(now, place, 0) for now in row] for row in each.met], width)
-                for each in machines
-            ]
+            rows = [_spread(each, _at(each.met, place), width) for each in machines]
             self._tables[f"met {place}"] = pad(rows, 0)
-        self._num_leads = max(len(row) for each in machines for row in each.leads)
+        self._num_leads = max(each.leads.shape[1] for each in machines)
         for place in range(self._num_leads):
-            leads = [[_at(row, place, _NO_LEAD) for row in each.leads] for each in machines]
-            for name in Lead._fields:
-                values = [[getattr(lead, name) for lead in row] for row in leads]
-                self._tables[f"{name} {place}"] = pad(values, 0)
+            leads = [_at(each.leads.swapaxes(1, 2), place) for each in machines]
+            for number in range(3):
+                self._tables[f"lead {number} {place}"] = pad([each[:, number] for each in leads], 0)
         self._num_columns = width + NUM_KINDS
         self._states = torch.zeros(len(machines), 1, dtype=torch.int64, device=device)
         self._met = torch.zeros_like(self._states)
@@ -317,7 +173,7 @@ class RequiredTerms:
         gain, saved = torch.zeros_like(done), torch.zeros_like(done)
         for place in range(self._num_leads):
             block, far, less = (
-                self._table(f"{name} {place}").gather(1, states) for name in Lead._fields
+                self._table(f"lead {number} {place}").gather(1, states) for number in range(3)
             )
             is_wanted = (block & ~met) != 0
             gain = torch.maximum(gain, far.where(is_wanted, 0))
@@ -358,12 +214,15 @@ def rank_within(
     return torch.zeros_like(keys).scatter(1, order, places - firsts)
 
 
-def _at(items: Sequence[Item], place: int, filler: Item) -> Item:
-    return items[place] if place < len(items) else filler
+def _at(table: Int[np.ndarray, "*rows most"], place: int) -> Int[np.ndarray, "*rows"]:
+    """Take one of several entries, of which there may be fewer."""
+    return table[..., place] if place < table.shape[-1] else np.zeros(table.shape[:-1], table.dtype)
 
 
-def _flatten(machine: TermAutomaton, rows: Sequence[Sequence[int]], width: int) -> list[int]:
+def _spread(
+    machine: TermAutomaton, table: Int[np.ndarray, "states columns"], width: int
+) -> Int[np.ndarray, "entries"]:
     """Lay a machine's table out in one row, with as many columns as the widest machine's."""
     own = len(machine.alphabet)
-    filler = [0] * (width - own)
-    return [value for row in rows for value in (*row[:own], *filler, *row[own:])]
+    filler = np.zeros((len(table), width - own), table.dtype)
+    return np.concatenate([table[:, :own], filler, table[:, own:]], axis=1).ravel()

@@ -6,16 +6,18 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from dragoman.data.workers import count_cores
+from dragoman.decoding.cpu_demands import find_starts, lay_out_terms, prepare_samples
 from dragoman.decoding.cpu_weights import make_positions, read_cpu_model
-from dragoman.decoding.interface import MOST_BEAMS, Asking, Hypothesis
+from dragoman.decoding.interface import Asking, Hypothesis, count_candidates
 from dragoman.decoding.memory import (
     forget_code,
     give_freed_memory_back,
@@ -29,10 +31,14 @@ from dragoman.kernels.cpu_search.layout import COLUMNS
 from dragoman.kernels.cpu_search.model import Model
 from dragoman.kernels.cpu_search.task import (
     IS_STOPPED,
+    ForbiddenTable,
     Results,
     Rules,
+    Samples,
     Sentences,
     Size,
+    Terms,
+    forbid_nothing,
     make_empty_task,
 )
 from dragoman.models.options import TransformerOptions
@@ -92,6 +98,7 @@ class CpuEngine:
         self.start_id, self._eos_id = vocabularies.pad_id, vocabularies.eos_id
         self.source_size, self.target_size = map(len, vocabularies)
         self._num_cores = count_threads()
+        self._known_kinds = [[True, False, False]]
 
     @staticmethod
     def load(folder: ModelFolder, precision: CpuPrecision, *, searches: bool = True) -> "CpuEngine":
@@ -136,7 +143,7 @@ class CpuEngine:
         limits : Sequence[int]
             How long each translation may become, the end symbol included.
         asking : Asking
-            What is asked for; at most `MOST_BEAMS` hypotheses.
+            What is asked for.
         prefixes : Sequence[Sequence[int]]
             How each translation must begin; nothing: all are free.
         choose : Choose | None
@@ -154,24 +161,34 @@ class CpuEngine:
         Long sentences come first, so that cores finish at about the same time. They run compiled
         functions that do not need the interpreter; what ends this call from outside ends them.
         """
-        assert asking.num_best <= asking.num_beams <= MOST_BEAMS
+        assert asking.num_best <= asking.num_beams
         if not sources:
             return []
         order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
         choices = [] if choose is None else [choose(sources[index]) for index in order]
         sentences = Sentences(
             np.concatenate([np.array(sources[index], np.int32) for index in order]),
-            _starts([len(sources[index]) for index in order]),
+            find_starts([len(sources[index]) for index in order]),
             np.array([limits[index] for index in order], np.int64),
             _pad([prefixes[index] for index in order] if prefixes else []),
             np.concatenate([np.zeros(0, np.int64), *choices]),
-            _starts([len(each) for each in choices] or [0] * len(order)),
+            find_starts([len(each) for each in choices] or [0] * len(order)),
         )
         self._check_ids(sentences, asking.banned_ids)
         is_banned = np.zeros(self.model.output.outputs[:, 0].size, np.bool_)
         is_banned[list(asking.banned_ids)] = True
+        terms = samples = None
+        num_words = count_candidates(asking.num_beams)
+        if asking.required is not None:
+            terms, num_words = lay_out_terms(asking.required, order), asking.required.num_words
+        forbidden = asking.forbidden or forbid_nothing()
+        is_banned[forbidden.banned] = True
+        if asking.sampling is not None:
+            num_words = asking.num_beams
+            samples = prepare_samples(asking.sampling, sources, order, num_words, max(limits))
         rules = Rules(
             asking.num_beams,
+            num_words,
             asking.num_best,
             float(asking.alpha),
             self._eos_id,
@@ -181,7 +198,7 @@ class CpuEngine:
             asking.is_unrepeated,
         )
         shape = (len(sources), asking.num_best)
-        places = _starts([asking.num_best * limits[index] for index in order])
+        places = find_starts([asking.num_best * limits[index] for index in order])
         results = Results(
             np.full(shape, -np.inf, np.float32),
             np.zeros(shape, np.int64),
@@ -190,7 +207,8 @@ class CpuEngine:
             np.zeros(places[-1], np.float32),
         )
         longest = max(len(sources[order[0]]), max(limits))
-        self._search(self.model_for(longest), sentences, rules, results)
+        demanded = (forbidden, terms, samples)
+        self._search(self.model_for(longest), sentences, rules, results, demanded)
         found: list[list[Hypothesis]] = [[] for _ in sources]
         for place, index in enumerate(order):
             found[index] = _collect(results, place, limits[index], asking.is_scored)
@@ -207,16 +225,29 @@ class CpuEngine:
         ):
             check_ids(ids, size)
 
-    def _search(self, model: Model, sentences: Sentences, rules: Rules, results: Results) -> None:
+    def _search(
+        self,
+        model: Model,
+        sentences: Sentences,
+        rules: Rules,
+        results: Results,
+        demanded: tuple[ForbiddenTable, Terms | None, Samples | None],
+    ) -> None:
         """Let as many cores as are useful translate."""
         from dragoman.kernels.cpu_search.search import search
 
         num_cores = min(self._num_cores, len(sentences.limits))
         size = _choose_size(model, sentences, rules, num_cores)
         queue = np.zeros(2, np.int64)
+        kind = [each is not None for each in demanded]
+        if kind not in self._known_kinds:  # it is compiled, or loaded, at the first use
+            stopped = np.ones_like(queue)
+            with _tell_of_compiling():
+                search(model, sentences, rules, stopped, Size(1, 1, 1), results, *demanded)
+            self._known_kinds.append(kind)
 
         def work() -> None:
-            search(model, sentences, rules, queue, size, results)
+            search(model, sentences, rules, queue, size, results, *demanded)
 
         with ThreadPoolExecutor(num_cores, "core") as threads:
             try:
@@ -359,15 +390,31 @@ class ListedEngine:
         asking : Asking
             Likewise.
         prefixes : Sequence[Sequence[int]]
-            Likewise; if there are any, all words count, as theirs may be on no list.
+            Likewise. If there are any, or anything else is demanded, all words count: what is
+            demanded may be on no list.
 
         Returns
         -------
         list[list[Hypothesis]]
             For each sentence its translations, best first.
         """
-        choose = None if any(prefixes) else self.choose
+        choose = None if any(prefixes) or asking.is_special else self.choose
         return self.engine.find(sources, limits, asking, prefixes, choose)
+
+
+@contextmanager
+def _tell_of_compiling() -> Iterator[None]:
+    """Say so, if what is done takes long because functions are compiled."""
+    from dragoman.kernels.cpu_search.compile_cache import find_folder
+
+    folder = find_folder()
+    kept = "" if folder is None else f"; the result is kept in {folder}"
+    notice = threading.Timer(PATIENCE, _log.warning, [COMPILING + kept])
+    notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()
 
 
 @functools.cache
@@ -379,25 +426,12 @@ def _load_functions(precision: CpuPrecision) -> None:
     It is made for types, not for sizes, so the smallest model will do. The compiler's own code,
     some 70 MB, is not needed any more then.
     """
-    from dragoman.kernels.cpu_search.compile_cache import find_folder
     from dragoman.kernels.cpu_search.search import search
 
-    task = make_empty_task(precision == "int8")
-    folder = find_folder()
-    kept = "" if folder is None else f"; the result is kept in {folder}"
-    notice = threading.Timer(PATIENCE, _log.warning, [COMPILING + kept])
-    notice.start()
-    try:
-        search(*task)
-    finally:
-        notice.cancel()
+    with _tell_of_compiling():
+        search(*make_empty_task(precision == "int8"))
     forget_code(COMPILER)
     give_freed_memory_back()
-
-
-def _starts(lengths: Sequence[int]) -> Int[np.ndarray, "more"]:
-    """Say where each of several stretches starts, and where the last one ends."""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.array(lengths, np.int64))])
 
 
 def _pad(prefixes: Sequence[Sequence[int]]) -> Int[np.ndarray, "sentences longest"]:

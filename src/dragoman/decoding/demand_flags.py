@@ -73,7 +73,6 @@ def read_demands(options: argparse.Namespace, translator: "Translator") -> "Prep
         return Prepared(demands=Demands(sampling=sampling, is_scored=is_scored))
     return prepare_demands(
         translator.folder.vocabularies.target,
-        translator.device,
         glossary=None if options.terms is None else read_glossary(options.terms),
         phrases=() if options.forbid is None else tuple(read_forbidden(options.forbid)),
         sampling=sampling,

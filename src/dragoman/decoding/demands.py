@@ -1,19 +1,24 @@
 """What a user demands of translations besides that they be the best."""
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
+from jaxtyping import Float
+
+from dragoman.decoding.forbidden import make_forbidden_table
 from dragoman.decoding.glossary import ForbiddenPhrase, Glossary, Prohibition, Term
 from dragoman.decoding.options import SamplingOptions
 from dragoman.decoding.term_automaton import MOST_TERMS, Requirement, can_spell, count_subwords
+from dragoman.decoding.term_speller import TermSpeller
 from dragoman.errors import OptionError
+from dragoman.kernels.cpu_search.task import ForbiddenTable
 from dragoman.text.vocabulary import TextVocabulary
 
-if TYPE_CHECKING:  # they need PyTorch, which most translations on a CPU do not
-    import torch
-
-    from dragoman.decoding.constraints import TermSpeller
-    from dragoman.decoding.forbidden import ForbiddenTable
+# Numbers below 1 that are never rounded up to it in a product.
+_CHANCE_BITS = 23
 
 
 class Wanted(NamedTuple):
@@ -47,9 +52,9 @@ class Demands:
     """
 
     glossary: Glossary | None = None
-    speller: "TermSpeller | None" = None
+    speller: TermSpeller | None = None
     phrases: tuple[ForbiddenPhrase, ...] = ()
-    forbidden: "ForbiddenTable | None" = None
+    forbidden: ForbiddenTable | None = None
     sampling: SamplingOptions | None = None
     is_scored: bool = True
 
@@ -125,7 +130,6 @@ class Prepared:
 
 def prepare_demands(
     vocabulary: TextVocabulary,
-    device: "torch.device",
     *,
     glossary: Glossary | None = None,
     phrases: tuple[ForbiddenPhrase, ...] = (),
@@ -138,8 +142,6 @@ def prepare_demands(
     ----------
     vocabulary : TextVocabulary
         Of the target.
-    device : torch.device
-        Where translations are searched for.
     glossary : Glossary | None
         Terms that must appear.
     phrases : tuple[ForbiddenPhrase, ...]
@@ -163,9 +165,7 @@ def prepare_demands(
     warnings: list[str] = []
     speller = None
     if glossary is not None:
-        from dragoman.decoding.constraints import TermSpeller
-
-        speller = TermSpeller(vocabulary, device)
+        speller = TermSpeller(vocabulary)
         prohibition = Prohibition(phrases)
         is_written = can_spell([term.target for term in glossary.terms], vocabulary)
         dropped = []
@@ -182,9 +182,7 @@ def prepare_demands(
         glossary = glossary.without(dropped)
     table = None
     if phrases:
-        from dragoman.decoding.forbidden import ForbiddenTable
-
-        table = ForbiddenTable([phrase.text for phrase in phrases], vocabulary, device)
+        table = make_forbidden_table([phrase.text for phrase in phrases], vocabulary)
     demands = Demands(
         glossary=glossary if glossary and glossary.terms else None,
         speller=speller,
@@ -194,3 +192,34 @@ def prepare_demands(
         is_scored=is_scored,
     )
     return Prepared(demands=demands, warnings=warnings)
+
+
+def draw_chance(
+    seed: int, ids: Sequence[int], num_samples: int, count: int
+) -> Float[np.ndarray, "samples words"]:
+    """Make the numbers that decide about the words of a sentence's samples.
+
+    Parameters
+    ----------
+    seed : int
+        The user's.
+    ids : Sequence[int]
+        The sentence.
+    num_samples : int
+        How many samples.
+    count : int
+        Words of each.
+
+    Returns
+    -------
+    Float[np.ndarray, "samples words"]
+        Numbers from 0 to 1, which is never reached; the first of fewer samples, or of fewer words,
+        are the first of more.
+    """
+    found = np.empty((num_samples, count), np.float32)
+    for sample, row in enumerate(found):
+        told = f"{seed} {sample} {' '.join(map(str, ids))}".encode()
+        key = int.from_bytes(hashlib.blake2b(told, digest_size=16).digest(), "little")
+        generator = np.random.Generator(np.random.Philox(key=key))
+        row[:] = generator.integers(0, 1 << _CHANCE_BITS, size=count) / (1 << _CHANCE_BITS)
+    return found

@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+import numpy as np
 
 from dragoman.decoding.spelling import Unit, is_word_character, spell_pieces
+from dragoman.kernels.cpu_search.task import ForbiddenTable
 from dragoman.text.normalise import normalise
 from dragoman.text.vocabulary import TextVocabulary
 
-_IMPOSSIBLE = -torch.inf
+AT_START = 1
+"""The place of a hypothesis that has no word yet."""
 
 
 class _Place(NamedTuple):
@@ -87,8 +87,8 @@ class _Phrases:
         return _Place(may_begin, nodes, is_complete)
 
 
-class ForbiddenTable:
-    """Forbidden phrases as a table of what each subword does, for one vocabulary.
+def make_forbidden_table(phrases: Sequence[str], vocabulary: TextVocabulary) -> ForbiddenTable:
+    """Make a table of forbidden phrases for one vocabulary.
 
     Parameters
     ----------
@@ -96,49 +96,56 @@ class ForbiddenTable:
         Words, or several in a row, that must not appear as whole words, in whatever case.
     vocabulary : TextVocabulary
         Of the target.
-    device : torch.device
-        Where translations are searched for.
+
+    Returns
+    -------
+    ForbiddenTable
+        A hypothesis begins in the place `dragoman.kernels.cpu_search.task.AT_START`.
 
     Notes
     -----
-    A hypothesis is in one of several places: nowhere in a phrase, or so many letters into one or
-    more. Most subwords lead nowhere whatever came before; for each place only those few are kept
-    that go on. So the table grows with the phrases, not with phrases times vocabulary, and a step
-    costs one look into a sorted list. Where a phrase is complete, all that would end the word is
-    ruled out, the end symbol included: “cat” being forbidden, “cats” is not. A byte that is no
-    ASCII counts as the end of a word and as its beginning, so that nothing slips through.
+    Most subwords lead nowhere whatever came before; for each place only those few are kept that go
+    on. So the table grows with the phrases, not with phrases times vocabulary, and a step costs one
+    look into a sorted list. Where a phrase is complete, all that would end the word is ruled out,
+    the end symbol included: “cat” being forbidden, “cats” is not. A byte that is no ASCII counts as
+    the end of a word and as its beginning, so that nothing slips through.
     """
+    return _TableMaker(phrases, vocabulary).make()
 
-    def __init__(
-        self, phrases: Sequence[str], vocabulary: TextVocabulary, device: torch.device
-    ) -> None:
+
+class _TableMaker:
+    """Makes the table: places are numbered in the order in which they are found."""
+
+    def __init__(self, phrases: Sequence[str], vocabulary: TextVocabulary) -> None:
+        self._vocabulary = vocabulary
         self._phrases = _Phrases(phrases)
         self._spelt = spell_pieces(vocabulary)
         self._tree = _tree_of(self._spelt)
         self._numbers: dict[_Place, int] = {}
         self._places: list[_Place] = []
+
+    def make(self) -> ForbiddenTable:
         for place in (_AFTER_WORD, _AFTER_MARK):
             self._number(place)
         defaults, (anywhere, after_mark) = self._lead_from_nowhere()
         targets, closing = self._follow_phrases(after_mark - anywhere)
         keys = sorted(targets)
-        pad_id, width = vocabulary.pad_id, max(map(len, closing))
+        pad_id, width = self._vocabulary.pad_id, max(map(len, closing))
         ends_word = [not units or not units[0].is_word for units in self._spelt]
-        for special in (vocabulary.unk_id, pad_id):
+        for special in (self._vocabulary.unk_id, pad_id):
             ends_word[special] = False
-
-        def tensor(values: object, dtype: torch.dtype = torch.int64) -> Tensor:
-            return torch.tensor(values, dtype=dtype, device=device)
-
-        self.size = len(self._spelt)
-        self.banned = tensor(sorted(anywhere))
-        self.defaults = tensor(defaults)
-        self.keys = tensor(keys)
-        self.targets = tensor([targets[key] for key in keys])
-        self.may_begin = tensor([int(place.may_begin) for place in self._places])
-        self.is_complete = tensor([place.is_complete for place in self._places], torch.bool)
-        self.ends_word = tensor(ends_word, torch.bool)
-        self.closing = tensor([[*row, *[pad_id] * (width - len(row))] for row in closing])
+        return ForbiddenTable(
+            banned=np.array(sorted(anywhere), np.int64),
+            closing=np.array(
+                [[*row, *[pad_id] * (width - len(row))] for row in closing], np.int64
+            ).reshape(len(closing), width),
+            is_complete=np.array([place.is_complete for place in self._places], np.bool_),
+            ends_word=np.array(ends_word, np.bool_),
+            keys=np.array(keys, np.int64),
+            targets=np.array([targets[key] for key in keys], np.int64),
+            defaults=np.array(defaults, np.int64),
+            may_begin=np.array([place.may_begin for place in self._places], np.int64),
+        )
 
     def _number(self, place: _Place) -> int:
         """Give places numbers in the order in which they are first seen."""
@@ -192,72 +199,6 @@ class ForbiddenTable:
                     todo.append((longer, after))
                     if after & (self._phrases.ends | self._phrases.ends_of_words):
                         yield from _all_below(longer)
-
-
-class ForbiddenWords:
-    """How far the hypotheses of one search have come in spelling what is forbidden.
-
-    Parameters
-    ----------
-    table : ForbiddenTable
-        What each subword does.
-    """
-
-    def __init__(self, table: ForbiddenTable) -> None:
-        self._table = table
-        self._places: Tensor | None = None
-
-    def rule_out(self, logits: Float[Tensor, "sentences beams vocabulary"]) -> None:
-        """Make impossible what would write something forbidden.
-
-        Parameters
-        ----------
-        logits : Float[Tensor, "sentences beams vocabulary"]
-            Scores, changed in place.
-        """
-        table = self._table
-        if self._places is None:
-            self._places = torch.ones(logits.shape[:2], dtype=torch.int64, device=logits.device)
-        if len(table.banned):
-            logits.index_fill_(2, table.banned, _IMPOSSIBLE)
-        if table.closing.size(1):
-            logits.scatter_(2, table.closing[self._places], _IMPOSSIBLE)
-        is_complete = table.is_complete[self._places]
-        if is_complete.any():
-            logits[is_complete] = logits[is_complete].masked_fill(table.ends_word, _IMPOSSIBLE)
-
-    def follow(
-        self, parents: Int[Tensor, "sentences beams"], words: Int[Tensor, "sentences beams"]
-    ) -> None:
-        """Take note of how hypotheses go on.
-
-        Parameters
-        ----------
-        parents : Int[Tensor, "sentences beams"]
-            Which hypothesis each new one continues.
-        words : Int[Tensor, "sentences beams"]
-            The word that it adds.
-        """
-        assert self._places is not None
-        table = self._table
-        places = self._places.gather(1, parents)
-        after = table.defaults[table.may_begin[places], words]
-        if len(table.keys):
-            keys = places * table.size + words
-            found = torch.searchsorted(table.keys, keys).clamp_(max=len(table.keys) - 1)
-            after = table.targets[found].where(table.keys[found] == keys, after)
-        self._places = after
-
-    def keep(self, sentences: Int[Tensor, "kept"]) -> None:
-        """Forget all sentences but these.
-
-        Parameters
-        ----------
-        sentences : Int[Tensor, "kept"]
-            Their places.
-        """
-        assert self._places is not None
-        self._places = self._places[sentences]
 
 
 def _tree_of(spelt: Sequence[Sequence[Unit]]) -> _Branch:

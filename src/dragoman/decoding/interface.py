@@ -4,14 +4,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+from jaxtyping import Int
+
+from dragoman.decoding.options import SamplingOptions
+from dragoman.decoding.term_automaton import TermAutomaton
+from dragoman.kernels.cpu_search.task import ForbiddenTable
+
 MOST_BEAMS = 16
-"""Hypotheses of a sentence at most."""
+"""Hypotheses of a sentence at most, in the search of an accelerator."""
+
+
+class Required(NamedTuple):
+    """What must appear in each sentence, and how many words of a hypothesis are looked at.
+
+    `kinds` has the kind of each subword of the vocabulary, see `TermAutomaton`.
+    """
+
+    machines: Sequence[TermAutomaton]
+    kinds: Int[np.ndarray, "vocabulary"]
+    num_words: int
 
 
 class Asking(NamedTuple):
     """A search for translations: what `find` is asked for beside the sentences.
 
-    Unrepeated translations say no phrase three times in a row; only `CpuEngine` finds them.
+    What stands behind `is_scored` only `CpuEngine` can do. Unrepeated translations say no phrase
+    three times in a row; with `sampling` the hypotheses are samples.
     """
 
     num_beams: int
@@ -20,6 +39,15 @@ class Asking(NamedTuple):
     banned_ids: tuple[int, ...]
     is_scored: bool
     is_unrepeated: bool = False
+    forbidden: ForbiddenTable | None = None
+    sampling: SamplingOptions | None = None
+    required: Required | None = None
+
+    @property
+    def is_special(self) -> bool:
+        """Whether more is asked for than the most probable words."""
+        demands = (self.forbidden, self.sampling, self.required)
+        return self.is_unrepeated or any(each is not None for each in demands)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +70,22 @@ class Hypothesis:
     log_probability: float
     score: float
     token_log_probabilities: tuple[float, ...] = ()
+
+
+def count_candidates(num_beams: int) -> int:
+    """Say how many extensions of a sentence's hypotheses are looked at.
+
+    Parameters
+    ----------
+    num_beams : int
+        Hypotheses of the sentence.
+
+    Returns
+    -------
+    int
+        Twice as many, so that enough live on even if some end; but one for greedy search.
+    """
+    return 2 * num_beams if num_beams > 1 else 1
 
 
 @runtime_checkable

@@ -135,21 +135,6 @@ class WithoutRepetition:
         self._model = model
         self.output = BlockedOutput(model.output, num_forced)
 
-    def after_prefix(self, num_forced: int) -> "WithoutRepetition":
-        """Let translations begin as they must.
-
-        Parameters
-        ----------
-        num_forced : int
-            Words with which they must begin.
-
-        Returns
-        -------
-        WithoutRepetition
-            The same model.
-        """
-        return WithoutRepetition(self._model, num_forced)
-
     def encode(self, source: Sequences) -> Any:  # noqa: ANN401
         """Read the source sentences.
 

@@ -1,24 +1,22 @@
 """Translations drawn at random, each as often as the model finds it probable."""
 
-import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dragoman.data.batches import Sequences
 from dragoman.decoding.candidates import Candidates, Extensions, Moment
+from dragoman.decoding.demands import draw_chance
 from dragoman.decoding.options import SamplingOptions
 from dragoman.decoding.scorer import IMPOSSIBLE, WordScores, find_largest
 from dragoman.models.interface import SearchedModel, Vocabulary
 
 # Among so many of the most probable words the nucleus is looked for first.
 _NUCLEUS = 256
-# Numbers below 1 that are never rounded up to it in a product.
-_CHANCE_BITS = 23
 
 
 class Samples(NamedTuple):
@@ -148,11 +146,8 @@ class SampledWords:
         self.num_beams = num_samples
         self._options = options
         self._eos_id = eos_id
-        chance = [
-            [_draw_chance(options.seed, ids, sample, capacity) for sample in range(num_samples)]
-            for ids in sources
-        ]
-        self._chance = torch.from_numpy(numpy.array(chance, dtype=numpy.float32)).to(device)
+        chance = [draw_chance(options.seed, ids, num_samples, capacity) for ids in sources]
+        self._chance = torch.from_numpy(np.stack(chance)).to(device)
 
     def choose(self, scores: WordScores, moment: Moment) -> Extensions:
         """Draw one word for each hypothesis.
@@ -241,13 +236,3 @@ def _cut_off(shares: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
         largest, kept = shares.sort(dim=-1, descending=True)
     before = largest.cumsum(-1) - largest
     return largest.masked_fill(before >= top_p, 0.0), kept
-
-
-def _draw_chance(seed: int, ids: Sequence[int], sample: int, count: int) -> numpy.ndarray:
-    """Make the numbers that decide about the words of one sample."""
-    told = f"{seed} {sample} {' '.join(map(str, ids))}".encode()
-    key = int.from_bytes(hashlib.blake2b(told, digest_size=16).digest(), "little")
-    bits = numpy.random.Generator(numpy.random.Philox(key=key)).integers(
-        0, 1 << _CHANCE_BITS, size=count
-    )
-    return bits / (1 << _CHANCE_BITS)

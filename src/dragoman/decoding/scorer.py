@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from dragoman.decoding.forbidden import ForbiddenWords
+from dragoman.kernels.cpu_search.task import AT_START, ForbiddenTable
 
 IMPOSSIBLE = -torch.inf
 
@@ -132,6 +132,74 @@ class ScoresInParts:
         asked = words.flatten(0, 1).unsqueeze(0).split(PART_ROWS, dim=1)
         found = [self._score(part).of(each) for part, each in zip(self._parts, asked, strict=True)]
         return torch.cat(found, dim=1).view(words.shape)
+
+
+class ForbiddenWords:
+    """How far the hypotheses of one search have come in spelling what is forbidden.
+
+    Parameters
+    ----------
+    table : ForbiddenTable
+        What each subword does.
+    device : torch.device
+        Where translations are searched for.
+    """
+
+    def __init__(self, table: ForbiddenTable, device: torch.device) -> None:
+        self._table = [torch.from_numpy(each).to(device) for each in table]
+        self._places: Tensor | None = None
+
+    def rule_out(self, logits: Float[Tensor, "sentences beams vocabulary"]) -> None:
+        """Make impossible what would write something forbidden.
+
+        Parameters
+        ----------
+        logits : Float[Tensor, "sentences beams vocabulary"]
+            Scores, changed in place.
+        """
+        banned, closing, is_complete, ends_word = self._table[:4]
+        if self._places is None:
+            self._places = torch.full(logits.shape[:2], AT_START, device=logits.device)
+        if len(banned):
+            logits.index_fill_(2, banned, IMPOSSIBLE)
+        if closing.size(1):
+            logits.scatter_(2, closing[self._places], IMPOSSIBLE)
+        is_closed = is_complete[self._places]
+        if is_closed.any():
+            logits[is_closed] = logits[is_closed].masked_fill(ends_word, IMPOSSIBLE)
+
+    def follow(
+        self, parents: Int[Tensor, "sentences beams"], words: Int[Tensor, "sentences beams"]
+    ) -> None:
+        """Take note of how hypotheses go on.
+
+        Parameters
+        ----------
+        parents : Int[Tensor, "sentences beams"]
+            Which hypothesis each new one continues.
+        words : Int[Tensor, "sentences beams"]
+            The word that it adds.
+        """
+        assert self._places is not None
+        known, targets, defaults, may_begin = self._table[4:]
+        places = self._places.gather(1, parents)
+        after = defaults[may_begin[places], words]
+        if len(known):
+            keys = places * defaults.size(1) + words
+            found = torch.searchsorted(known, keys).clamp_(max=len(known) - 1)
+            after = targets[found].where(known[found] == keys, after)
+        self._places = after
+
+    def keep(self, sentences: Int[Tensor, "kept"]) -> None:
+        """Forget all sentences but these.
+
+        Parameters
+        ----------
+        sentences : Int[Tensor, "kept"]
+            Their places.
+        """
+        assert self._places is not None
+        self._places = self._places[sentences]
 
 
 class Scorer:

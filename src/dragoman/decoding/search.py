@@ -8,13 +8,12 @@ from torch import Tensor
 
 from dragoman.data.batches import Sequences
 from dragoman.decoding.candidates import BestWords, Candidates, Chooser, Moment
-from dragoman.decoding.forbidden import ForbiddenWords
 from dragoman.decoding.hypotheses import Finished, History, trace_back
 from dragoman.decoding.interface import Hypothesis
 from dragoman.decoding.length_penalty import length_penalty
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.penalties import check_coverage, coverage_penalty
-from dragoman.decoding.scorer import Scorer
+from dragoman.decoding.scorer import ForbiddenWords, Scorer
 from dragoman.kernels.beam_step import farthest_end
 from dragoman.models.interface import SearchedModel, Vocabulary
 

@@ -5,6 +5,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+from jaxtyping import Int
+
 from dragoman.decoding.spelling import TokenFacts, is_word_character, word_pattern
 from dragoman.text.normalise import normalise
 from dragoman.text.vocabulary import TextVocabulary
@@ -172,27 +175,20 @@ class _State(NamedTuple):
     complete: frozenset[int]
 
 
-class Lead(NamedTuple):
-    """A term that a state has begun: its bits, how far it is, how many subwords that saves."""
-
-    block: int
-    gain: int
-    saved: int
-
-
 class TermAutomaton(NamedTuple):
     """Tables by state and column: a column for each subword of a term, then one for each kind.
 
-    Terms have bits, as many as they must appear; `blocks` are a term's, and `sizes` says how many
-    subwords the term of each bit has after a space. `leads` are the terms that a state has begun.
+    `alphabet` is in rising order. Terms have bits, as many as they must appear; `met` has those of
+    the terms that are met, and `sizes` says how many subwords the term of each bit has after a
+    space. `leads` are the terms that a state has begun: the bits of each, how far it is, and how
+    many subwords that saves. Both are filled up with 0.
     """
 
-    alphabet: tuple[int, ...]
-    targets: list[list[int]]
-    met: list[list[tuple[int, ...]]]
-    leads: list[list["Lead"]]
-    blocks: tuple[int, ...]
-    sizes: tuple[int, ...]
+    alphabet: Int[np.ndarray, "subwords"]
+    targets: Int[np.ndarray, "states columns"]
+    met: Int[np.ndarray, "states columns most"]
+    leads: Int[np.ndarray, "states begun 3"]
+    sizes: Int[np.ndarray, "terms"]
 
 
 def build_automaton(
@@ -238,13 +234,15 @@ def build_automaton(
             now.append(tuple(blocks[term] for term in sorted(terms)))
         targets.append([*row, 0])
         met.append([*now, tuple(blocks[term] for term in sorted(state.complete))])
+    leads = [_find_leads(state, requirements, blocks) for state in states]
+    most_met = max(1, *(len(now) for row in met for now in row))
+    most_leads = max(1, *map(len, leads))
     return TermAutomaton(
-        alphabet=alphabet,
-        targets=targets,
-        met=met,
-        leads=[_find_leads(state, requirements, blocks) for state in states],
-        blocks=blocks,
-        sizes=tuple(_size(each) for each in requirements for _ in range(each.times)),
+        alphabet=np.array(alphabet, np.int64),
+        targets=np.array(targets, np.int64),
+        met=np.array([[[*now, *[0] * (most_met - len(now))] for now in row] for row in met]),
+        leads=np.array([[*row, *[(0, 0, 0)] * (most_leads - len(row))] for row in leads]),
+        sizes=np.array([_size(each) for each in requirements for _ in range(each.times)], np.int64),
     )
 
 
@@ -297,7 +295,7 @@ def _find_context(before: int, does: TokenFacts) -> int:
 
 def _find_leads(
     state: _State, requirements: Sequence[Requirement], blocks: Sequence[int]
-) -> list[Lead]:
+) -> list[tuple[int, int, int]]:
     """Find the terms that a state has begun, each where it is furthest."""
     found: dict[int, tuple[int, int]] = {}
     for term in state.complete:
@@ -306,7 +304,7 @@ def _find_leads(
         length, size = len(requirements[term].spellings[number].tokens), _size(requirements[term])
         far = (size * place // length, size - (length - place))
         found[term] = max(far, found.get(term, far))
-    return [Lead(blocks[term], *far) for term, far in sorted(found.items())]
+    return [(blocks[term], *far) for term, far in sorted(found.items())]
 
 
 def count_subwords(requirements: Sequence[Requirement]) -> int:

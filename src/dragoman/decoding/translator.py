@@ -12,10 +12,9 @@ from dragoman.decoding.cpu_engine import CpuEngine, ListedEngine
 from dragoman.decoding.demands import Demands
 from dragoman.decoding.engines import Choice, choose_engine, load_engine
 from dragoman.decoding.garbage import only_new_garbage
-from dragoman.decoding.interface import FindingEngine
 from dragoman.decoding.options import LARGEST_BEAM, Precision, SearchOptions
 from dragoman.decoding.piece import Found, Piece
-from dragoman.decoding.plain_search import PlainSearch, is_plain, or_nothing
+from dragoman.decoding.piece_search import PieceSearch
 from dragoman.decoding.short_list import ShortList
 from dragoman.decoding.splitting import Splitter
 from dragoman.decoding.suspicion import search_again
@@ -27,7 +26,6 @@ from dragoman.options import from_plain, from_section, require, to_plain
 if TYPE_CHECKING:  # PyTorch, which most translations on a CPU do not need
     import torch
 
-    from dragoman.decoding.piece_search import PieceSearch
     from dragoman.models.interface import SearchedModel, TranslationModel
 
 LONGEST_PREFIX = 500
@@ -333,52 +331,21 @@ class Translator:
         is_unrepeated: bool,
     ) -> list[Found]:
         """Search for the translations of pieces, on request without saying a phrase thrice."""
-        finder: FindingEngine | None = self.finder
-        if self.finder is not None and self.short_list is not None and not is_unrepeated:
-            finder = ListedEngine(self.finder, self.short_list.words_of)
-        elif finder is None and isinstance(self.engine, FindingEngine):
-            finder = self.engine
-        plain = None
-        if finder is not None:
-            plain = PlainSearch(
-                engine=finder,
-                vocabularies=self.folder.vocabularies,
-                max_length=self._max_length,
-                options=options,
-                num_best=num_best,
-                prefix_ids=prefix_ids,
-                is_scored=demands.is_scored,
-            )
-        knows_how = self.finder is not None or not is_unrepeated
-        is_easy = demands.glossary is None and is_plain(options, demands) and knows_how
-        if plain is not None and is_easy:
-            every = plain.find(pieces, is_unrepeated=is_unrepeated)
-            return [or_nothing(Found(hypotheses=each)) for each in every]
-        others = self._any_search(num_best, prefix_ids, options, demands, plain)
-        return others.find_unrepeated(pieces) if is_unrepeated else others.find(pieces)
-
-    def _any_search(
-        self,
-        num_best: int,
-        prefix_ids: Sequence[int],
-        options: SearchOptions,
-        demands: Demands,
-        plain: PlainSearch | None = None,
-    ) -> "PieceSearch":
-        """Make the search that can do all that may be demanded."""
-        from dragoman.decoding.piece_search import PieceSearch
-
-        return PieceSearch(
-            model=self.engine,
+        model: Any = self.engine if self.finder is None else self.finder
+        if self.finder is not None and self.short_list is not None:
+            model = ListedEngine(self.finder, self.short_list.words_of)
+        search = PieceSearch(
+            model=model,
             vocabularies=self.folder.vocabularies,
-            device=self.device,
+            device=self._device,
             max_length=self._max_length,
             options=options,
             num_best=num_best,
             prefix_ids=prefix_ids,
             demands=demands,
-            plain=plain,
+            is_unrepeated=is_unrepeated,
         )
+        return search.find(pieces)
 
     def _pieces(self, texts: Sequence[str], options: SearchOptions) -> list[Piece]:
         """Cut texts into parts that the model can read; a text without words has none."""

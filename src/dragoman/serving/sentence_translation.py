@@ -143,7 +143,6 @@ class SentenceTranslator:
         if prepared is None:
             prepared = prepare_demands(
                 self._translator.folder.vocabularies.target,
-                self._translator.device,
                 glossary=_read_terms(manner.terms),
             )
             self._prepared[manner.terms] = prepared

@@ -7,6 +7,7 @@ import torch
 from tests.kernels.cpu_search.test_tiles import make_matrix, multiply
 
 from dragoman.kernels.cpu_search.layout import lay_out
+from dragoman.kernels.cpu_search.task import ForbiddenTable, forbid_nothing
 from dragoman.kernels.cpu_search.words import find_words
 
 SIZE, WIDTH = 500, 32
@@ -22,18 +23,26 @@ def make_states(count=20):
     return 3 * np.random.default_rng(3).normal(size=(count, WIDTH)).astype(np.float32)
 
 
-def find(states, matrix, count, *, banned=(), forced=None, blocked=None, is_normalised=True):
+def find(
+    states, matrix, count, *, banned=(), forced=None, blocked=None, asked=None,
+    forbidden=None, places=None, is_normalised=True,
+):  # fmt: skip
     is_banned = np.zeros(matrix.outputs[:, 0].size, np.bool_)
     is_banned[list(banned)] = True
     best = np.empty((len(states), count), np.float32)
     words = np.empty((len(states), count), np.int64)
     forced = np.full(len(states), -1) if forced is None else np.array(forced)
+    nothing = np.zeros((len(states), 0), np.int64)
+    asked = nothing if asked is None else np.array(asked)
+    asked_scores = np.empty(asked.shape, np.float32)
     find_words(
         states, len(states), matrix.panels, matrix.outputs, is_banned, forced,
-        np.zeros((len(states), 0), np.int64) if blocked is None else np.array(blocked),
-        is_normalised, best, words,
+        nothing if blocked is None else np.array(blocked), asked,
+        forbid_nothing() if forbidden is None else forbidden,
+        np.zeros(len(states), np.int64) if places is None else np.array(places),
+        is_normalised, best, words, asked_scores,
     )  # fmt: skip
-    return best, words
+    return (best, words, asked_scores) if asked.size else (best, words)
 
 
 @pytest.mark.parametrize("size", [64, SIZE])
@@ -70,6 +79,42 @@ def test_what_is_blocked_has_no_probability():
     logs, places = scores.log_softmax(1).topk(2)
     assert words.tolist() == places.tolist()
     np.testing.assert_allclose(best, logs, rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("is_normalised", [True, False])
+def test_scores_of_some_words_are_told(is_normalised):
+    matrix, states = make_words(), make_states(15)
+    scores = torch.from_numpy(multiply(states, matrix)[:, :SIZE])
+    logs = scores.log_softmax(1) if is_normalised else scores
+    asked = [[0, 63, 64, 480], [7, 8, 8, 8], *[[1, 2, 3, 499]] * 13]
+    *_, found = find(states, matrix, 2, banned=[8, 64], asked=asked, is_normalised=is_normalised)
+    expected = logs.gather(1, torch.tensor(asked))
+    expected[0, 2] = expected[1, 1:] = -torch.inf
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-5)
+
+
+def test_what_is_forbidden_depends_on_what_was_said():
+    """In place 0 one word is, in place 1 two are that would end a word."""
+    matrix, states = make_words(), make_states(3)
+    logs = torch.from_numpy(multiply(states, matrix)[:, :SIZE]).log_softmax(1)
+    first, second, third = (logs[row].argmax().item() for row in range(3))
+    ends = np.zeros(SIZE, np.bool_)
+    ends[[second, third]] = True
+    forbidden = ForbiddenTable(
+        banned=np.zeros(0, np.int64), closing=np.array([[first], [SIZE - 1]]),
+        is_complete=np.array([False, True]), ends_word=ends, keys=np.zeros(0, np.int64),
+        targets=np.zeros(0, np.int64), defaults=np.zeros((2, SIZE), np.int64),
+        may_begin=np.zeros(2, np.int64),
+    )  # fmt: skip
+    _, words = find(states, matrix, 1, forbidden=forbidden, places=[0, 1, 0])
+    logs[0, first] = logs[2, first] = -torch.inf
+    logs[1, [second, third, SIZE - 1]] = -torch.inf
+    assert words[:, 0].tolist() == logs.argmax(1).tolist()
+    best, _ = find(
+        states, matrix, 1, forbidden=forbidden, places=[0, 1, 0], forced=[first, second, third]
+    )
+    is_possible = np.isfinite(best[:, 0]).tolist()
+    assert is_possible == [False, False, third != first]
 
 
 def test_neighbours_change_no_bit():

@@ -86,7 +86,9 @@ def choose_among(slot, words, output, choices) -> None:
 
 
 @compiled
-def find_chosen(slot, states, count, choices, forced, is_normalised, best, words) -> None:
+def find_chosen(
+    slot, states, count, choices, forced, forbidden, is_normalised, best, words
+) -> None:
     """Find the best of a slot's words, for each of its hypotheses.
 
     Parameters
@@ -101,6 +103,8 @@ def find_chosen(slot, states, count, choices, forced, is_normalised, best, words
         Its words.
     forced : ndarray
         For each hypothesis the only word that may be found, one of the slot's, or −1.
+    forbidden : ForbiddenTable
+        An empty one.
     is_normalised : bool
         Whether scores become log-probabilities, among these words.
     best : ndarray
@@ -113,9 +117,11 @@ def find_chosen(slot, states, count, choices, forced, is_normalised, best, words
     for row in range(count):
         places[row] = np.searchsorted(own, forced[row]) if forced[row] >= 0 else -1
     panels = -(-len(own) // COLUMNS)
+    nothing, no_scores = np.zeros((count, 0), np.int64), np.zeros((count, 0), np.float32)
     find_words(
         states, count, choices.panels[slot, :panels], choices.outputs[slot, :panels],
-        choices.is_banned, places, np.zeros((count, 0), np.int64), is_normalised, best, words,
+        choices.is_banned, places, nothing, nothing, forbidden, places, is_normalised, best, words,
+        no_scores,
     )  # fmt: skip
     for row in range(count):
         for rank in range(words.shape[1]):

@@ -10,9 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.kernels.cpu_search.choices import choose_among, find_chosen, make_choices
+from dragoman.kernels.cpu_search.forbidden import follow_forbidden
 from dragoman.kernels.cpu_search.instructions import compiled, take_numbers
 from dragoman.kernels.cpu_search.places import Places, follow, leave, take_place
+from dragoman.kernels.cpu_search.samples import draw_words, extend_by_samples, take_chance
 from dragoman.kernels.cpu_search.slots import (
+    FORBIDDEN_PLACE,
     begin,
     block_repetition,
     extend,
@@ -22,6 +25,7 @@ from dragoman.kernels.cpu_search.slots import (
     write_down,
 )
 from dragoman.kernels.cpu_search.task import IS_STOPPED, LONGEST_PHRASE, NEXT
+from dragoman.kernels.cpu_search.terms import ask, extend_with_terms, most_asked
 from dragoman.kernels.cpu_search.transformer import (
     Pool,
     Rows,
@@ -45,8 +49,13 @@ class Step(NamedTuple):
     states: np.ndarray
     forced: np.ndarray
     blocked: np.ndarray
+    asked: np.ndarray
+    places: np.ndarray
+    chance: np.ndarray
+    is_first: np.ndarray
     best: np.ndarray
     words: np.ndarray
+    asked_scores: np.ndarray
 
 
 @compiled
@@ -82,7 +91,7 @@ def make_pool(num_places, decoder, shape) -> tuple[Pool, Places]:
 
 
 @compiled
-def make_step(slots, rules, width) -> Step:
+def make_step(slots, rules, width, num_asked, num_chances) -> Step:
     """Make room for one step of all hypotheses.
 
     Parameters
@@ -93,6 +102,10 @@ def make_step(slots, rules, width) -> Step:
         How many hypotheses there are.
     width : int
         Of vectors.
+    num_asked : int
+        Words of each hypothesis whose scores are asked for.
+    num_chances : int
+        Words that are drawn for each hypothesis.
 
     Returns
     -------
@@ -100,7 +113,6 @@ def make_step(slots, rules, width) -> Step:
         With nothing in it yet.
     """
     count = len(slots.own)
-    num_words = 2 * rules.num_beams if rules.num_beams > 1 else 1
     rows = Rows(
         slots.own, np.empty(count, np.int64), np.empty(count, np.int64),
         slots.source, np.empty(count, np.int64), np.empty(count, np.int64),
@@ -110,8 +122,13 @@ def make_step(slots, rules, width) -> Step:
         np.zeros((count, width), np.float32),
         np.empty(count, np.int64),
         np.empty((count, LONGEST_PHRASE if rules.is_unrepeated else 0), np.int64),
-        np.empty((count, num_words), np.float32),
-        np.empty((count, num_words), np.int64),
+        np.empty((count, num_asked), np.int64),
+        np.empty(count, np.int64),
+        np.empty((count, num_chances), np.float32),
+        np.empty(count, np.bool_),
+        np.empty((count, rules.num_words), np.float32),
+        np.empty((count, rules.num_words), np.int64),
+        np.empty((count, num_asked), np.float32),
     )
 
 
@@ -173,7 +190,7 @@ def refill(free_slots, first, past, model, sentences, rules, slots, places, pool
 
 
 @compiled
-def line_up(model, slots, sentences, rules, places, step_room) -> int:
+def line_up(model, slots, sentences, rules, places, terms, samples, step_room) -> int:
     """Make a row of each living hypothesis: its newest word, and a place for that.
 
     Parameters
@@ -188,6 +205,10 @@ def line_up(model, slots, sentences, rules, places, step_room) -> int:
         How to search.
     places : Places
         The free ones.
+    terms : Terms | None
+        What must appear.
+    samples : Samples | None
+        How words are drawn.
     step_room : Step
         Where rows are written.
 
@@ -212,7 +233,12 @@ def line_up(model, slots, sentences, rules, places, step_room) -> int:
                 model.target_words, slots.newest[slot, beam], model.shape.word_scale,
                 model.positions[length], step_room.states[row],
             )  # fmt: skip
-            step_room.forced[row] = forced
+            step_room.forced[row], step_room.is_first[row] = forced, length == 0
+            step_room.places[row] = slots.progress[slot, beam, FORBIDDEN_PLACE]
+            if terms is not None:
+                ask(sentence, terms, step_room.asked[row])
+            if samples is not None:
+                take_chance(slot, beam, slots, samples, step_room.chance[row])
             if rules.is_unrepeated:
                 block_repetition(slot, beam, slots, sentences, step_room.blocked[row])
             row += 1
@@ -220,8 +246,8 @@ def line_up(model, slots, sentences, rules, places, step_room) -> int:
 
 
 @compiled
-def find_next(count, model, slots, rules, choices, step_room) -> None:
-    """Find the best next words of all hypotheses.
+def find_next(count, model, slots, rules, choices, forbidden, samples, step_room) -> None:
+    """Find the best next words of all hypotheses, or draw them.
 
     Parameters
     ----------
@@ -235,14 +261,26 @@ def find_next(count, model, slots, rules, choices, step_room) -> None:
         How to search.
     choices : Choices
         The words among which slots search, if not among all.
+    forbidden : ForbiddenTable
+        What must not be written.
+    samples : Samples | None
+        How words are drawn; None: the best are found.
     step_room : Step
         What the decoder says of each row, and where words are written.
     """
-    states, forced, blocked, best, words = step_room[1:]
+    (
+        _, states, forced, blocked, asked, places, chance, is_first, best, words, asked_scores
+    ) = step_room  # fmt: skip
+    if samples is not None:
+        draw_words(
+            states, count, model.output, rules.is_banned, forced, blocked, forbidden, places,
+            samples, chance, is_first, best, words,
+        )  # fmt: skip
+        return
     if choices.words.shape[1] == 0:
         find_words(
             states, count, model.output.panels, model.output.outputs, rules.is_banned, forced,
-            blocked, rules.is_normalised, best, words,
+            blocked, asked, forbidden, places, rules.is_normalised, best, words, asked_scores,
         )  # fmt: skip
         return
     row = 0
@@ -250,14 +288,14 @@ def find_next(count, model, slots, rules, choices, step_room) -> None:
         if slots.sentences[slot] >= 0:
             past = row + slots.counts[slot]
             find_chosen(
-                slot, states[row:past], past - row, choices, forced[row:past],
+                slot, states[row:past], past - row, choices, forced[row:past], forbidden,
                 rules.is_normalised, best[row:past], words[row:past],
             )  # fmt: skip
             row = past
 
 
 @compiled
-def advance(slots, sentences, rules, places, step_room, results) -> None:
+def advance(slots, sentences, rules, places, step_room, results, forbidden, terms, samples) -> None:
     """Extend the hypotheses of all slots by the words that were found; empty slots that are done.
 
     Parameters
@@ -274,13 +312,28 @@ def advance(slots, sentences, rules, places, step_room, results) -> None:
         The best words of each row.
     results : Results
         Where translations are written.
+    forbidden : ForbiddenTable
+        What must not be written.
+    terms : Terms | None
+        What must appear.
+    samples : Samples | None
+        How words are drawn.
     """
     row = 0
     for slot in range(len(slots.sentences)):
         if slots.sentences[slot] < 0:
             continue
         old_count = slots.counts[slot]
-        extend(slot, row, step_room.best, step_room.words, slots, rules)
+        if terms is not None:
+            extend_with_terms(
+                slot, row, step_room.forced, step_room.best, step_room.words,
+                step_room.asked_scores, slots, sentences, rules, terms,
+            )  # fmt: skip
+        elif samples is not None:
+            extend_by_samples(slot, row, step_room.best, step_room.words, slots, rules)
+        else:
+            extend(slot, row, step_room.best, step_room.words, slots, rules)
+        follow_forbidden(slot, slots, forbidden, FORBIDDEN_PLACE)
         row += old_count
         if is_done(slot, slots, sentences, rules):
             write_down(slot, slots, sentences, results)
@@ -290,7 +343,7 @@ def advance(slots, sentences, rules, places, step_room, results) -> None:
 
 
 @compiled
-def search(model, sentences, rules, queue, size, results) -> None:
+def search(model, sentences, rules, queue, size, results, forbidden, terms, samples) -> None:
     """Translate sentences of the queue until there are no more.
 
     Parameters
@@ -307,6 +360,17 @@ def search(model, sentences, rules, queue, size, results) -> None:
         How many sentences are under way, with how many places, and on how many cores.
     results : Results
         Where translations are written.
+    forbidden : ForbiddenTable
+        What must not be written.
+    terms : Terms | None
+        What must appear in translations; None: nothing must.
+    samples : Samples | None
+        How words are drawn at random; None: the best translations are searched for.
+
+    Notes
+    -----
+    It is compiled apart with terms and with samples, when these are first demanded, so that those
+    who demand neither do not wait for what they do not need.
     """
     num_slots, num_places, num_cores = size
     num_sentences, longest = len(sentences.limits), np.diff(sentences.starts).max()
@@ -314,7 +378,12 @@ def search(model, sentences, rules, queue, size, results) -> None:
     slots = make_slots(num_slots, capacity, longest, rules)
     pool, places = make_pool(num_places, model.decoder, model.shape)
     choices = make_choices(num_slots, most_words, model.output)
-    step_room = make_step(slots, rules, model.positions.shape[1])
+    num_asked = num_chances = 0
+    if terms is not None:
+        num_asked = most_asked(terms)
+    if samples is not None:
+        num_chances = rules.num_words
+    step_room = make_step(slots, rules, model.positions.shape[1], num_asked, num_chances)
     is_over, nobody_asks = False, np.zeros((1, 0), np.float32)
     while not queue[IS_STOPPED]:
         empty = np.flatnonzero(slots.sentences < 0)
@@ -326,9 +395,9 @@ def search(model, sentences, rules, queue, size, results) -> None:
             is_over = past == num_sentences or first >= num_sentences
             if first < past:
                 refill(empty, first, past, model, sentences, rules, slots, places, pool, choices)
-        count = line_up(model, slots, sentences, rules, places, step_room)
+        count = line_up(model, slots, sentences, rules, places, terms, samples, step_room)
         if count == 0 and is_over:
             break
         step(step_room.states, count, step_room.rows, model.decoder, model.shape, pool, nobody_asks)
-        find_next(count, model, slots, rules, choices, step_room)
-        advance(slots, sentences, rules, places, step_room, results)
+        find_next(count, model, slots, rules, choices, forbidden, samples, step_room)
+        advance(slots, sentences, rules, places, step_room, results, forbidden, terms, samples)

@@ -9,8 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.kernels.cpu_search.instructions import compiled
+from dragoman.kernels.cpu_search.task import AT_START
 from dragoman.kernels.cpu_search.words import find_place, insert
 
+TERM_STATE, TERMS_MET, FORBIDDEN_PLACE, SAMPLE = range(4)
+"""What a hypothesis has read of required terms, which are there, what it has read of forbidden
+words, and which sample it is."""
+PROGRESS = 4
 _END_SHARE, _END_MORE = 8, 5
 
 
@@ -31,6 +36,7 @@ class Slots(NamedTuple):
     finished_logs: np.ndarray
     finished_lengths: np.ndarray
     finished_parents: np.ndarray
+    progress: np.ndarray  # how far hypotheses are with what is demanded, see `TERM_STATE` and so on
 
 
 @compiled
@@ -70,6 +76,7 @@ def make_slots(num_slots, capacity, longest, rules) -> Slots:
         np.empty(best, np.float32),
         np.empty(best, np.int64),
         np.empty(best, np.int64),
+        np.empty((num_slots, rules.num_beams, PROGRESS), np.int64),
     )
 
 
@@ -91,6 +98,8 @@ def begin(slot, sentence, slots, rules) -> None:
     slots.sentences[slot], slots.lengths[slot], slots.counts[slot] = sentence, 0, 1
     slots.alive[slot, 0], slots.newest[slot, 0] = 0, rules.start_id
     slots.finished[slot] = -np.inf
+    slots.progress[slot, 0] = 0
+    slots.progress[slot, 0, FORBIDDEN_PLACE] = AT_START
 
 
 @compiled
@@ -210,6 +219,54 @@ def finish(slot, total, parent, slots, rules) -> None:
 
 
 @compiled
+def go_on(slot, living, word, parent, total, slots) -> None:
+    """Let a hypothesis live on, extended by a word.
+
+    Parameters
+    ----------
+    slot : int
+        Its slot.
+    living : int
+        How many others do already.
+    word : int
+        The word.
+    parent : int
+        Which hypothesis it extends.
+    total : float
+        Its log-probability.
+    slots : Slots
+        All slots.
+    """
+    length = slots.lengths[slot]
+    slots.words[slot, length, living] = word
+    slots.parents[slot, length, living] = parent
+    slots.logs[slot, length, living] = total
+
+
+@compiled
+def settle(slot, living, slots) -> None:
+    """Replace the hypotheses of a slot by those that live on.
+
+    Parameters
+    ----------
+    slot : int
+        The slot.
+    living : int
+        How many do.
+    slots : Slots
+        All slots.
+    """
+    length = slots.lengths[slot]
+    progress = slots.progress[slot].copy()
+    for beam in range(living):
+        slots.alive[slot, beam] = slots.logs[slot, length, beam]
+        slots.newest[slot, beam] = slots.words[slot, length, beam]
+        slots.progress[slot, beam] = progress[slots.parents[slot, length, beam]]
+    slots.counts[slot] = living
+    slots.lengths[slot] = length + 1
+
+
+@compiled
 def extend(slot, first_row, best, words, slots, rules) -> None:
     """Extend the hypotheses of a slot by a word, or end them.
 
@@ -233,11 +290,13 @@ def extend(slot, first_row, best, words, slots, rules) -> None:
     Of the best extensions, twice as many as hypotheses may live, those that end compete with the
     finished, and the best of the others live on. With one hypothesis only the best word counts.
     """
-    count, length = best.shape[1], slots.lengths[slot]
+    count = best.shape[1]
     totals, chosen = np.full(count, -np.inf, np.float32), np.zeros(count, np.int64)
     for beam in range(slots.counts[slot]):
         for rank in range(count):
             total = best[first_row + beam, rank] + slots.alive[slot, beam]
+            if total <= totals[-1]:  # and so are those of the words behind it
+                break
             insert(total, beam * count + rank, totals, chosen)
     living = 0
     for index in range(count):
@@ -248,15 +307,9 @@ def extend(slot, first_row, best, words, slots, rules) -> None:
         if word == rules.eos_id:
             finish(slot, totals[index], parent, slots, rules)
         elif living < rules.num_beams:
-            slots.words[slot, length, living] = word
-            slots.parents[slot, length, living] = parent
-            slots.logs[slot, length, living] = totals[index]
+            go_on(slot, living, word, parent, totals[index], slots)
             living += 1
-    for beam in range(living):
-        slots.alive[slot, beam] = slots.logs[slot, length, beam]
-        slots.newest[slot, beam] = slots.words[slot, length, beam]
-    slots.counts[slot] = living
-    slots.lengths[slot] = length + 1
+    settle(slot, living, slots)
 
 
 @compiled
@@ -283,7 +336,8 @@ def is_done(slot, slots, sentences, rules) -> bool:
     if slots.counts[slot] == 0 or length >= limit:
         return True
     farthest = min(limit, length + length // _END_SHARE + _END_MORE)
-    bound = slots.alive[slot, 0] / length_penalty(farthest, rules.alpha)
+    highest = slots.alive[slot, : slots.counts[slot]].max()
+    bound = highest / length_penalty(farthest, rules.alpha)
     return slots.finished[slot, -1] >= bound
 
 

@@ -10,6 +10,8 @@ from dragoman.kernels.cpu_search.model import Decoder, Encoder, Model, Shape, ma
 
 LONGEST_PHRASE = 32
 """Subwords of a phrase that may not be said three times in a row, at most."""
+AT_START = 1
+"""The place in a table of forbidden words of a hypothesis that has said nothing yet."""
 NEXT, IS_STOPPED = range(2)
 """Places in the queue: the next sentence that nobody has taken, and whether all shall stop."""
 
@@ -44,9 +46,13 @@ class Size(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """How to search; unrepeated: without saying a phrase three times in a row."""
+    """How to search: so many hypotheses, words looked at of each, and translations kept.
+
+    Unrepeated: without saying a phrase three times in a row.
+    """
 
     num_beams: int
+    num_words: int
     num_best: int
     alpha: float
     eos_id: int
@@ -54,6 +60,63 @@ class Rules(NamedTuple):
     is_normalised: bool
     is_banned: np.ndarray
     is_unrepeated: bool
+
+
+class Terms(NamedTuple):
+    """The machines that see the terms of all sentences, one behind another.
+
+    Of sentence `s` the subwords of its terms are `alphabets[alphabet_starts[s] : …[s + 1]]`, in
+    rising order, and the subwords that each term takes `sizes[size_starts[s] : …[s + 1]]`. Its
+    tables `targets` and `met` have an entry for each state and column, from `entry_starts[s]` on,
+    `leads` one for each state, from `state_starts[s]` on; see
+    `dragoman.decoding.term_automaton.TermAutomaton`. `kinds` has the column, behind those of the
+    alphabet, of every subword of the vocabulary.
+    """
+
+    alphabets: np.ndarray
+    alphabet_starts: np.ndarray
+    sizes: np.ndarray
+    size_starts: np.ndarray
+    targets: np.ndarray
+    met: np.ndarray
+    entry_starts: np.ndarray
+    leads: np.ndarray
+    state_starts: np.ndarray
+    kinds: np.ndarray
+    num_kinds: int
+
+
+class ForbiddenTable(NamedTuple):
+    """Forbidden phrases as a table of what each subword of a vocabulary does; it may be empty.
+
+    A hypothesis is in one of several places: nowhere in a phrase, or so many letters into one or
+    more. `banned` subwords may never come, `closing` ones not in a place (filled up with padding),
+    and where a phrase `is_complete` none that `ends_word`. Of place `p` subword `s` leads to where
+    `targets` says at the index where `keys`, in rising order, has `p` · vocabulary + `s`; if it is
+    not there, to `defaults[may_begin[p], s]`.
+    """
+
+    banned: np.ndarray
+    closing: np.ndarray
+    is_complete: np.ndarray
+    ends_word: np.ndarray
+    keys: np.ndarray
+    targets: np.ndarray
+    defaults: np.ndarray
+    may_begin: np.ndarray
+
+
+class Samples(NamedTuple):
+    """How words are drawn, and by which chance.
+
+    `chance` is [sentences, samples, words], each number at least 0 and below 1. No limit on the
+    number of words, or on their share of the probability, is 0 and 1.
+    """
+
+    chance: np.ndarray
+    temperature: float
+    top_k: int
+    top_p: float
 
 
 class Results(NamedTuple):
@@ -70,9 +133,22 @@ class Results(NamedTuple):
     logs: np.ndarray
 
 
+def forbid_nothing() -> ForbiddenTable:
+    """Make a table without phrases.
+
+    Returns
+    -------
+    ForbiddenTable
+        In which no hypothesis has a place.
+    """
+    numbers, table = np.zeros(0, np.int64), np.zeros((0, 0), np.int64)
+    facts = np.zeros(0, np.bool_)
+    return ForbiddenTable(numbers, table, facts, facts, numbers, numbers, table, numbers)
+
+
 def make_empty_task(
     is_rounded: bool,
-) -> tuple[Model, Sentences, Rules, np.ndarray, Size, Results]:
+) -> tuple[Model, Sentences, Rules, np.ndarray, Size, Results, ForbiddenTable, None, None]:
     """Make what a search is called with, so small that there is nothing to do.
 
     Parameters
@@ -82,8 +158,8 @@ def make_empty_task(
 
     Returns
     -------
-    tuple[Model, Sentences, Rules, np.ndarray, Size, Results]
-        Of the same types as any other.
+    tuple[Model, Sentences, Rules, np.ndarray, Size, Results, ForbiddenTable, None, None]
+        Of the same types as any other in which nothing special is demanded.
     """
     fractions = np.zeros(1, np.float32)
     if is_rounded:
@@ -101,8 +177,8 @@ def make_empty_task(
     one, numbers = np.ones((1, 1), np.int64), np.zeros(2, np.int64)
     ids = np.zeros(1, np.int32)
     sentences = Sentences(ids, numbers, one[0], one, one[0], numbers)
-    rules = Rules(1, 1, 1.0, 0, 0, True, np.zeros(1, np.bool_), False)
+    rules = Rules(1, 1, 1, 1.0, 0, 0, True, np.zeros(1, np.bool_), False)
     results = Results(norms[0, 0], one, numbers, ids, fractions)
     queue = np.zeros(2, np.int64)
     queue[IS_STOPPED] = 1
-    return model, sentences, rules, queue, Size(1, 2, 1), results
+    return model, sentences, rules, queue, Size(1, 2, 1), results, forbid_nothing(), None, None

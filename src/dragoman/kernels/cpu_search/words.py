@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from dragoman.kernels.cpu_search.forbidden import is_ruled_out
 from dragoman.kernels.cpu_search.instructions import as_float, as_int, compiled, compiled_freely
 from dragoman.kernels.cpu_search.layout import COLUMNS
 from dragoman.kernels.cpu_search.tiles import ROWS, SIGNLESS, multiply_tile, prepare_rows
@@ -101,8 +102,9 @@ def add_exponentials(scores, ceiling) -> float:
 
 @compiled
 def find_words(
-    states, count, panels, outputs, is_banned, forced, blocked, is_normalised, best, words
-) -> None:
+    states, count, panels, outputs, is_banned, forced, blocked, asked, forbidden, places,
+    is_normalised, best, words, asked_scores,
+) -> None:  # fmt: skip
     """Find the words with the highest scores, keeping no others.
 
     Parameters
@@ -121,18 +123,27 @@ def find_words(
         For each vector the only word that may be found, or −1.
     blocked : ndarray
         For each vector words that must not be found, −1 for none, and have no probability.
+    asked : ndarray
+        For each vector words whose scores are asked for, in rising order, the last repeated.
+    forbidden : ForbiddenTable
+        Words that must not be found, by what was said before.
+    places : ndarray
+        For each vector what it has said of these.
     is_normalised : bool
         Whether scores become log-probabilities.
     best : ndarray
         Where the scores of the best words are written, in falling order.
     words : ndarray
         Where the words are written; those that are impossible have a score of −∞.
+    asked_scores : ndarray
+        Where the scores of the words that are asked for are written.
     """
     groups = panels.shape[1]
     rows, sizes = prepare_rows(states, count, states.shape[1], panels)
     tile = np.empty((ROWS, COLUMNS), np.float32)
     highest = np.full(count, _LOWEST)
     totals = np.zeros(count, np.float32)
+    next_asked = np.zeros(count, np.int64)
     best[:count] = -np.inf
     words[:count] = 0
     for panel in range(len(panels)):
@@ -159,15 +170,28 @@ def find_words(
                         totals[row] *= power_of_two((highest[row] - top) * BITS)
                         highest[row] = top
                     totals[row] += add_exponentials(scores, highest[row])
+                while next_asked[row] < asked.shape[1]:
+                    word = asked[row, next_asked[row]]
+                    if word >= first + COLUMNS:
+                        break
+                    is_possible = not is_ruled_out(word, is_banned, forbidden, places[row])
+                    found = scores[word - first] if is_possible else _f32(-np.inf)
+                    asked_scores[row, next_asked[row]] = found
+                    next_asked[row] += 1
                 if forced[row] >= 0:
-                    if first <= forced[row] < first + COLUMNS:
-                        words[row] = forced[row]
-                        if not is_banned[forced[row]]:
-                            best[row, 0] = scores[forced[row] - first]
+                    word = forced[row]
+                    if first <= word < first + COLUMNS:
+                        words[row] = word
+                        if not is_ruled_out(word, is_banned, forbidden, places[row]):
+                            best[row, 0] = scores[word - first]
                 elif top > best[row, -1]:
                     for column in range(COLUMNS):
-                        if scores[column] > best[row, -1] and not is_banned[first + column]:
+                        if scores[column] > best[row, -1] and not is_ruled_out(
+                            first + column, is_banned, forbidden, places[row]
+                        ):
                             insert(scores[column], first + column, best[row], words[row])
     if is_normalised:
         for row in range(count):
-            best[row] -= highest[row] + _f32(np.log(totals[row]))
+            normaliser = highest[row] + _f32(np.log(totals[row]))
+            best[row] -= normaliser
+            asked_scores[row] -= normaliser
