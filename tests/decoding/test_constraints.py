@@ -164,12 +164,14 @@ def test_no_translation_where_terms_do_not_fit():
     assert run(RandomModel(1, size=SIZE), [[3, EOS]], options, [["a b"]]) == [[]]
 
 
-def test_a_term_costs_a_beam_for_each_subword_up_to_eight():
+def test_terms_double_the_beam_and_many_subwords_widen_it_further():
     assert count_subwords(SPELLER.require(["a b", "b"])) == 4
     assert count_beams(3, ()) == 3
-    assert count_beams(5, SPELLER.require(["a b", "b"])) == 25
-    assert count_beams(1, SPELLER.require(["a b", "b"])) == 20
-    assert count_beams(5, SPELLER.require(["a b"] * 7)) == 40
+    assert count_beams(5, SPELLER.require(["a b", "b"])) == 10
+    assert count_beams(1, SPELLER.require(["a b", "b"])) == 8
+    many = ["a b"] * 7
+    assert count_beams(5, SPELLER.require(many)) == 5 + count_subwords(SPELLER.require(many)) == 19
+    assert count_beams(5, SPELLER.require(["a b"] * 30)) == 40
 
 
 @settings(max_examples=60)

@@ -16,7 +16,7 @@ import pytest
 
 from dragoman.cli import build_parser, main
 from dragoman.data.lines import LineReader
-from dragoman.decoding import journal, piece_search, stream
+from dragoman.decoding import general_search, journal, stream
 from dragoman.decoding.journal import ContinuedOutput
 from dragoman.decoding.progress import Watch
 from dragoman.decoding.stream import (
@@ -104,7 +104,7 @@ def test_batch_size_and_order_change_nothing(tiny_folder, monkeypatch):
     whole = translator.translate_all(lines)
     num_same = num_all = 0
     for places in (1, 300, 10**6):
-        monkeypatch.setattr(piece_search, "BATCH_PLACES", {"cpu": places})
+        monkeypatch.setattr(general_search, "BATCH_PLACES", {"cpu": places})
         order = random.Random(places).sample(range(len(lines)), len(lines))
         found = translator.translate_all([lines[index] for index in order])
         for index, each in zip(order, found, strict=True):
@@ -407,4 +407,4 @@ def test_memory_does_not_grow_with_the_lines(tiny_folder, tmp_path):
 
 
 def test_devices_have_windows():
-    assert set(stream.WINDOW_LINES) == set(piece_search.BATCH_PLACES)
+    assert set(stream.WINDOW_LINES) == set(general_search.BATCH_PLACES)

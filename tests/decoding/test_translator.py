@@ -105,8 +105,8 @@ def test_order_is_kept_and_company_changes_nothing(translator):
 @pytest.mark.parametrize("num_threads", [1, 2])
 def test_many_batches_change_nothing(translator, monkeypatch, limit, num_threads):
     whole = translator.translate_all(TEXTS)
-    monkeypatch.setattr(f"dragoman.decoding.piece_search.{limit}", {"cpu": 1})
-    monkeypatch.setattr("dragoman.decoding.piece_search.CACHED_SCORES", 1)
+    monkeypatch.setattr(f"dragoman.decoding.general_search.{limit}", {"cpu": 1})
+    monkeypatch.setattr("dragoman.decoding.general_search.CACHED_SCORES", 1)
     before = torch.get_num_threads()
     torch.set_num_threads(num_threads)
     try:
@@ -255,7 +255,7 @@ def pretend_again(monkeypatch, subwords, first, second):
             for _ in source.lengths
         ]
 
-    monkeypatch.setattr("dragoman.decoding.piece_search.search", pretend)
+    monkeypatch.setattr("dragoman.decoding.general_search.search", pretend)
 
 
 def test_a_second_search_is_scored_as_the_first_and_keeps_its_order(translator, monkeypatch):
@@ -322,7 +322,7 @@ def pretend_found(monkeypatch, *candidates):
     def pretend(model, source, *_, **__):
         return [hypotheses for _ in source.lengths]
 
-    monkeypatch.setattr("dragoman.decoding.piece_search.search", pretend)
+    monkeypatch.setattr("dragoman.decoding.general_search.search", pretend)
 
 
 def test_two_spellings_of_one_text_are_one_alternative(translator, monkeypatch):

@@ -266,7 +266,7 @@ def _read(
     met = set() if does.continues_word else set(state.complete)
     complete: set[int] = set()
     begun: set[tuple[int, int, int]] = set()
-    for term, requirement in enumerate(requirements):
+    for term, requirement in enumerate(requirements if token >= 0 else ()):
         for number, spelling in enumerate(requirement.spellings):
             places = {place for one, other, place in state.begun if (one, other) == (term, number)}
             if state.context in spelling.contexts:

@@ -19,10 +19,10 @@ from dragoman.decoding.term_automaton import (
 )
 from dragoman.text.vocabulary import TextVocabulary
 
-# A sentence with terms has a beam for each number of subwords of terms that are written, up to so
-# many, and none narrower than this.
-MOST_BANKS = 8
 NARROWEST_BEAM = 4
+"""The least that a beam is taken for where there are terms."""
+MOST_BEAMS_OF_TERMS = 8
+"""How many times as many hypotheses as the beam a sentence with terms has at most."""
 
 
 class TermSpeller:
@@ -136,9 +136,11 @@ def count_beams(beam_size: int, requirements: Sequence[Requirement]) -> int:
     Returns
     -------
     int
-        What is usual if it has none; else a beam more for each subword of a term, within reason.
+        What is usual if it has none; else twice that, or one more for each subword of a term, so
+        that at each number of subwords that are written there is at least one.
     """
     if not requirements:
         return beam_size
-    num_beams = min(1 + count_subwords(requirements), MOST_BANKS)
-    return max(beam_size, NARROWEST_BEAM) * num_beams
+    beam_size = max(beam_size, NARROWEST_BEAM)
+    wanted = max(2 * beam_size, beam_size + count_subwords(requirements))
+    return min(wanted, MOST_BEAMS_OF_TERMS * beam_size)

@@ -26,28 +26,42 @@ class InstructionSet(NamedTuple):
 
     `needs` are LLVM's names of the features that must be there; what begins with one of `hides` is
     switched off when a set is chosen by name, so that it runs as on a processor that has no more.
-    A register has `lanes` numbers of 32 bits; a tile has `rows` vectors by `registers` registers of
-    outputs. `zero` is the byte that stands for 0 in a rounded vector: 128 where the instruction
-    reads bytes without a sign.
+    A register has `lanes` numbers of 32 bits. `tiles` lists the tiles from the lowest on: so many
+    vectors by so many registers of outputs, whose sums fit the registers there are. `zero` is the
+    byte that stands for 0 in a rounded vector: 128 where the instruction reads bytes without a
+    sign.
     """
 
     needs: frozenset[str]
     hides: tuple[str, ...]
     lanes: int
-    registers: int
-    rows: int
+    tiles: tuple[tuple[int, int], ...]
     zero: int
+
+    @property
+    def rows(self) -> int:
+        """Vectors of the highest tile."""
+        return self.tiles[-1][0]
 
 
 INSTRUCTION_SETS = {
     "avx512vnni": InstructionSet(
-        frozenset({"avx512vnni", "avx512bw", "avx512vl"}), (), 16, 4, 6, 128
+        frozenset({"avx512vnni", "avx512bw", "avx512vl"}),
+        (), 16, ((1, 4), (2, 4), (4, 4), (6, 4)), 128,
     ),
-    "avxvnni": InstructionSet(frozenset({"avxvnni", "avx2", "fma"}), _X86_WIDE, 8, 2, 6, 128),
-    "avx2": InstructionSet(frozenset({"avx2", "fma"}), (*_X86_WIDE, "avxvnni"), 8, 2, 4, 0),
-    "dotprod": InstructionSet(frozenset({"neon", "dotprod"}), ("i8mm", "sve"), 4, 4, 6, 0),
-    "portable": InstructionSet(frozenset(), (*_X86_AVX, "dotprod", "i8mm", "sve"), 4, 2, 4, 0),
-}
+    "avxvnni": InstructionSet(
+        frozenset({"avxvnni", "avx2", "fma"}), _X86_WIDE, 8, ((1, 8), (2, 4), (4, 2), (6, 2)), 128
+    ),
+    "avx2": InstructionSet(
+        frozenset({"avx2", "fma"}), (*_X86_WIDE, "avxvnni"), 8, ((1, 8), (2, 4), (4, 2)), 0
+    ),
+    "dotprod": InstructionSet(
+        frozenset({"neon", "dotprod"}), ("i8mm", "sve"), 4, ((1, 16), (2, 8), (6, 4)), 0
+    ),
+    "portable": InstructionSet(
+        frozenset(), (*_X86_AVX, "dotprod", "i8mm", "sve"), 4, ((1, 4), (4, 2)), 0
+    ),
+}  # fmt: skip
 """By name, the fastest first; the last one runs wherever Numba compiles."""
 
 

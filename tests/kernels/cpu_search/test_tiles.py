@@ -52,7 +52,7 @@ def multiply(states, matrix):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("count", [1, 6, 11])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 11])
 def test_products_are_exact_for_what_was_rounded(shape, count):
     weight, bias = make_matrix(shape)
     states = make_vectors(count, shape[1])
@@ -86,7 +86,7 @@ def test_tiles_are_filled(count, tiles):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("count", [1, ROWS, 11])
+@pytest.mark.parametrize("count", [1, 2, 4, ROWS, 11])
 def test_products_in_float_are_those_of_the_matrices(shape, count):
     chance = np.random.default_rng(1)
     weight = chance.normal(size=shape).astype(np.float32)
@@ -143,9 +143,9 @@ def test_products_are_the_same_with_every_set(tmp_path, name):
 
 
 def write_module(instructions, *, is_rounded):
-    """Write a function of the seven arguments of a tile."""
+    """Write a function of the eight arguments of a tile."""
     module = ir.Module("tile")
-    kind = ir.FunctionType(ir.VoidType(), [ir.IntType(64)] * 7)
+    kind = ir.FunctionType(ir.VoidType(), [ir.IntType(64)] * 8)
     function = ir.Function(module, kind, "tile")
     builder = ir.IRBuilder(function.append_basic_block())
     write_tile(builder, function.args, instructions, is_rounded=is_rounded)
@@ -169,21 +169,21 @@ def test_neon_multiplies_by_its_dot_product():
     machine, module = compile_for_arm(write_module("dotprod", is_rounded=True))
     assembly = machine.emit_assembly(module)
     kind = INSTRUCTION_SETS["dotprod"]
-    assert assembly.count("sdot") == kind.rows * kind.registers
+    assert assembly.count("sdot") == sum(rows * registers for rows, registers in kind.tiles)
 
 
 ARM = shutil.which("aarch64-linux-gnu-gcc")
 QEMU = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
 HARNESS = """
 #include <stdio.h>
-extern void tile(long, long, long, long, long, long, long);
+extern void tile(long, long, long, long, long, long, long, long);
 static const unsigned char vectors[] = {%s};
 static const float sizes[] = {%s};
 static const signed char panel[] = {%s};
 static const unsigned int outputs[] = {%s};
 static float products[%d];
 int main(void) {
-    tile((long)vectors, (long)sizes, (long)panel, %d, (long)outputs, (long)products, %d);
+    tile((long)vectors, %d, (long)sizes, (long)panel, %d, (long)outputs, (long)products, %d);
     return fwrite(products, sizeof products, 1, stdout) != 1;
 }
 """
@@ -195,34 +195,35 @@ def as_list(array):
 
 @pytest.mark.skipif(not (ARM and QEMU), reason="needs a compiler and an emulator for ARM")
 @pytest.mark.parametrize("is_rounded", [True, False])
-def test_an_arm_processor_computes_the_same(tmp_path, is_rounded):
-    kind, chance, groups = INSTRUCTION_SETS["dotprod"], np.random.default_rng(5), 9
+@pytest.mark.parametrize("num_rows", [rows for rows, _ in INSTRUCTION_SETS["dotprod"].tiles])
+def test_an_arm_processor_computes_the_same(tmp_path, is_rounded, num_rows):
+    chance, groups = np.random.default_rng(5), 9
     outputs = np.zeros((3, COLUMNS), np.float32)
     outputs[1:] = chance.normal(size=(2, COLUMNS))
-    sizes = chance.uniform(0.5, 2, kind.rows).astype(np.float32)
+    sizes = chance.uniform(0.5, 2, num_rows).astype(np.float32)
     if is_rounded:
-        vectors = chance.integers(-127, 128, (kind.rows, groups * 4)).astype(np.int8)
+        vectors = chance.integers(-127, 128, (num_rows, groups * 4)).astype(np.int8)
         panel = chance.integers(-127, 128, (groups, COLUMNS, 4)).astype(np.int8)
         sums = np.einsum("rge,gce->rc", vectors.reshape(-1, groups, 4).astype(int), panel)
         expected = sums * outputs[1] * sizes[:, None] + outputs[2]
     else:
-        vectors = chance.normal(size=(kind.rows, groups)).astype(np.float32)
+        vectors = chance.normal(size=(num_rows, groups)).astype(np.float32)
         panel = chance.normal(size=(groups, COLUMNS)).astype(np.float32)
         expected = vectors @ panel + outputs[2]
     source, binary, program = (tmp_path / each for each in ("main.c", "tile.o", "tile"))
-    count = kind.rows * COLUMNS
+    count = num_rows * COLUMNS
     source.write_text(
         HARNESS
         % (
             as_list(vectors.view(np.uint8)), as_list(sizes), as_list(panel.view(np.int8)),
-            as_list(outputs.view(np.uint32)), count, groups, 4 * COLUMNS,
+            as_list(outputs.view(np.uint32)), count, num_rows, groups, 4 * COLUMNS,
         )
     )  # fmt: skip
     machine, module = compile_for_arm(write_module("dotprod", is_rounded=is_rounded))
     binary.write_bytes(machine.emit_object(module))
     subprocess.run([ARM, "-static", "-o", program, source, binary], check=True)
     done = subprocess.run([QEMU, "-cpu", "max", program], check=True, capture_output=True)
-    found = np.frombuffer(done.stdout, np.float32).reshape(kind.rows, COLUMNS)
+    found = np.frombuffer(done.stdout, np.float32).reshape(num_rows, COLUMNS)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
     assert ctypes.sizeof(ctypes.c_float) * count == len(done.stdout)
 

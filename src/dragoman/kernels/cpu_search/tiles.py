@@ -29,7 +29,7 @@ from dragoman.kernels.processor import INSTRUCTION_SETS, choose_instructions
 
 INSTRUCTIONS = choose_instructions()
 ROWS = INSTRUCTION_SETS[INSTRUCTIONS].rows
-"""Vectors of a tile."""
+"""Vectors of the highest tile."""
 
 BYTE, HALF = ir.IntType(8), ir.IntType(16)
 _f32, _i32 = np.float32, np.int32
@@ -104,7 +104,7 @@ the matrix, which are given as whole numbers of 32 bits."""
 
 @intrinsic
 def multiply_tile(
-    context, kind, vectors, sizes, panel, groups, outputs, products, stride
+    context, kind, vectors, count, sizes, panel, groups, outputs, products, stride
 ) -> Intrinsic:
     """Multiply the vectors of a tile by a panel of 64 outputs.
 
@@ -116,6 +116,9 @@ def multiply_tile(
         An array of the type of the panels.
     vectors : int
         Address of rounded vectors, vector behind vector.
+    count : int
+        How many vectors are left, at least one; the lowest tile that has room for them, or the
+        highest, is filled up with what lies behind them.
     sizes : int
         Address of what each vector was divided by; in float32 it is not read.
     panel : int
@@ -139,7 +142,7 @@ def multiply_tile(
     def write(_context, builder, _signature, arguments):
         write_tile(builder, arguments[1:], INSTRUCTIONS, is_rounded=is_rounded)
 
-    return types.void(kind, *[types.int64] * 7), write
+    return types.void(kind, *[types.int64] * 8), write
 
 
 def write_tile(builder, arguments, instructions, *, is_rounded) -> None:
@@ -156,29 +159,43 @@ def write_tile(builder, arguments, instructions, *, is_rounded) -> None:
     is_rounded : bool
         Whether vectors and matrix are in eight bits; else they are in float32.
     """
+    vectors, count, *others = arguments
+    kind, behind = INSTRUCTION_SETS[instructions], builder.append_basic_block()
+    for num_rows, num_registers in kind.tiles:
+        if num_rows < kind.rows:
+            fits, higher = (builder.append_basic_block() for _ in range(2))
+            builder.cbranch(builder.icmp_signed("<=", count, LONG(num_rows)), fits, higher)
+            builder.position_at_end(fits)
+        _write_one(builder, (vectors, *others), instructions, num_rows, num_registers, is_rounded)
+        builder.branch(behind)
+        builder.position_at_end(higher if num_rows < kind.rows else behind)
+
+
+def _write_one(builder, arguments, instructions, num_rows, num_registers, is_rounded):
+    """Write the instructions of one tile."""
     vectors, sizes, panel, groups, outputs, products, stride = arguments
-    kind, writer = INSTRUCTION_SETS[instructions], Writer(builder)
-    register = 4 * kind.lanes
-    block_size = register * kind.registers
-    words, fractions = (ir.VectorType(each, kind.lanes) for each in (WORD, FRACTION))
+    lanes, writer = INSTRUCTION_SETS[instructions].lanes, Writer(builder)
+    register = 4 * lanes
+    block_size = register * num_registers
+    words, fractions = (ir.VectorType(each, lanes) for each in (WORD, FRACTION))
     add = _ADDERS[instructions] if is_rounded else _add_floats
-    fused = f"llvm.fmuladd.v{kind.lanes}f32"
+    fused = f"llvm.fmuladd.v{lanes}f32"
 
     def multiply_block(block, _nothing):
         start, own_outputs, own_products = (
             writer.move(address, block, block_size) for address in (panel, outputs, products)
         )
-        totals = words if is_rounded else fractions
-        sums = _write_sums(writer, vectors, start, groups, kind, add, totals)
-        for place in range(kind.registers):
+        size, totals = (num_rows, num_registers), words if is_rounded else fractions
+        sums = _write_sums(writer, vectors, start, groups, size, add, totals)
+        for place in range(num_registers):
             shift, scale, bias = (
                 writer.read(type_, own_outputs, 4 * COLUMNS * part + register * place)
                 for part, type_ in enumerate((words, fractions, fractions))
             )
-            for row in range(kind.rows):
-                found = sums[row * kind.registers + place]
+            for row in range(num_rows):
+                found = sums[row * num_registers + place]
                 if is_rounded:
-                    divisor = writer.repeat(writer.read(FRACTION, sizes, 4 * row), kind.lanes)
+                    divisor = writer.repeat(writer.read(FRACTION, sizes, 4 * row), lanes)
                     found = builder.sitofp(builder.sub(found, shift), fractions)
                     found = writer.call(fused, builder.fmul(found, scale), divisor, bias)
                 else:
@@ -192,30 +209,28 @@ def write_tile(builder, arguments, instructions, *, is_rounded) -> None:
         writer.loop(LONG(4 * COLUMNS // block_size), [], multiply_block)
 
 
-def _write_sums(writer, vectors, start, groups, kind, add, totals):
+def _write_sums(writer, vectors, start, groups, size, add, totals):
     """Write the loop over the entries of vectors; return the sums, vector by vector."""
-    words = ir.VectorType(WORD, kind.lanes)
+    (num_rows, num_registers), lanes = size, totals.count
+    words = ir.VectorType(WORD, lanes)
     width = writer.move(LONG(0), groups, ENTRIES)
-    starts = [writer.move(vectors, row, width) for row in range(kind.rows)]
+    starts = [writer.move(vectors, row, width) for row in range(num_rows)]
 
     def add_products(group, sums):
         place = writer.move(start, group, ENTRIES * COLUMNS)
-        weights = [
-            writer.read(words, place, 4 * kind.lanes * index) for index in range(kind.registers)
-        ]
+        weights = [writer.read(words, place, 4 * lanes * index) for index in range(num_registers)]
         news = []
-        for row in range(kind.rows):
+        for row in range(num_rows):
             entries = writer.read(WORD, writer.move(starts[row], group, ENTRIES))
-            entries = writer.repeat(entries, kind.lanes)
-            olds = sums[row * kind.registers : (row + 1) * kind.registers]
+            entries = writer.repeat(entries, lanes)
+            olds = sums[row * num_registers : (row + 1) * num_registers]
             news += [
                 add(writer, old, entries, weight) for old, weight in zip(olds, weights, strict=True)
             ]
         return news
 
-    nothing = [ir.Constant(totals, [0] * kind.lanes)]
-    nothing *= kind.rows * kind.registers
-    return writer.loop(groups, nothing, add_products)
+    nothing = [ir.Constant(totals, [0] * lanes)]
+    return writer.loop(groups, nothing * (num_rows * num_registers), add_products)
 
 
 @compiled
@@ -349,6 +364,7 @@ def multiply_rows(states, count, panels, outputs, width, products) -> None:
             multiply_tile(
                 panels,
                 rows[start].ctypes.data,
+                count - start,
                 sizes[start:].ctypes.data,
                 panels[panel].ctypes.data,
                 groups,

@@ -152,6 +152,7 @@ def find_words(
             multiply_tile(
                 panels,
                 rows[start].ctypes.data,
+                count - start,
                 sizes[start:].ctypes.data,
                 panels[panel].ctypes.data,
                 groups,
