@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from dragoman.kernels.cpu_search.search import make_pool
+from dragoman.kernels.cpu_search.team import work_alone
 from dragoman.kernels.cpu_search.tiles import fill_tiles, multiply_rows
 from dragoman.kernels.cpu_search.transformer import (
     NOBODY_ASKS,
@@ -80,13 +81,14 @@ class Oracle:
         states = np.empty((len(source), model.positions.shape[1]), np.float32)
         for row, word in enumerate(source):
             read_word(model.source_words, word, shape.word_scale, model.positions[row], states[row])
-        encode(states, np.array([len(source)]), model.encoder, shape)
-        remember_sources(states, places[: len(source)], model.decoder, shape, pool)
+        team = work_alone()
+        encode(states, np.array([len(source)]), model.encoder, shape, team)
+        remember_sources(states, places[: len(source)], model.decoder, shape, pool, team)
         own = np.ascontiguousarray(places[None, len(source) :])
         states = np.empty((fill_tiles(1), model.positions.shape[1]), np.float32)
         zero = np.zeros(1, np.int64)
         for row, word in enumerate(words):
             read_word(model.target_words, word, shape.word_scale, model.positions[row], states[0])
             rows = Rows(own, zero, zero + row + 1, places[None], zero, zero + len(source))
-            step(states, 1, rows, model.decoder, shape, pool, NOBODY_ASKS)
+            step(states, 1, rows, model.decoder, shape, pool, NOBODY_ASKS, team)
         return states[0].copy()

@@ -30,6 +30,7 @@ from dragoman.folder import ModelFolder
 from dragoman.kernels.cpu_search.layout import COLUMNS
 from dragoman.kernels.cpu_search.model import Model
 from dragoman.kernels.cpu_search.task import (
+    IS_OVER,
     IS_STOPPED,
     ForbiddenTable,
     Results,
@@ -37,9 +38,11 @@ from dragoman.kernels.cpu_search.task import (
     Samples,
     Sentences,
     Size,
+    Team,
     Terms,
     forbid_nothing,
     make_empty_task,
+    make_team,
 )
 from dragoman.models.options import TransformerOptions
 from dragoman.text.vocabulary import Vocabularies
@@ -61,6 +64,12 @@ MOST_PLACES = 1 << 16
 ATTENDING = 24
 # Bytes of all short-lists that a core's sentences have.
 LISTED_BYTES = 32 << 20
+# Cores that help with one sentence, which is worth it if the words of the vocabulary take so many
+# bytes. More cores would wait for the memory.
+MOST_HELPERS = 3
+HELPED_BYTES = 1 << 20
+# So few sentences are not worth a thread of their own.
+FEW_SENTENCES = 4
 
 
 def count_threads() -> int:
@@ -99,6 +108,8 @@ class CpuEngine:
         self.source_size, self.target_size = map(len, vocabularies)
         self._num_cores = count_threads()
         self._known_kinds = [[True, False, False]]
+        self._num_searches, self._counting = 0, threading.Lock()
+        self._helpers: ThreadPoolExecutor | None = None
 
     @staticmethod
     def load(folder: ModelFolder, precision: CpuPrecision, *, searches: bool = True) -> "CpuEngine":
@@ -238,25 +249,54 @@ class CpuEngine:
 
         num_cores = min(self._num_cores, len(sentences.limits))
         size = _choose_size(model, sentences, rules, num_cores)
-        queue = np.zeros(2, np.int64)
+        queue, alone = np.zeros(2, np.int64), make_team(0, 1)
         kind = [each is not None for each in demanded]
         if kind not in self._known_kinds:  # it is compiled, or loaded, at the first use
             stopped = np.ones_like(queue)
             with _tell_of_compiling():
-                search(model, sentences, rules, stopped, Size(1, 1, 1), results, *demanded)
+                search(model, sentences, rules, stopped, Size(1, 1, 1), results, alone, *demanded)
             self._known_kinds.append(kind)
 
-        def work() -> None:
-            search(model, sentences, rules, queue, size, results, *demanded)
+        def work(team: Team = alone) -> None:
+            search(model, sentences, rules, queue, size, results, team, *demanded)
 
-        with ThreadPoolExecutor(num_cores, "core") as threads:
-            try:
-                asked = [threads.submit(work) for _ in range(num_cores)]
-                wait(asked)
-            finally:
-                queue[IS_STOPPED] = 1
-        for each in asked:
-            each.result()
+        with self._counting:
+            self._num_searches += 1
+        try:
+            if num_cores == 1 and len(sentences.limits) <= FEW_SENTENCES:
+                with self._helped(model, rules) as team:
+                    work(team)
+                return
+            with ThreadPoolExecutor(num_cores, "core") as threads:
+                try:
+                    asked = [threads.submit(work) for _ in range(num_cores)]
+                    wait(asked)
+                finally:
+                    queue[IS_STOPPED] = 1
+            for each in asked:
+                each.result()
+        finally:
+            with self._counting:
+                self._num_searches -= 1
+
+    @contextmanager
+    def _helped(self, model: Model, rules: Rules) -> Iterator[Team]:
+        """Let other cores help with a search, unless another goes on or there is little to do."""
+        from dragoman.kernels.cpu_search.team import help_out
+
+        panels, num_helpers = model.output.panels, min(self._num_cores - 1, MOST_HELPERS)
+        if num_helpers < 1 or panels.nbytes < HELPED_BYTES or self._num_searches > 1:
+            yield make_team(0, 1)
+            return
+        if self._helpers is None:
+            self._helpers = ThreadPoolExecutor(num_helpers, "helper")
+        team = make_team(rules.num_beams, len(panels))
+        try:
+            for _ in range(num_helpers):
+                self._helpers.submit(help_out, panels, team)
+            yield team
+        finally:
+            team.turns[IS_OVER] = 1
 
     def attend(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
@@ -427,9 +467,14 @@ def _load_functions(precision: CpuPrecision) -> None:
     some 70 MB, is not needed any more then.
     """
     from dragoman.kernels.cpu_search.search import search
+    from dragoman.kernels.cpu_search.team import help_out
 
+    model, *task = make_empty_task(precision == "int8")
+    team = make_team(1, 1)
+    team.turns[IS_OVER] = 1
     with _tell_of_compiling():
-        search(*make_empty_task(precision == "int8"))
+        search(model, *task)
+        help_out(model.output.panels, team)
     forget_code(COMPILER)
     give_freed_memory_back()
 

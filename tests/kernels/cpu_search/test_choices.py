@@ -5,7 +5,7 @@ import tests.kernels.cpu_search.compiler  # noqa: F401
 from tests.kernels.cpu_search.test_words import SIZE, find, make_states, make_words
 
 from dragoman.kernels.cpu_search.choices import choose_among, find_chosen, make_choices
-from dragoman.kernels.cpu_search.task import forbid_nothing
+from dragoman.kernels.cpu_search.task import forbid_nothing, make_team
 
 
 def find_among(chosen, states, output, *, forced=None, is_normalised=True, most=200):
@@ -16,8 +16,9 @@ def find_among(chosen, states, output, *, forced=None, is_normalised=True, most=
     words = np.empty((len(states), 4), np.int64)
     forced = np.full(len(states), -1) if forced is None else np.array(forced)
     find_chosen(
-        1, states, len(states), choices, forced, forbid_nothing(), is_normalised, best, words
-    )
+        1, states, len(states), choices, forced, forbid_nothing(), is_normalised, best, words,
+        make_team(0, 1),
+    )  # fmt: skip
     return best, words
 
 

@@ -7,7 +7,7 @@ import torch
 from tests.kernels.cpu_search.test_tiles import make_matrix, multiply
 
 from dragoman.kernels.cpu_search.layout import lay_out
-from dragoman.kernels.cpu_search.task import ForbiddenTable, forbid_nothing
+from dragoman.kernels.cpu_search.task import ForbiddenTable, forbid_nothing, make_team
 from dragoman.kernels.cpu_search.words import find_words
 
 SIZE, WIDTH = 500, 32
@@ -25,7 +25,7 @@ def make_states(count=20):
 
 def find(
     states, matrix, count, *, banned=(), forced=None, blocked=None, asked=None,
-    forbidden=None, places=None, is_normalised=True,
+    forbidden=None, places=None, is_normalised=True, team=None,
 ):  # fmt: skip
     is_banned = np.zeros(matrix.outputs[:, 0].size, np.bool_)
     is_banned[list(banned)] = True
@@ -40,7 +40,7 @@ def find(
         nothing if blocked is None else np.array(blocked), asked,
         forbid_nothing() if forbidden is None else forbidden,
         np.zeros(len(states), np.int64) if places is None else np.array(places),
-        is_normalised, best, words, asked_scores,
+        is_normalised, best, words, asked_scores, make_team(0, 1) if team is None else team,
     )  # fmt: skip
     return (best, words, asked_scores) if asked.size else (best, words)
 

@@ -87,7 +87,7 @@ def choose_among(slot, words, output, choices) -> None:
 
 @compiled
 def find_chosen(
-    slot, states, count, choices, forced, forbidden, is_normalised, best, words
+    slot, states, count, choices, forced, forbidden, is_normalised, best, words, team
 ) -> None:
     """Find the best of a slot's words, for each of its hypotheses.
 
@@ -111,6 +111,8 @@ def find_chosen(
         As `find_words` writes it.
     words : ndarray
         Likewise.
+    team : Team
+        Who helps.
     """
     own = choices.words[slot, : choices.counts[slot]]
     places = np.empty(count, np.int64)
@@ -121,7 +123,7 @@ def find_chosen(
     find_words(
         states, count, choices.panels[slot, :panels], choices.outputs[slot, :panels],
         choices.is_banned, places, nothing, nothing, forbidden, places, is_normalised, best, words,
-        no_scores,
+        no_scores, team,
     )  # fmt: skip
     for row in range(count):
         for rank in range(words.shape[1]):

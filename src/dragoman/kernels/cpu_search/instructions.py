@@ -4,6 +4,7 @@ Numba compiles Python for the processor at hand; whoever imports this module has
 `dragoman.kernels.processor.can_compile` before.
 """
 
+import platform
 from collections.abc import Callable
 from typing import Any
 
@@ -28,13 +29,14 @@ Intrinsic = tuple[Any, Callable]
 """The types of what a function of our own instructions takes and gives, and what writes them."""
 
 
-def _compiler(*freedoms: str) -> Callable[[Callable], Callable]:
+def _compiler(*freedoms: str, is_inlined: bool = False) -> Callable[[Callable], Callable]:
     """Make what compiles a function when it is first called, and keeps the result in a file."""
     options = {
         "nogil": True,
         "error_model": "numpy",
         "fastmath": {"contract", *freedoms},
         "no_cfunc_wrapper": True,
+        "forceinline": is_inlined,
     }
 
     def compile_later(function: Callable) -> Callable:
@@ -48,6 +50,8 @@ def _compiler(*freedoms: str) -> Callable[[Callable], Callable]:
 # A product and a sum may become one operation; sums may be in any order only where that is said.
 compiled = _compiler()
 compiled_freely = _compiler("reassoc", "nsz")
+# A part of whatever calls it: for many arguments, which would all be copied.
+compiled_inline = _compiler(is_inlined=True)
 
 
 @intrinsic
@@ -169,6 +173,110 @@ def take_numbers(context, address, count) -> Intrinsic:
         return builder.atomic_rmw("add", place, arguments[1], "seq_cst")
 
     return types.int64(types.int64, types.int64), write
+
+
+@intrinsic
+def read_shared(context, address) -> Intrinsic:
+    """Read a whole number that threads share, and whatever was written before it.
+
+    Parameters
+    ----------
+    context : object
+        Numba's.
+    address : int
+        Where it is.
+
+    Returns
+    -------
+    Intrinsic
+        The number.
+    """
+
+    def write(_context, builder, _signature, arguments):
+        place = builder.inttoptr(arguments[0], LONG.as_pointer())
+        return builder.load_atomic(place, "acquire", 8)
+
+    return types.int64(types.int64), write
+
+
+@intrinsic
+def write_shared(context, address, number) -> Intrinsic:
+    """Write a whole number that threads share, behind all that was written before.
+
+    Parameters
+    ----------
+    context : object
+        Numba's.
+    address : int
+        Where it goes.
+    number : int
+        The number.
+
+    Returns
+    -------
+    Intrinsic
+        Nothing.
+    """
+
+    def write(_context, builder, _signature, arguments):
+        place = builder.inttoptr(arguments[0], LONG.as_pointer())
+        builder.store_atomic(arguments[1], place, "release", 8)
+
+    return types.void(types.int64, types.int64), write
+
+
+@intrinsic
+def swap_shared(context, address, old, new) -> Intrinsic:
+    """Change a whole number that threads share, if it is what it was thought to be.
+
+    Parameters
+    ----------
+    context : object
+        Numba's.
+    address : int
+        Where it is.
+    old : int
+        What it was thought to be.
+    new : int
+        What it shall be.
+
+    Returns
+    -------
+    Intrinsic
+        Whether it was changed.
+    """
+
+    def write(_context, builder, _signature, arguments):
+        place = builder.inttoptr(arguments[0], LONG.as_pointer())
+        found = builder.cmpxchg(place, arguments[1], arguments[2], "seq_cst", "seq_cst")
+        return builder.extract_value(found, 1)
+
+    return types.boolean(types.int64, types.int64, types.int64), write
+
+
+@intrinsic
+def rest(context) -> Intrinsic:
+    """Let the processor rest for a moment while a thread asks again and again.
+
+    Parameters
+    ----------
+    context : object
+        Numba's.
+
+    Returns
+    -------
+    Intrinsic
+        Nothing.
+    """
+
+    def write(_context, builder, _signature, _arguments):
+        if platform.machine().lower() in ("x86_64", "amd64"):
+            kind = ir.FunctionType(ir.VoidType(), [])
+            builder.call(
+                cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause"), []
+            )
+
+    return types.void(), write
 
 
 class Writer:

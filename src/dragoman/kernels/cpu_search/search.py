@@ -133,7 +133,9 @@ def make_step(slots, rules, width, num_asked, num_chances) -> Step:
 
 
 @compiled
-def refill(free_slots, first, past, model, sentences, rules, slots, places, pool, choices) -> None:
+def refill(
+    free_slots, first, past, model, sentences, rules, slots, places, pool, choices, team
+) -> None:
     """Let sentences take free slots, and read them.
 
     Parameters
@@ -158,6 +160,8 @@ def refill(free_slots, first, past, model, sentences, rules, slots, places, pool
         Where keys and values of the sources are written.
     choices : Choices
         The words among which slots search.
+    team : Team
+        Who helps.
     """
     starts, shape = sentences.starts, model.shape
     sentence = first
@@ -184,8 +188,8 @@ def refill(free_slots, first, past, model, sentences, rules, slots, places, pool
             ]
             choose_among(slot, chosen, model.output, choices)
         lengths = np.diff(starts[sentence : behind + 1])
-        encode(states, lengths, model.encoder, shape)
-        remember_sources(states, own, model.decoder, shape, pool)
+        encode(states, lengths, model.encoder, shape, team)
+        remember_sources(states, own, model.decoder, shape, pool, team)
         sentence = behind
 
 
@@ -246,7 +250,7 @@ def line_up(model, slots, sentences, rules, places, terms, samples, step_room) -
 
 
 @compiled
-def find_next(count, model, slots, rules, choices, forbidden, samples, step_room) -> None:
+def find_next(count, model, slots, rules, choices, forbidden, samples, step_room, team) -> None:
     """Find the best next words of all hypotheses, or draw them.
 
     Parameters
@@ -267,6 +271,8 @@ def find_next(count, model, slots, rules, choices, forbidden, samples, step_room
         How words are drawn; None: the best are found.
     step_room : Step
         What the decoder says of each row, and where words are written.
+    team : Team
+        Who helps.
     """
     (
         _, states, forced, blocked, asked, places, chance, is_first, best, words, asked_scores
@@ -281,6 +287,7 @@ def find_next(count, model, slots, rules, choices, forbidden, samples, step_room
         find_words(
             states, count, model.output.panels, model.output.outputs, rules.is_banned, forced,
             blocked, asked, forbidden, places, rules.is_normalised, best, words, asked_scores,
+            team,
         )  # fmt: skip
         return
     row = 0
@@ -289,7 +296,7 @@ def find_next(count, model, slots, rules, choices, forbidden, samples, step_room
             past = row + slots.counts[slot]
             find_chosen(
                 slot, states[row:past], past - row, choices, forced[row:past], forbidden,
-                rules.is_normalised, best[row:past], words[row:past],
+                rules.is_normalised, best[row:past], words[row:past], team,
             )  # fmt: skip
             row = past
 
@@ -343,7 +350,7 @@ def advance(slots, sentences, rules, places, step_room, results, forbidden, term
 
 
 @compiled
-def search(model, sentences, rules, queue, size, results, forbidden, terms, samples) -> None:
+def search(model, sentences, rules, queue, size, results, team, forbidden, terms, samples) -> None:
     """Translate sentences of the queue until there are no more.
 
     Parameters
@@ -360,6 +367,8 @@ def search(model, sentences, rules, queue, size, results, forbidden, terms, samp
         How many sentences are under way, with how many places, and on how many cores.
     results : Results
         Where translations are written.
+    team : Team
+        Who helps; only one core may search then.
     forbidden : ForbiddenTable
         What must not be written.
     terms : Terms | None
@@ -394,10 +403,15 @@ def search(model, sentences, rules, queue, size, results, forbidden, terms, samp
             past = min(first + wanted, num_sentences)
             is_over = past == num_sentences or first >= num_sentences
             if first < past:
-                refill(empty, first, past, model, sentences, rules, slots, places, pool, choices)
+                refill(
+                    empty, first, past, model, sentences, rules, slots, places, pool, choices, team
+                )
         count = line_up(model, slots, sentences, rules, places, terms, samples, step_room)
         if count == 0 and is_over:
             break
-        step(step_room.states, count, step_room.rows, model.decoder, model.shape, pool, nobody_asks)
-        find_next(count, model, slots, rules, choices, forbidden, samples, step_room)
+        step(
+            step_room.states, count, step_room.rows, model.decoder, model.shape, pool, nobody_asks,
+            team,
+        )  # fmt: skip
+        find_next(count, model, slots, rules, choices, forbidden, samples, step_room, team)
         advance(slots, sentences, rules, places, step_room, results, forbidden, terms, samples)

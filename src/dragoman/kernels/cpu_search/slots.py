@@ -10,7 +10,6 @@ import numpy as np
 
 from dragoman.kernels.cpu_search.instructions import compiled
 from dragoman.kernels.cpu_search.task import AT_START
-from dragoman.kernels.cpu_search.words import find_place, insert
 
 TERM_STATE, TERMS_MET, FORBIDDEN_PLACE, SAMPLE = range(4)
 """What a hypothesis has read of required terms, which are there, what it has read of forbidden
@@ -185,6 +184,50 @@ def length_penalty(length, alpha) -> float:
         At least 1.
     """
     return ((5.0 + length) / 6.0) ** alpha
+
+
+@compiled
+def find_place(score, best) -> int:
+    """Say where a score belongs among the best.
+
+    Parameters
+    ----------
+    score : float
+        The score.
+    best : ndarray
+        Scores in falling order; the earlier of equal ones comes first.
+
+    Returns
+    -------
+    int
+        Its place; as many as there are if it is none of them.
+    """
+    place = len(best)
+    while place > 0 and score > best[place - 1]:
+        place -= 1
+    return place
+
+
+@compiled
+def insert(score, word, best, words) -> None:
+    """Put a word among the best, if it is one of them.
+
+    Parameters
+    ----------
+    score : float
+        Its score.
+    word : int
+        The word.
+    best : ndarray
+        Scores in falling order; the earlier of equal ones comes first.
+    words : ndarray
+        Whose they are.
+    """
+    place = find_place(score, best)
+    for other in range(len(best) - 1, place, -1):
+        best[other], words[other] = best[other - 1], words[other - 1]
+    if place < len(best):
+        best[place], words[place] = score, word
 
 
 @compiled

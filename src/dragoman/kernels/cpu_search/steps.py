@@ -4,6 +4,7 @@ import numpy as np
 
 from dragoman.kernels.cpu_search.instructions import compiled
 from dragoman.kernels.cpu_search.search import make_pool
+from dragoman.kernels.cpu_search.team import work_alone
 from dragoman.kernels.cpu_search.transformer import Rows, encode, read_word, remember_sources, step
 
 
@@ -33,8 +34,9 @@ def read_sources(ids, lengths, places, model, pool) -> None:
                 states[row],
             )  # fmt: skip
             row += 1
-    encode(states, lengths, model.encoder, model.shape)
-    remember_sources(states, places, model.decoder, model.shape, pool)
+    team = work_alone()
+    encode(states, lengths, model.encoder, model.shape, team)
+    remember_sources(states, places, model.decoder, model.shape, pool, team)
 
 
 @compiled
@@ -61,7 +63,8 @@ def read_newest(words, length, rows, model, pool, states, attention) -> None:
     position = model.positions[length]
     for row in range(len(words)):
         read_word(model.target_words, words[row], model.shape.word_scale, position, states[row])
-    step(states, len(words), rows, model.decoder, model.shape, pool, attention)
+    team = work_alone()
+    step(states, len(words), rows, model.decoder, model.shape, pool, attention, team)
 
 
 @compiled

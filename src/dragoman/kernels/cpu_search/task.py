@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.eight_bits import Rounded
-from dragoman.kernels.cpu_search.layout import lay_out, lay_out_floats, stack
+from dragoman.kernels.cpu_search.layout import COLUMNS, lay_out, lay_out_floats, stack
 from dragoman.kernels.cpu_search.model import Decoder, Encoder, Model, Shape, make_cached
+from dragoman.kernels.processor import INSTRUCTION_SETS, choose_instructions
 
 LONGEST_PHRASE = 32
 """Subwords of a phrase that may not be said three times in a row, at most."""
@@ -14,6 +15,14 @@ AT_START = 1
 """The place in a table of forbidden words of a hypothesis that has said nothing yet."""
 NEXT, IS_STOPPED = range(2)
 """Places in the queue: the next sentence that nobody has taken, and whether all shall stop."""
+LEFT, DONE, IS_OVER, IS_SLOW, TURNS = range(0, 40, 8)
+"""Places in what a team shares, each on a cache line of its own: chunks of a product that nobody
+has taken, those that are done, whether all is over, and whether somebody had to be waited for."""
+JOB = 11
+"""Numbers that describe a product."""
+PART = 64
+"""Panels of the vocabulary whose exponentials are added up together, and then the sums of all:
+however many cores do it, the sum is the same."""
 
 
 class Sentences(NamedTuple):
@@ -133,6 +142,50 @@ class Results(NamedTuple):
     logs: np.ndarray
 
 
+class Team(NamedTuple):
+    """What a core shares with those that help it: turns, a job, and room for the scores of words.
+
+    `scores` are [rows, words] and `tops`, the highest score of each panel, [rows, panels];
+    `highest` and `totals` are [rows, parts], of the parts whose exponentials are added up together.
+    Nothing has any size if nobody helps.
+    """
+
+    turns: np.ndarray
+    job: np.ndarray
+    scores: np.ndarray
+    tops: np.ndarray
+    highest: np.ndarray
+    totals: np.ndarray
+
+
+def make_team(num_rows: int, num_panels: int) -> Team:
+    """Make what a core shares with those that help it.
+
+    Parameters
+    ----------
+    num_rows : int
+        Hypotheses; 0: nobody helps.
+    num_panels : int
+        Of the vocabulary.
+
+    Returns
+    -------
+    Team
+        Without a job.
+    """
+    is_there, height = num_rows > 0, INSTRUCTION_SETS[choose_instructions()].rows
+    num_rows = -(-num_rows // height) * height  # the last tile is full
+    parts = (num_rows, -(-num_panels // PART))
+    return Team(
+        np.zeros(TURNS * is_there, np.int64),
+        np.zeros(JOB * is_there, np.int64),
+        np.empty((num_rows, num_panels * COLUMNS), np.float32),
+        np.empty((num_rows, num_panels), np.float32),
+        np.empty(parts, np.float32),
+        np.empty(parts, np.float32),
+    )
+
+
 def forbid_nothing() -> ForbiddenTable:
     """Make a table without phrases.
 
@@ -148,7 +201,7 @@ def forbid_nothing() -> ForbiddenTable:
 
 def make_empty_task(
     is_rounded: bool,
-) -> tuple[Model, Sentences, Rules, np.ndarray, Size, Results, ForbiddenTable, None, None]:
+) -> tuple[Model, Sentences, Rules, np.ndarray, Size, Results, Team, ForbiddenTable, None, None]:
     """Make what a search is called with, so small that there is nothing to do.
 
     Parameters
@@ -158,7 +211,7 @@ def make_empty_task(
 
     Returns
     -------
-    tuple[Model, Sentences, Rules, np.ndarray, Size, Results, ForbiddenTable, None, None]
+    tuple[Model, Sentences, Rules, np.ndarray, Size, Results, Team, ForbiddenTable, None, None]
         Of the same types as any other in which nothing special is demanded.
     """
     fractions = np.zeros(1, np.float32)
@@ -181,4 +234,5 @@ def make_empty_task(
     results = Results(norms[0, 0], one, numbers, ids, fractions)
     queue = np.zeros(2, np.int64)
     queue[IS_STOPPED] = 1
-    return model, sentences, rules, queue, Size(1, 2, 1), results, forbid_nothing(), None, None
+    team, forbidden = make_team(0, 1), forbid_nothing()
+    return model, sentences, rules, queue, Size(1, 2, 1), results, team, forbidden, None, None

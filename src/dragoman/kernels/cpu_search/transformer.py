@@ -6,7 +6,8 @@ import numpy as np
 
 from dragoman.kernels.cpu_search.instructions import compiled, is_float
 from dragoman.kernels.cpu_search.layout import COLUMNS, ENTRIES, LANES, LARGEST
-from dragoman.kernels.cpu_search.tiles import fill_tiles, multiply_rows
+from dragoman.kernels.cpu_search.team import multiply_together
+from dragoman.kernels.cpu_search.tiles import fill_tiles
 from dragoman.kernels.cpu_search.vectors import activate, look, normalise, remember, update_cell
 
 _f32 = np.float32
@@ -159,7 +160,7 @@ def make_room(count, matrices) -> np.ndarray:
 
 
 @compiled
-def multiply(states, count, matrices, index, products) -> None:
+def multiply(states, count, matrices, index, products, team) -> None:
     """Multiply vectors by one layer's matrix.
 
     Parameters
@@ -174,14 +175,17 @@ def multiply(states, count, matrices, index, products) -> None:
         Which layer.
     products : ndarray
         As `make_room` made it.
+    team : Team
+        Who helps.
     """
-    multiply_rows(
-        states, count, matrices.panels[index], matrices.outputs[index], matrices.width, products
-    )
+    multiply_together(
+        states, count, matrices.panels[index], matrices.outputs[index], matrices.width, products,
+        team,
+    )  # fmt: skip
 
 
 @compiled
-def feed(asked, count, layers, index, shape, inner, update) -> None:
+def feed(asked, count, layers, index, shape, inner, update, team) -> None:
     """Apply a feed-forward layer.
 
     Parameters
@@ -200,14 +204,16 @@ def feed(asked, count, layers, index, shape, inner, update) -> None:
         Room for what the first matrix says.
     update : ndarray
         Where what it says is written.
+    team : Team
+        Who helps.
     """
-    multiply(asked, count, layers.inner, index, inner)
+    multiply(asked, count, layers.inner, index, inner, team)
     activate(inner, count, layers.outer.width, shape.activation)
-    multiply(inner, count, layers.outer, index, update)
+    multiply(inner, count, layers.outer, index, update, team)
 
 
 @compiled
-def encode(states, lengths, encoder, shape) -> None:
+def encode(states, lengths, encoder, shape, team) -> None:
     """Let words of sources look at one another, through all layers.
 
     Parameters
@@ -220,6 +226,8 @@ def encode(states, lengths, encoder, shape) -> None:
         The layers.
     shape : Shape
         What they have in common.
+    team : Team
+        Who helps.
     """
     count, longest = len(states), lengths.max()
     keys_start = shape.num_heads * shape.key_dim
@@ -235,7 +243,7 @@ def encode(states, lengths, encoder, shape) -> None:
     for index in range(len(encoder.norms)):
         norms = encoder.norms[index]
         asked = ask(states, count, norms[0], shape, room)
-        multiply(asked, count, encoder.joined, index, joined)
+        multiply(asked, count, encoder.joined, index, joined, team)
         for row in range(count):
             remember(joined[row], keys_start, row, keys)
             remember(joined[row], values_start, row, values)
@@ -245,16 +253,16 @@ def encode(states, lengths, encoder, shape) -> None:
             for row in range(start, start + length):
                 look(joined[row], keys, values, own, length, shape.scale, shares, found[row], none)
             start += length
-        multiply(found, count, encoder.output, index, update)
+        multiply(found, count, encoder.output, index, update, team)
         add(states, count, update, norms[0], shape)
         asked = ask(states, count, norms[1], shape, room)
-        feed(asked, count, encoder, index, shape, inner, update)
+        feed(asked, count, encoder, index, shape, inner, update, team)
         add(states, count, update, norms[1], shape)
     end(states, count, encoder.final, shape, room)
 
 
 @compiled
-def remember_sources(states, places, decoder, shape, pool) -> None:
+def remember_sources(states, places, decoder, shape, pool, team) -> None:
     """Write down the keys and values of sources in all layers.
 
     Parameters
@@ -269,12 +277,14 @@ def remember_sources(states, places, decoder, shape, pool) -> None:
         What they have in common.
     pool : Pool
         Where they are written.
+    team : Team
+        Who helps.
     """
     count = len(states)
     memory = make_room(count, decoder.memory)
     values_start = shape.num_heads * shape.key_dim
     for index in range(len(decoder.norms)):
-        multiply(states, count, decoder.memory, index, memory)
+        multiply(states, count, decoder.memory, index, memory, team)
         for row in range(count):
             remember(memory[row], 0, places[row], pool.keys[index])
             remember(memory[row], values_start, places[row], pool.values[index])
@@ -297,7 +307,7 @@ class Rows(NamedTuple):
 
 
 @compiled
-def step(states, count, rows, decoder, shape, pool, attention) -> None:
+def step(states, count, rows, decoder, shape, pool, attention, team) -> None:
     """Let the newest word of each hypothesis go through all layers.
 
     Parameters
@@ -317,6 +327,8 @@ def step(states, count, rows, decoder, shape, pool, attention) -> None:
     attention : ndarray
         Where what each row gives its source's words is added, one row for each, layers and heads
         together; `NOBODY_ASKS`: nowhere.
+    team : Team
+        Who helps.
     """
     keys_start = shape.num_heads * shape.key_dim
     values_start = 2 * keys_start
@@ -330,7 +342,7 @@ def step(states, count, rows, decoder, shape, pool, attention) -> None:
     for index in range(len(decoder.norms)):
         norms, keys, values = decoder.norms[index], pool.keys[index], pool.values[index]
         asked = ask(states, count, norms[0], shape, room)
-        multiply(asked, count, decoder.joined, index, joined)
+        multiply(asked, count, decoder.joined, index, joined, team)
         for row in range(count):
             own, own_count = rows.own[rows.owners[row]], rows.own_counts[row]
             newest = own[own_count - 1]
@@ -343,19 +355,19 @@ def step(states, count, rows, decoder, shape, pool, attention) -> None:
             remember(joined[row], values_start, newest, values)
             look(joined[row], keys, values, own, own_count, shape.scale, shares, found[row], none)
         if not shape.is_recurrent:
-            multiply(found, count, decoder.output, index, update)
+            multiply(found, count, decoder.output, index, update, team)
         add(states, count, update, norms[0], shape)
         asked = ask(states, count, norms[1], shape, room)
-        multiply(asked, count, decoder.query, index, query)
+        multiply(asked, count, decoder.query, index, query, team)
         for row in range(count):
             source, source_count = rows.source[rows.sentences[row]], rows.source_counts[row]
             look(
                 query[row], keys, values, source, source_count, shape.scale, shares, found[row],
                 attention[row % len(attention)],
             )  # fmt: skip
-        multiply(found, count, decoder.source_output, index, update)
+        multiply(found, count, decoder.source_output, index, update, team)
         add(states, count, update, norms[1], shape)
         asked = ask(states, count, norms[2], shape, room)
-        feed(asked, count, decoder, index, shape, inner, update)
+        feed(asked, count, decoder, index, shape, inner, update, team)
         add(states, count, update, norms[2], shape)
     end(states, count, decoder.final, shape, room)

@@ -3,107 +3,93 @@
 import numpy as np
 
 from dragoman.kernels.cpu_search.forbidden import is_ruled_out
-from dragoman.kernels.cpu_search.instructions import as_float, as_int, compiled, compiled_freely
+from dragoman.kernels.cpu_search.instructions import compiled, compiled_inline
 from dragoman.kernels.cpu_search.layout import COLUMNS
-from dragoman.kernels.cpu_search.tiles import ROWS, SIGNLESS, multiply_tile, prepare_rows
-from dragoman.kernels.cpu_search.vectors import BITS, power_of_two
-
-_f32, _i32 = np.float32, np.int32
-_LOWEST = _f32(-1e30)
-
-
-@compiled
-def find_place(score, best) -> int:
-    """Say where a score belongs among the best.
-
-    Parameters
-    ----------
-    score : float
-        The score.
-    best : ndarray
-        Scores in falling order; the earlier of equal ones comes first.
-
-    Returns
-    -------
-    int
-        Its place; as many as there are if it is none of them.
-    """
-    place = len(best)
-    while place > 0 and score > best[place - 1]:
-        place -= 1
-    return place
+from dragoman.kernels.cpu_search.scores import (
+    LOWEST,
+    find_above,
+    find_lowest,
+    find_normaliser,
+    weigh,
+)
+from dragoman.kernels.cpu_search.task import PART
+from dragoman.kernels.cpu_search.team import score_together, shares_scores
+from dragoman.kernels.cpu_search.tiles import ROWS, multiply_tile, prepare_rows
 
 
-@compiled
-def insert(score, word, best, words) -> None:
-    """Put a word among the best, if it is one of them.
+@compiled_inline
+def choose_words(
+    row, first, scores, line, column, is_banned, forced, asked, next_asked, forbidden, places, best,
+    words, asked_scores,
+) -> None:  # fmt: skip
+    """Keep the best words of a panel, and the scores that are asked for.
 
     Parameters
     ----------
-    score : float
-        Its score.
-    word : int
-        The word.
+    row : int
+        Of the vector.
+    first : int
+        The first word of the panel.
+    scores : ndarray
+        The scores of its words, and others.
+    line : int
+        In which line of these they are.
+    column : int
+        From which column on.
+    is_banned : ndarray
+        As `find_words` is told.
+    forced : ndarray
+        Likewise.
+    asked : ndarray
+        Likewise.
+    next_asked : ndarray
+        For each vector the first word that is asked for whose score is not known.
+    forbidden : ForbiddenTable
+        As `find_words` is told.
+    places : ndarray
+        Likewise.
     best : ndarray
-        Scores in falling order; the earlier of equal ones comes first.
+        As `find_words` writes it, so far.
     words : ndarray
-        Whose they are.
+        Likewise.
+    asked_scores : ndarray
+        Likewise.
     """
-    place = find_place(score, best)
-    for other in range(len(best) - 1, place, -1):
-        best[other], words[other] = best[other - 1], words[other - 1]
-    if place < len(best):
-        best[place], words[place] = score, word
-
-
-@compiled_freely
-def find_highest(scores) -> float:
-    """Find the highest of a panel's scores.
-
-    Parameters
-    ----------
-    scores : ndarray
-        64 of them.
-
-    Returns
-    -------
-    float
-        The highest.
-    """
-    # Whole numbers in the order of fractions: the compiler compares many at once.
-    order = -SIGNLESS
-    for column in range(COLUMNS):
-        number = as_int(scores[column])
-        order = max(order, number ^ ((number >> _i32(31)) & SIGNLESS))
-    return as_float(order ^ ((order >> _i32(31)) & SIGNLESS))
-
-
-@compiled_freely
-def add_exponentials(scores, ceiling) -> float:
-    """Add up the exponentials of a panel's scores.
-
-    Parameters
-    ----------
-    scores : ndarray
-        64 of them.
-    ceiling : float
-        What is subtracted from each.
-
-    Returns
-    -------
-    float
-        The sum.
-    """
-    total = _f32(0)
-    for column in range(COLUMNS):
-        total += power_of_two((scores[column] - ceiling) * BITS)
-    return total
+    while next_asked[row] < asked.shape[1]:
+        word = asked[row, next_asked[row]]
+        if word >= first + COLUMNS:
+            break
+        is_possible = not is_ruled_out(word, is_banned, forbidden, places[row])
+        found = scores[line, column + word - first] if is_possible else np.float32(-np.inf)
+        asked_scores[row, next_asked[row]] = found
+        next_asked[row] += 1
+    if forced[row] >= 0:
+        word = forced[row]
+        if first <= word < first + COLUMNS:
+            words[row] = word
+            if not is_ruled_out(word, is_banned, forbidden, places[row]):
+                best[row, 0] = scores[line, column + word - first]
+    else:
+        address = scores.ctypes.data + 4 * (line * scores.shape[1] + column)
+        bits = find_above(address, best[row, -1])
+        while bits:
+            place = find_lowest(bits)
+            bits &= bits - np.uint64(1)
+            score = scores[line, column + place]
+            if score > best[row, -1] and not is_ruled_out(
+                first + place, is_banned, forbidden, places[row]
+            ):
+                rank = best.shape[1] - 1  # no view of a row is made here: counting it takes time
+                while rank > 0 and score > best[row, rank - 1]:
+                    best[row, rank], words[row, rank] = best[row, rank - 1], words[row, rank - 1]
+                    rank -= 1
+                best[row, rank], words[row, rank] = score, first + place
 
 
 @compiled
 def find_words(
     states, count, panels, outputs, is_banned, forced, blocked, asked, forbidden, places,
-    is_normalised, best, words, asked_scores,
+    is_normalised, best, words, asked_scores, team,
 ) -> None:  # fmt: skip
     """Find the words with the highest scores, keeping no others.
 
@@ -137,62 +123,59 @@ def find_words(
         Where the words are written; those that are impossible have a score of −∞.
     asked_scores : ndarray
         Where the scores of the words that are asked for are written.
+    team : Team
+        Who helps.
     """
-    groups = panels.shape[1]
+    num_parts = -(-len(panels) // PART)
     rows, sizes = prepare_rows(states, count, states.shape[1], panels)
-    tile = np.empty((ROWS, COLUMNS), np.float32)
-    highest = np.full(count, _LOWEST)
-    totals = np.zeros(count, np.float32)
+    highest = np.full((count, num_parts), LOWEST)
+    totals = np.zeros((count, num_parts), np.float32)
     next_asked = np.zeros(count, np.int64)
     best[:count] = -np.inf
     words[:count] = 0
-    for panel in range(len(panels)):
-        first = panel * COLUMNS
-        for start in range(0, count, ROWS):
-            multiply_tile(
-                panels,
-                rows[start].ctypes.data,
-                count - start,
-                sizes[start:].ctypes.data,
-                panels[panel].ctypes.data,
-                groups,
-                outputs[panel].ctypes.data,
-                tile.ctypes.data,
-                4 * COLUMNS,
-            )
-            for row in range(start, min(start + ROWS, count)):
-                scores = tile[row - start]
-                for index in range(blocked.shape[1]):
-                    if first <= blocked[row, index] < first + COLUMNS:
-                        scores[blocked[row, index] - first] = -np.inf
-                top = find_highest(scores)
-                if is_normalised:
-                    if top > highest[row]:
-                        totals[row] *= power_of_two((highest[row] - top) * BITS)
-                        highest[row] = top
-                    totals[row] += add_exponentials(scores, highest[row])
-                while next_asked[row] < asked.shape[1]:
-                    word = asked[row, next_asked[row]]
-                    if word >= first + COLUMNS:
-                        break
-                    is_possible = not is_ruled_out(word, is_banned, forbidden, places[row])
-                    found = scores[word - first] if is_possible else _f32(-np.inf)
-                    asked_scores[row, next_asked[row]] = found
-                    next_asked[row] += 1
-                if forced[row] >= 0:
-                    word = forced[row]
-                    if first <= word < first + COLUMNS:
-                        words[row] = word
-                        if not is_ruled_out(word, is_banned, forbidden, places[row]):
-                            best[row, 0] = scores[word - first]
-                elif top > best[row, -1]:
-                    for column in range(COLUMNS):
-                        if scores[column] > best[row, -1] and not is_ruled_out(
-                            first + column, is_banned, forbidden, places[row]
-                        ):
-                            insert(scores[column], first + column, best[row], words[row])
+    if shares_scores(team, panels) and blocked.shape[1] == 0:
+        score_together(rows, sizes, count, panels, outputs, is_normalised, highest, totals, team)
+        for panel in range(len(panels)):
+            first = panel * COLUMNS
+            for row in range(count):
+                if team.tops[row, panel] > best[row, -1] or forced[row] >= 0 or asked.shape[1] > 0:
+                    choose_words(
+                        row, first, team.scores, row, first, is_banned, forced, asked, next_asked,
+                        forbidden, places, best, words, asked_scores,
+                    )  # fmt: skip
+    else:
+        tile = np.empty((ROWS, COLUMNS), np.float32)
+        for panel in range(len(panels)):
+            first, part = panel * COLUMNS, panel // PART
+            for start in range(0, count, ROWS):
+                multiply_tile(
+                    panels,
+                    rows[start].ctypes.data,
+                    count - start,
+                    sizes[start:].ctypes.data,
+                    panels[panel].ctypes.data,
+                    panels.shape[1],
+                    outputs[panel].ctypes.data,
+                    tile.ctypes.data,
+                    4 * COLUMNS,
+                )
+                for row in range(start, min(start + ROWS, count)):
+                    for index in range(blocked.shape[1]):
+                        if first <= blocked[row, index] < first + COLUMNS:
+                            tile[row - start, blocked[row, index] - first] = -np.inf
+                    top, highest[row, part], totals[row, part] = weigh(
+                        tile.ctypes.data + 4 * COLUMNS * (row - start),
+                        is_normalised,
+                        highest[row, part],
+                        totals[row, part],
+                    )
+                    if top > best[row, -1] or forced[row] >= 0 or asked.shape[1] > 0:
+                        choose_words(
+                            row, first, tile, row - start, 0, is_banned, forced, asked, next_asked,
+                            forbidden, places, best, words, asked_scores,
+                        )  # fmt: skip
     if is_normalised:
         for row in range(count):
-            normaliser = highest[row] + _f32(np.log(totals[row]))
+            normaliser = find_normaliser(highest[row], totals[row])
             best[row] -= normaliser
             asked_scores[row] -= normaliser
