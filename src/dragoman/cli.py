@@ -3,6 +3,7 @@
 Nothing but errors is imported before `main` is ready to be interrupted.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -32,7 +33,11 @@ def main(arguments: list[str] | None = None) -> None:
         The words after ``dragoman``; None: those of the process.
     """
     with _interruptible(ends_process=arguments is None):
-        _run(arguments)
+        try:
+            _run(arguments)
+        finally:
+            if arguments is None:
+                gc.freeze()  # the process ends: nobody needs what going through all objects frees
 
 
 def _run(arguments: list[str] | None) -> None:

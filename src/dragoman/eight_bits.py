@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Float32, Int8
+
+from dragoman.shapes import Float, Float32, Int8
 
 SCALES = ".scales"
 """What the name of a matrix's scales ends with in a file of weights."""

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int8
 from torch import Tensor
 
 from dragoman.eight_bits import SCALES, Rounded
 from dragoman.errors import FolderError
+from dragoman.shapes import Float, Int8
 
 
 class Quantised(NamedTuple):

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Shaped
 
 from dragoman.errors import FolderError
 from dragoman.files import DIGEST_DIGITS, digest_of, open_ordinary
+from dragoman.shapes import Shaped
 
 if TYPE_CHECKING:  # PyTorch, which translating on a CPU does not need
     from torch import Tensor

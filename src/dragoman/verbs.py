@@ -11,15 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.decoding.commands import add_decoding
 from dragoman.decoding.options import SearchOptions
 from dragoman.errors import FolderError, OptionError
-from dragoman.exchange.commands import add_exchange
 from dragoman.flags import Parser, add_device, add_flags, add_verb, given_flags
 from dragoman.options import check_names, read_toml
 from dragoman.presets import preset_names
-from dragoman.serving.commands import add_serving
-from dragoman.training.configuration import RunOptions
 
 if TYPE_CHECKING:
     from dragoman.training.distributed import Workers
@@ -36,26 +32,35 @@ def add_verbs(verbs: argparse._SubParsersAction, word: str | None = None) -> Non
     verbs : argparse._SubParsersAction
         Where to add them.
     word : str | None
-        The verb that is called: the flags of the paper's experiments, which take longer to import
-        than all others, are left out if it is another. None: nobody knows.
+        The verb that is called: only its flags, and those of what belongs to it, are made then.
+        None, or no verb: all are.
     """
-    for add in (
-        _add_train,
-        add_decoding,
-        _add_evaluate,
-        _add_compare,
-        _add_average,
-        _add_check,
-        _add_look,
-        add_exchange,
-        add_serving,
-        _add_data,
-    ):
-        add(verbs)
-    if word not in verbs.choices:
-        from dragoman.paper.commands import add_paper
+    from dragoman.decoding.commands import add_decoding
+    from dragoman.exchange.commands import add_exchange
+    from dragoman.serving.commands import add_serving
 
-        add_paper(verbs)
+    groups: dict[tuple[str, ...], Callable] = {
+        ("train",): _add_train,
+        ("translate", "score", "shortlist", "quantise"): add_decoding,
+        ("evaluate",): _add_evaluate,
+        ("compare",): _add_compare,
+        ("average",): _add_average,
+        ("check",): _add_check,
+        ("look",): _add_look,
+        ("export", "import"): add_exchange,
+        ("serve", "watch", "explain"): add_serving,
+        ("data",): _add_data,
+        ("paper",): _add_paper,
+    }
+    wanted = [add for names, add in groups.items() if word in names]
+    for add in wanted or groups.values():
+        add(verbs)
+
+
+def _add_paper(verbs: argparse._SubParsersAction) -> None:
+    from dragoman.paper.commands import add_paper
+
+    add_paper(verbs)
 
 
 def _add_corpus(parser: Parser, prefix: str, what: str) -> None:
@@ -72,6 +77,8 @@ def _add_corpus(parser: Parser, prefix: str, what: str) -> None:
 
 
 def _add_train(verbs: argparse._SubParsersAction) -> None:
+    from dragoman.training.configuration import RunOptions
+
     parser = add_verb(verbs, "train", "train a model from sentence pairs", _train)
     _add_corpus(parser, "", "train on")
     _add_corpus(parser, "valid-", "validate on")
@@ -112,6 +119,7 @@ def _add_train(verbs: argparse._SubParsersAction) -> None:
 def _train(options: argparse.Namespace) -> None:
     from dragoman.data.corpus import CorpusFiles
     from dragoman.training.beginning import describe_run
+    from dragoman.training.configuration import RunOptions
     from dragoman.training.distributed import find_workers
     from dragoman.training.preparation import RunRequest
     from dragoman.training.run import resume_run, start_run

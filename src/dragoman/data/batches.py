@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int, Integer
 from torch import Tensor
+
+from dragoman.shapes import Bool, Int, Integer
 
 POOL_PAIRS = 1 << 20
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import xxhash
-from jaxtyping import Int
 
 from dragoman.data.batches import Flat
 from dragoman.data.mapped import gather, mapped, read_facts
 from dragoman.errors import FolderError
 from dragoman.files import digest_of
+from dragoman.shapes import Int
 
 BLOCK_BYTES = 1 << 20
 VOCABULARY_FACTS = "digests.json"

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int, UInt64
 
 from dragoman.data.corpus import CorpusFiles, RawBlock, Report, clean_pairs, read_blocks
 from dragoman.data.options import CorpusOptions
 from dragoman.data.workers import Message, Work, map_blocks
+from dragoman.shapes import Int, UInt64
 
 
 class CleanBlock(NamedTuple):

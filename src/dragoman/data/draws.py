@@ -1,9 +1,9 @@
 """Segmentations of words, drawn at random: work for `dragoman.data.workers`."""
 
 import numpy as np
-from jaxtyping import Int, UInt64
 
 from dragoman.data.workers import Message, Work
+from dragoman.shapes import Int, UInt64
 from dragoman.text.bpe_dropout import BytePairs
 from dragoman.text.subwords import Subwords
 

@@ -5,9 +5,9 @@ from itertools import chain, repeat
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Int, UInt32
 
 from dragoman.data.workers import Message, Work, map_blocks
+from dragoman.shapes import Int, UInt32
 from dragoman.text.subwords import Subwords
 from dragoman.text.vocabulary import TextVocabulary
 from dragoman.text.words import Words

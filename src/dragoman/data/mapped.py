@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
 
 from dragoman.data.batches import Flat
 from dragoman.files import digest_of, write_file
+from dragoman.shapes import Int
 
 SIDES = ("source", "target")
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Int
+
+from dragoman.shapes import Int
 
 
 def draw_order(

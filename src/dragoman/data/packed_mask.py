@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from dragoman.data.packing import PackedSequences, Spans
+from dragoman.shapes import Int
 
 
 @dataclass(frozen=True, kw_only=True)

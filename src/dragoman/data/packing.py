@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from dragoman.data.batches import Flat
 from dragoman.data.mapped import gather
+from dragoman.shapes import Int
 
 ROUNDED_TO, FINELY = 128, 32
 NUM_COLUMNS = 6

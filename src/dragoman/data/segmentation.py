@@ -14,7 +14,6 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Int
 
 from dragoman.data.batches import Flat
 from dragoman.data.draws import make_drawer, make_key
@@ -24,6 +23,7 @@ from dragoman.data.store import PairStore
 from dragoman.data.tables import NUM_GROUPS, SideDraws, Table
 from dragoman.data.word_ids import store_words
 from dragoman.data.workers import MOST_WORKERS, Message, count_cores, map_blocks
+from dragoman.shapes import Int
 from dragoman.text.vocabulary import Vocabularies
 
 WORDS_A_PROCESS = 10_000

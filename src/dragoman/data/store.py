@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
 
 from dragoman.data.batches import Flat
 from dragoman.data.checked_files import CheckedNumbers, Known, check_sizes, written_checked
@@ -26,6 +25,7 @@ from dragoman.data.encoding import encode_blocks
 from dragoman.data.mapped import SIDES, read_facts, write_facts
 from dragoman.data.order import count_seen, draw_order, temper
 from dragoman.errors import DataError, FolderError, OptionError
+from dragoman.shapes import Int
 from dragoman.text.vocabulary import TextVocabulary, Vocabularies
 
 CHUNK_PAIRS = 1 << 18

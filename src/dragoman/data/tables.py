@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Int, UInt32
 
 from dragoman.data.draws import END_WORD, scramble
 from dragoman.data.mapped import gather
 from dragoman.data.word_ids import SideWords
 from dragoman.data.workers import Message
+from dragoman.shapes import Int, UInt32
 
 FEWEST_DRAWS, MOST_DRAWS = 8, 1024
 NUM_GROUPS = 8

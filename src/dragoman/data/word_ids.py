@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int, UInt32
 
 from dragoman.data.checked_files import CheckedNumbers, Known, check_sizes, written_checked
 from dragoman.data.draws import END_WORD
 from dragoman.data.encoding import ENCODED_LINES
 from dragoman.data.mapped import SIDES, mapped, read_facts, write_facts
 from dragoman.files import locked
+from dragoman.shapes import Int, UInt32
 
 COUNTED_WORDS = 1 << 22
 _UNKNOWN = -1

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from dragoman.decoding.cpu_engine import CpuEngine
 from dragoman.decoding.translation import Translation
 from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
+from dragoman.shapes import Float
 from dragoman.text.normalise import normalise
 from dragoman.text.specification import SPACE_MARK
 from dragoman.text.vocabulary import TextVocabulary, Vocabularies

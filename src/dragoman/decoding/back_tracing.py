@@ -2,11 +2,11 @@
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
 
 from dragoman.decoding.hypotheses import Finished, History
 from dragoman.decoding.interface import Hypothesis
 from dragoman.decoding.scorer import IMPOSSIBLE
+from dragoman.shapes import Float, Int
 
 
 def trace_back_many(

@@ -3,11 +3,11 @@
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dragoman.decoding.interface import count_candidates
 from dragoman.decoding.scorer import IMPOSSIBLE, ScoresInParts, WordScores
+from dragoman.shapes import Bool, Float, Int
 
 
 class Candidates(NamedTuple):

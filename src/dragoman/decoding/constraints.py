@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from dragoman.decoding.candidates import Candidates, Extensions, Moment, find_best
@@ -12,6 +11,7 @@ from dragoman.decoding.interface import count_candidates
 from dragoman.decoding.scorer import IMPOSSIBLE, WordScores
 from dragoman.decoding.term_automaton import NUM_KINDS, Requirement, TermAutomaton
 from dragoman.decoding.term_speller import NARROWEST_BEAM, TermSpeller, count_beams
+from dragoman.shapes import Int
 
 
 class RequiredTerms:

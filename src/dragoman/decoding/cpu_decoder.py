@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, UInt32
 from torch import Tensor
 
 from dragoman.data.batches import Sequences
 from dragoman.decoding.cpu_engine import CpuEngine, check_ids
 from dragoman.kernels.cpu_search.model import Model
 from dragoman.models.state import rows_of_beams, rows_of_sentences
+from dragoman.shapes import Bool, Float, Int, UInt32
 
 
 class CpuMemory(NamedTuple):

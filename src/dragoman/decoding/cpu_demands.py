@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Int
 
 from dragoman.decoding.demands import draw_chance
 from dragoman.decoding.interface import Required
 from dragoman.decoding.options import SamplingOptions
 from dragoman.decoding.term_automaton import NUM_KINDS
 from dragoman.kernels.cpu_search.task import Samples, Terms
+from dragoman.shapes import Int
 
 
 def find_starts(lengths: Sequence[int]) -> Int[np.ndarray, "more"]:

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from dragoman.data.workers import count_cores
 from dragoman.decoding.cpu_demands import find_starts, lay_out_terms, prepare_samples
@@ -45,6 +44,7 @@ from dragoman.kernels.cpu_search.task import (
     make_team,
 )
 from dragoman.models.options import TransformerOptions
+from dragoman.shapes import Float, Int
 from dragoman.text.vocabulary import Vocabularies
 
 Choose = Callable[[Sequence[int]], Int[np.ndarray, "words"]]

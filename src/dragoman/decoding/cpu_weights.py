@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float32
 
 from dragoman.decoding.options import CpuPrecision
 from dragoman.decoding.weight_file import WeightFile
@@ -22,6 +21,7 @@ from dragoman.kernels.cpu_search.model import (
 from dragoman.kernels.processor import can_compile
 from dragoman.models.options import TransformerOptions
 from dragoman.models.sinusoids import sinusoids
+from dragoman.shapes import Float32
 
 EPSILON = 1e-5
 FIRST_POSITIONS = 512

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from dragoman.decoding.forbidden import make_forbidden_table
 from dragoman.decoding.glossary import ForbiddenPhrase, Glossary, Prohibition, Term
@@ -15,6 +14,7 @@ from dragoman.decoding.term_automaton import MOST_TERMS, Requirement, can_spell,
 from dragoman.decoding.term_speller import TermSpeller
 from dragoman.errors import OptionError
 from dragoman.kernels.cpu_search.task import ForbiddenTable
+from dragoman.shapes import Float
 from dragoman.text.vocabulary import TextVocabulary
 
 # Numbers below 1 that are never rounded up to it in a product.

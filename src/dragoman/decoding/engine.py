@@ -8,7 +8,6 @@ training. It serves cards, and on a CPU those Transformers that are not compiled
 from dataclasses import replace
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import embedding, pad
 
@@ -24,6 +23,7 @@ from dragoman.decoding.engine_state import EngineMemory, EngineState
 from dragoman.decoding.products import FloatProduct
 from dragoman.models.embedding import Embedding
 from dragoman.models.transformer import Transformer
+from dragoman.shapes import Float, Int
 
 # A CPU reads so many source words at once: what is computed of more leaves its caches.
 ENCODED_WORDS = 512

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.kernels.beam_attention import Heads
 from dragoman.models.attention.multihead_attention import KeysAndValues
+from dragoman.shapes import Float, Int
 
 BLOCK = 16
 

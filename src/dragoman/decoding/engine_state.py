@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.decoding.engine_cache import EngineCache, SourceCache, whole_blocks
 from dragoman.models.state import rows_of_beams, rows_of_sentences
+from dragoman.shapes import Float, Int
 
 
 class EngineMemory(NamedTuple):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.data.batches import Sequences
@@ -17,6 +16,7 @@ from dragoman.decoding.options import Precision
 from dragoman.errors import OptionError
 from dragoman.folder import ModelFolder, join_sentence_facts, read_folder
 from dragoman.models.interface import DecoderState, Output
+from dragoman.shapes import Float, Int
 from dragoman.weights import load_model
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.data.batches import Sequences
@@ -27,6 +26,7 @@ from dragoman.decoding.station import (
 )
 from dragoman.models.interface import Vocabulary
 from dragoman.models.transformer import Transformer
+from dragoman.shapes import Float, Int
 
 # Slots of the stations for few sentences; those for many have as many as there is room for.
 FEW_SLOTS = (1, 4, 16, 64, 256)

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.decoding.candidates import Candidates
 from dragoman.decoding.interface import Hypothesis
 from dragoman.decoding.length_penalty import length_penalty
 from dragoman.decoding.scorer import IMPOSSIBLE
+from dragoman.shapes import Float, Int
 
 
 @dataclass(kw_only=True)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Int
 
 from dragoman.decoding.options import SamplingOptions
 from dragoman.decoding.term_automaton import TermAutomaton
 from dragoman.kernels.cpu_search.task import ForbiddenTable
+from dragoman.shapes import Int
 
 MOST_BEAMS = 16
 """Hypotheses of a sentence at most, in the search of an accelerator."""

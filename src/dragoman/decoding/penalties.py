@@ -1,11 +1,11 @@
 """What makes translations of different faithfulness comparable (Wu et al., 2016)."""
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from dragoman.errors import OptionError
 from dragoman.models.interface import DecoderState
+from dragoman.shapes import Float
 
 
 def coverage_penalty(

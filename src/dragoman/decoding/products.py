@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
+
+from dragoman.shapes import Float
 
 
 class FloatProduct:

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.data.batches import Sequences
 from dragoman.kernels.cpu_search.task import LONGEST_PHRASE
 from dragoman.models.interface import DecoderState, SearchedModel
+from dragoman.shapes import Float, Int
 
 
 @dataclass(frozen=True, kw_only=True)

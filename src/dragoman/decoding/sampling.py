@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dragoman.data.batches import Sequences
@@ -14,6 +13,7 @@ from dragoman.decoding.demands import draw_chance
 from dragoman.decoding.options import SamplingOptions
 from dragoman.decoding.scorer import IMPOSSIBLE, WordScores, find_largest
 from dragoman.models.interface import SearchedModel, Vocabulary
+from dragoman.shapes import Bool, Float, Int
 
 # Among so many of the most probable words the nucleus is looked for first.
 _NUCLEUS = 256

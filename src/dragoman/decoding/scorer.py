@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.kernels.cpu_search.task import AT_START, ForbiddenTable
+from dragoman.shapes import Float, Int
 
 IMPOSSIBLE = -torch.inf
 

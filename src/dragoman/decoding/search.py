@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dragoman.data.batches import Sequences
@@ -16,6 +15,7 @@ from dragoman.decoding.penalties import check_coverage, coverage_penalty
 from dragoman.decoding.scorer import ForbiddenWords, Scorer
 from dragoman.kernels.beam_step import farthest_end
 from dragoman.models.interface import SearchedModel, Vocabulary
+from dragoman.shapes import Bool, Float, Int
 
 # Steps after which the host asks which sentences are done: to wait for an accelerator costs more
 # than to let it extend what is done a little further, where nothing is finished any more.

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Int
 
 from dragoman.errors import DataError, FolderError, OptionError
 from dragoman.files import written_beside
 from dragoman.folder import ModelFolder
+from dragoman.shapes import Int
 from dragoman.tensor_files import TensorFile, write_tensors
 from dragoman.text.lexicon import learn_lexicon
 from dragoman.text.vocabulary import Vocabularies

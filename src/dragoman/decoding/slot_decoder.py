@@ -3,7 +3,6 @@
 import sys
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
@@ -17,6 +16,7 @@ from dragoman.models.options import TransformerOptions
 from dragoman.models.positions import LearnedPositions
 from dragoman.models.residual import Residual, begin_residual, end_residual
 from dragoman.models.transformer import Transformer
+from dragoman.shapes import Float
 
 # The vocabulary is filled up to a multiple of this, for products that begin at round addresses.
 ROUND = 64

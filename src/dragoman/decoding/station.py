@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from dragoman.decoding.captured import Captured
@@ -18,6 +17,7 @@ from dragoman.kernels.beam_slots import NUM_FACTS, TAIL, Rules, Sentences, Slots
 from dragoman.kernels.beam_step import advance
 from dragoman.kernels.best_words import best_words
 from dragoman.models.interface import Vocabulary
+from dragoman.shapes import Int
 
 # Sentences that one search can take; longer lists are searched in several goes.
 MOST_QUEUED = 1 << 16

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int
 
 from dragoman.decoding.spelling import TokenFacts, is_word_character, word_pattern
+from dragoman.shapes import Int
 from dragoman.text.normalise import normalise
 from dragoman.text.vocabulary import TextVocabulary
 

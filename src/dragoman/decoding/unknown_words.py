@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, flatten, make_batch
 from dragoman.models.attention.observer import observed_attention
 from dragoman.models.interface import TranslationModel
+from dragoman.shapes import Float
 from dragoman.text.dictionary import Dictionary
 from dragoman.text.normalise import normalise
 from dragoman.text.vocabulary import Vocabularies

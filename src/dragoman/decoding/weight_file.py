@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 
 from dragoman.eight_bits import SCALES, Rounded, round_matrix
 from dragoman.errors import FolderError
+from dragoman.shapes import Float
 from dragoman.tensor_files import TensorFile
 
 

@@ -1,8 +1,9 @@
 """GLEU: how much of a sentence is right, on a scale that a single sentence can bear."""
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from dragoman.shapes import Bool, Float, Int
 
 LONGEST_GRAM = 4
 

@@ -5,7 +5,6 @@ from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from dragoman.errors import OptionError
@@ -21,6 +20,7 @@ from dragoman.models.options import TransformerOptions
 from dragoman.models.positions import LearnedPositions
 from dragoman.models.transformer import Transformer
 from dragoman.models.transformer_layers import DecoderLayer, EncoderLayer
+from dragoman.shapes import Float
 from dragoman.text.piece_order import END, PADDING, UNKNOWN
 from dragoman.weights import load_model
 

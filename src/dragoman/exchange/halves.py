@@ -8,8 +8,9 @@ are added up.
 from collections.abc import Callable, Mapping
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
+
+from dragoman.shapes import Int
 
 READERS = ("query", "key", "value", "inner", "gate")
 """The linear maps that read the residual stream; the others write to it."""

@@ -5,12 +5,12 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, Sequences
 from dragoman.models.interface import TranslationModel
 from dragoman.models.likelihood import token_log_probabilities
+from dragoman.shapes import Float, Int
 
 PADDING = -1
 

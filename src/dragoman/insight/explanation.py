@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
 
 from dragoman.data.batches import flatten, make_batch
 from dragoman.decoding.translator import Translator
@@ -14,6 +13,7 @@ from dragoman.errors import DataError
 from dragoman.insight.attribution import gradient_times_input
 from dragoman.insight.rise import Importance, MaskedScorer, Rise
 from dragoman.insight.word_groups import WordGroups, group_words
+from dragoman.shapes import Float
 
 NUM_MASKS = 300
 

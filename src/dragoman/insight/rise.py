@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
 
 from dragoman.data.batches import flatten, make_batch
 from dragoman.decoding.translator import Translator
@@ -14,6 +13,7 @@ from dragoman.errors import DataError, OptionError
 from dragoman.insight.word_groups import WordGroups, group_words
 from dragoman.models.interface import TranslationModel
 from dragoman.models.likelihood import token_log_probabilities
+from dragoman.shapes import Bool, Float
 
 HIDDEN_SHARE = 0.25
 """Of the source words, in a random mask."""

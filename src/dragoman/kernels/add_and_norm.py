@@ -7,7 +7,6 @@ norms before them (`add_then_norm`) the sum is, and the norm is that of the next
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
@@ -22,6 +21,7 @@ from dragoman.kernels.language import (
     sum_rows,
     tl,
 )
+from dragoman.shapes import Float
 
 BLOCK_ELEMENTS = 2048
 NUM_WARPS = 4

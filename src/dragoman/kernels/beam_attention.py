@@ -8,13 +8,13 @@ import math
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
 from dragoman.kernels import language
 from dragoman.kernels.beam_slots import Slots
 from dragoman.kernels.language import jit, next_power, tl
+from dragoman.shapes import Float
 
 # Keys of all hypotheses that a program looks at together (of four: eight words), words of the
 # source likewise, and its warps.

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from dragoman.kernels import language
 from dragoman.kernels.language import jit, next_power, tl
+from dragoman.shapes import Float, Int, UInt8
 
 # Places in `Sentences.ends`: how many sentences of the queue were taken, and put there.
 HEAD, TAIL = range(2)

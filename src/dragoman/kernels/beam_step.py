@@ -3,7 +3,6 @@
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from dragoman.kernels import language
@@ -18,6 +17,7 @@ from dragoman.kernels.beam_slots import (
 )
 from dragoman.kernels.best_words import Choice
 from dragoman.kernels.language import jit, next_power, tl
+from dragoman.shapes import Float
 
 # Words whose ancestors a program copies at once.
 TILE = 32

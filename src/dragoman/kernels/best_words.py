@@ -3,12 +3,12 @@
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 from torch.nn import functional
 
 from dragoman.kernels import language
 from dragoman.kernels.language import jit, next_power, tl
+from dragoman.shapes import Float, Int, UInt8
 
 # Words whose largest score is kept, and such blocks that a program reads.
 BLOCK = 64

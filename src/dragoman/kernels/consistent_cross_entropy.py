@@ -8,7 +8,6 @@ predicted, :math:`\mathrm{KL}(p\|q)=\sum_k p_k(\log p_k-\log q_k)`, whose gradie
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.kernels import language
@@ -16,6 +15,7 @@ from dragoman.kernels.casts import cast
 from dragoman.kernels.cross_entropy import ALIGNED
 from dragoman.kernels.language import jit, next_power, tl, working_type
 from dragoman.kernels.linear import weight_gradient
+from dragoman.shapes import Float, Int
 
 # Logits of one prediction that exist at one time. PyTorch's operations need some six matrices of
 # this size, in full precision, so there are fewer than cross-entropy alone takes.

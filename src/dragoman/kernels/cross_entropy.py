@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.kernels import language
 from dragoman.kernels.casts import cast
 from dragoman.kernels.language import jit, next_power, tl, working_type
 from dragoman.kernels.linear import weight_gradient
+from dragoman.shapes import Float, Int
 
 # Logits that exist at one time: few enough to be no burden, enough for large products.
 CHUNK_ELEMENTS = {"cuda": 1 << 28, "cpu": 1 << 23}

@@ -5,9 +5,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
+
+from dragoman.shapes import Bool, Float
 
 LEVELS = 1 << 16
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.kernels import language
 from dragoman.kernels.casts import cast
 from dragoman.kernels.language import jit, next_power, num_programs, sum_rows, tl, working_type
+from dragoman.shapes import Float
 
 ROWS = 32
 COLUMNS = 128

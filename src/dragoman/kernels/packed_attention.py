@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from dragoman.data.packed_mask import PackedMask
@@ -28,6 +27,7 @@ from dragoman.kernels.attention_tiles import (
 )
 from dragoman.kernels.dropout import dropout as drop_entries
 from dragoman.kernels.language import draw_seed
+from dragoman.shapes import Float
 
 
 def packed_attention(

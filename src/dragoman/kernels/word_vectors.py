@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
@@ -18,6 +17,7 @@ from dragoman.kernels.language import (
     tl,
     working_type,
 )
+from dragoman.shapes import Float, Int
 
 COLUMN_BLOCK = 512
 ROW_BLOCK = 16

@@ -4,12 +4,12 @@ import math
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.kernels.dropout import Dropout
 from dragoman.kernels.word_vectors import word_vectors
+from dragoman.shapes import Float, Int
 
 MORE_COLUMNS = 8
 """Columns that a bias adds to the words: one, and zeros so that rows begin at round addresses."""

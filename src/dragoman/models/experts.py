@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+
+from dragoman.shapes import Bool, Float, Int
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 from typing import Literal
 
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from dragoman.kernels.activations import activate
 from dragoman.kernels.dropout import Dropout
 from dragoman.kernels.linear import linear
+from dragoman.shapes import Float
 
 FeedForwardKind = Literal["relu", "swish", "gelu", "gelu-sigmoid", "swiglu", "geglu"]
 GATED = ("swiglu", "geglu")

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -24,6 +23,7 @@ from dragoman.models.transformer_layers import (
     make_feed_forward,
     make_final_norm,
 )
+from dragoman.shapes import Float, Int
 
 
 class FeedbackMemory(nn.Module):

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.data.batches import Sequences
 from dragoman.models.embedding import OutputLayer
+from dragoman.shapes import Float, Int
 
 State = TypeVar("State", bound="DecoderState")
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from dragoman.data.batches import Batch
 from dragoman.models.interface import TranslationModel
+from dragoman.shapes import Float
 
 
 def token_log_probabilities(model: TranslationModel, batch: Batch) -> Float[Tensor, "batch length"]:

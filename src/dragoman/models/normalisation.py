@@ -3,11 +3,11 @@
 from typing import Literal
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.errors import DataError
+from dragoman.shapes import Float
 
 
 def layer_norm(

@@ -9,11 +9,11 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from dragoman.errors import DataError
 from dragoman.models.embedding import Positions
+from dragoman.shapes import Float
 
 # A difference counts from this share of the largest entry on; rounding stays far below it.
 NEGLIGIBLE = 1e-5

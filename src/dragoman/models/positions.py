@@ -5,11 +5,11 @@ which only one of them asks.
 """
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.errors import DataError
 from dragoman.models.sinusoids import sinusoids, wavelengths
+from dragoman.shapes import Float, Int
 
 
 def sinusoidal_positions(

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from dragoman.kernels.add_and_norm import add_and_norm, add_then_norm
 from dragoman.kernels.dropout import Dropout
 from dragoman.models.normalisation import LayerNorm, RMSNorm
+from dragoman.shapes import Float
 
 
 class Forked(NamedTuple):

@@ -1,7 +1,8 @@
 """The paper's position vectors (section 3.5), without PyTorch."""
 
 import numpy as np
-from jaxtyping import Float64
+
+from dragoman.shapes import Float64
 
 
 def sinusoids(

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from dragoman.shapes import Bool, Float, Int
 
 COVERAGE = "coverage"
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, Sequences
@@ -33,6 +32,7 @@ from dragoman.models.positions import (
 from dragoman.models.residual import begin_residual, end_residual
 from dragoman.models.state import rows_of_beams, rows_of_sentences
 from dragoman.models.transformer_layers import DecoderLayer, EncoderLayer, make_final_norm
+from dragoman.shapes import Float, Int
 
 
 class Memory(NamedTuple):

@@ -1,6 +1,5 @@
 """The two blocks of figure 1: a layer of the Transformer's encoder, and one of its decoder."""
 
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.data.packed_mask import PackedMask
@@ -16,6 +15,7 @@ from dragoman.models.feed_forward import FeedForward
 from dragoman.models.normalisation import make_norm
 from dragoman.models.options import TransformerOptions
 from dragoman.models.residual import AddAndNorm, Residual
+from dragoman.shapes import Float, Int
 
 RELATIVE_DISTANCE = 16
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from dragoman.models.attention.mask import Mask
@@ -12,6 +11,7 @@ from dragoman.models.attention.restricted_attention import RestrictedAttention
 from dragoman.models.attention.scaled_dot_product_attention import scaled_dot_product_attention
 from dragoman.models.recurrent.cells import RNNCell
 from dragoman.models.recurrent.layer import RecurrentLayer, run_in_loop
+from dragoman.shapes import Float
 
 Layer = Callable[[Float[Tensor, "1 length width"]], Float[Tensor, "1 length width"]]
 

@@ -7,13 +7,13 @@ value. The model has one layer of attention and nothing else that could find the
 from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.models.attention.additive_attention import AdditiveAttention
 from dragoman.models.attention.mask import Mask
 from dragoman.models.attention.scaled_dot_product_attention import attention_weights
+from dragoman.shapes import Float, Int
 
 Score = Literal["dot", "scaled dot", "additive"]
 SCORES: tuple[Score, ...] = ("dot", "scaled dot", "additive")

@@ -9,7 +9,6 @@ words between the name and the blank.
 from typing import Literal, NamedTuple, get_args
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -20,6 +19,7 @@ from dragoman.models.positions import SinusoidalPositions
 from dragoman.models.recurrent.cells import LSTMCell, make_cell
 from dragoman.models.recurrent.layer import RecurrentLayer
 from dragoman.models.transformer_layers import EncoderLayer
+from dragoman.shapes import Float, Int
 
 NAMES = (
     "Martin-Martin", "Alex", "Alice", "Anna", "Ashish", "Aidan", "Boris", "Carla", "Claire",

@@ -10,13 +10,13 @@ which role. A single head can only average; several can look at one word each.
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.models.attention.mask import Mask
 from dragoman.models.attention.multihead_attention import MultiheadAttention
 from dragoman.models.attention.observer import observed_attention
+from dragoman.shapes import Float, Int
 
 ROLES = ("who", "what", "when")
 LENGTH = 12

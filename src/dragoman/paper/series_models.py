@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from dragoman.models.recurrent.cells import RNNCell
 from dragoman.models.recurrent.layer import run_in_loop
+from dragoman.shapes import Float, Int
 
 
 class Context(NamedTuple):

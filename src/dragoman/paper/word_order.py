@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, Sequences
@@ -14,6 +13,7 @@ from dragoman.models.options import TransformerOptions
 from dragoman.models.recurrent.layer import reverse_sequences
 from dragoman.models.residual import AddAndNorm
 from dragoman.models.transformer import Transformer
+from dragoman.shapes import Float, Int
 from dragoman.training.loss import TrainingStep
 
 NUM_WORDS = 200

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch
@@ -19,6 +18,7 @@ from dragoman.models.attention.multihead_attention import MultiheadAttention
 from dragoman.models.attention.observer import observed_attention
 from dragoman.models.attention.scaled_dot_product_attention import score_scale
 from dragoman.models.transformer import Transformer
+from dragoman.shapes import Bool, Float
 
 Kind = Literal["encoder", "decoder", "cross"]
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
 
 from dragoman.data.batches import flatten, make_batch
 from dragoman.decoding.alignments import Aligner
@@ -19,6 +18,7 @@ from dragoman.models.attention.observer import observed_attention
 from dragoman.models.likelihood import token_log_probabilities
 from dragoman.serving.interface import Span
 from dragoman.serving.sentence_translation import find_spans
+from dragoman.shapes import Float, UInt8
 
 # Of which side the rows and columns of each kind of map are.
 _SIDES = {

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from dragoman.errors import FolderError
 from dragoman.files import read_small
+from dragoman.shapes import Float, Int
 from dragoman.text.lexicon import learn_lexicon
 from dragoman.text.normalise import normalise
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+
+from dragoman.shapes import Float, Int
 
 # Sentence pairs whose words are paired at once.
 CHUNK_PAIRS = 5000

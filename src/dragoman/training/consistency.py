@@ -4,13 +4,13 @@ R-Drop (Liang et al., 2021) reads twice with different dropout; SimCut (Gao et a
 second time with some words cut off.
 """
 
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch
 from dragoman.data.packing import PackedBatch
 from dragoman.kernels.consistent_cross_entropy import Parts, consistent_cross_entropy
 from dragoman.models.interface import TranslationModel
+from dragoman.shapes import Float
 from dragoman.training.options import TrainingOptions
 from dragoman.training.token_cutoff import cut_off_tokens
 

@@ -16,10 +16,10 @@ from datetime import timedelta
 from typing import TypeVar
 
 import torch
-from jaxtyping import UInt8
 from torch import Tensor, distributed, nn
 
 from dragoman.errors import OptionError, TrainingError
+from dragoman.shapes import UInt8
 
 # The others wait while the first worker prepares a corpus or validates, which may take hours; a
 # worker that dies closes its connections, which the others notice at once.

@@ -1,12 +1,12 @@
 """The step that is trained: a model and its loss."""
 
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch
 from dragoman.data.packing import PackedBatch
 from dragoman.kernels.cross_entropy import projected_cross_entropy
 from dragoman.models.interface import TranslationModel
+from dragoman.shapes import Float
 from dragoman.training.token_cutoff import cut_off_tokens
 
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from dragoman.models.convolutional.convolution import WeightNormLinear
 from dragoman.models.recurrent.cells import GRUCell, LSTMCell, RNNCell
+from dragoman.shapes import Float
 
 MOMENTUM = 0.95
 NUM_ITERATIONS = 5

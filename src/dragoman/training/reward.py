@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, Sequences
@@ -11,6 +10,7 @@ from dragoman.decoding.sampling import Samples, sample_translations
 from dragoman.evaluation.gleu import sentence_gleu
 from dragoman.models.interface import TranslationModel, Vocabulary
 from dragoman.models.likelihood import token_log_probabilities
+from dragoman.shapes import Float, Int
 from dragoman.training.consistency import ConsistencyStep
 from dragoman.training.loss import TrainingStep
 from dragoman.training.options import TrainingOptions

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Int
 
 from dragoman.data.batches import Batch, make_batch, plan_epoch, split_rows
 from dragoman.data.packing import Capacity, PackedBatch, choose_capacity, pack, plan_packed
 from dragoman.data.segmentation import EpochPairs, SegmentedPairs
 from dragoman.data.store import PairStore
 from dragoman.data.workers import count_cores
+from dragoman.shapes import Int
 from dragoman.text.vocabulary import Vocabularies
 from dragoman.training.configuration import RunOptions
 from dragoman.training.distributed import Workers

@@ -20,11 +20,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import llvmlite
+import llvmlite.binding
 import numba
 from numba import cloudpickle
 from numba.core import compiler, serialize
 from numba.core.caching import _Cache
+from numba.core.runtime import rtsys
 
 from dragoman import eight_bits
 from dragoman.errors import FolderError
@@ -55,10 +56,12 @@ class CompileCache(_Cache):
     ----------
     function : Callable
         The function, before it is compiled.
+    is_entry : bool
+        Whether no compiled function calls it: then only its machine code is kept.
     """
 
-    def __init__(self, function: Callable) -> None:
-        self._function = function
+    def __init__(self, function: Callable, *, is_entry: bool = False) -> None:
+        self._function, self._is_entry = function, is_entry
         self.enable()
 
     @property
@@ -82,7 +85,6 @@ class CompileCache(_Cache):
         Any
             Numba's result of compiling it; None if there is none that can be used.
         """
-        target_context.refresh()
         folder = find_folder() if self._is_enabled else None
         if folder is None:
             return None
@@ -91,6 +93,7 @@ class CompileCache(_Cache):
             contents = read_entry(folder / name, key)
             if contents is None:
                 return None
+            rtsys.initialize(target_context)  # what machine code calls; types need not be known
             # What was written by this very version, so nothing that can be named goes wrong.
             return compiler.CompileResult._rebuild(target_context, *cloudpickle.loads(contents))
         except Exception as error:  # noqa: BLE001
@@ -113,13 +116,21 @@ class CompileCache(_Cache):
             return
         name, key = self._identify(sig, data.codegen)
         try:
-            write_entry(folder / name, key, serialize.dumps(data._reduce()))
+            write_entry(folder / name, key, serialize.dumps(self._reduce(data)))
             remove_oldest(folder, MOST_ENTRIES)
         except OSError as error:
             _tell(
                 f"{folder / name}: cannot be written ({error.strerror}), so each start compiles; "
                 "remove it, free some space, or choose another folder with NUMBA_CACHE_DIR"
             )
+
+    def _reduce(self, data: Any) -> tuple[Any, ...]:  # noqa: ANN401
+        """Take a compiled function apart."""
+        (name, kind, (code, module)), *rest = data._reduce()
+        if self._is_entry:  # names are all that is asked for
+            names = (data.fndesc.llvm_func_name, data.fndesc.llvm_cpython_wrapper_name)
+            module = llvmlite.binding.parse_assembly(_define(names)).as_bitcode()
+        return ((name, kind, (code, module)), *rest)
 
     def enable(self) -> None:
         """Use the cache, but for functions within others: what these enclose is in no source."""
@@ -370,6 +381,11 @@ def remove_oldest(folder: Path, most: int) -> None:
     for _, path in sorted(ages)[most:]:
         with suppress(OSError):
             Path(path).unlink()
+
+
+def _define(names: tuple[str, ...]) -> str:
+    """Write a module in which functions of some names do nothing."""
+    return "\n".join(f'define void @"{each}"() {{\n ret void\n}}' for each in names)
 
 
 def _user(info: os.stat_result) -> int:

@@ -29,7 +29,9 @@ Intrinsic = tuple[Any, Callable]
 """The types of what a function of our own instructions takes and gives, and what writes them."""
 
 
-def _compiler(*freedoms: str, is_inlined: bool = False) -> Callable[[Callable], Callable]:
+def _compiler(
+    *freedoms: str, is_inlined: bool = False, is_entry: bool = False
+) -> Callable[[Callable], Callable]:
     """Make what compiles a function when it is first called, and keeps the result in a file."""
     options = {
         "nogil": True,
@@ -41,7 +43,7 @@ def _compiler(*freedoms: str, is_inlined: bool = False) -> Callable[[Callable], 
 
     def compile_later(function: Callable) -> Callable:
         found = numba.njit(**options)(function)
-        found._cache = CompileCache(function)
+        found._cache = CompileCache(function, is_entry=is_entry)
         return found
 
     return compile_later
@@ -52,6 +54,8 @@ compiled = _compiler()
 compiled_freely = _compiler("reassoc", "nsz")
 # A part of whatever calls it: for many arguments, which would all be copied.
 compiled_inline = _compiler(is_inlined=True)
+# What only Python calls.
+compiled_entry = _compiler(is_entry=True)
 
 
 @intrinsic

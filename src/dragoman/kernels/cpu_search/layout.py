@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from dragoman.eight_bits import Rounded
 from dragoman.kernels.processor import INSTRUCTION_SETS, choose_instructions
+from dragoman.shapes import Float
 
 ENTRIES, LANES, COLUMNS = 4, 16, 64
 """Entries that one instruction multiplies and sums, numbers that compiled loops compute together

@@ -11,7 +11,7 @@ import numpy as np
 
 from dragoman.kernels.cpu_search.choices import choose_among, find_chosen, make_choices
 from dragoman.kernels.cpu_search.forbidden import follow_forbidden
-from dragoman.kernels.cpu_search.instructions import compiled, take_numbers
+from dragoman.kernels.cpu_search.instructions import compiled, compiled_entry, take_numbers
 from dragoman.kernels.cpu_search.places import Places, follow, leave, take_place
 from dragoman.kernels.cpu_search.samples import draw_words, extend_by_samples, take_chance
 from dragoman.kernels.cpu_search.slots import (
@@ -349,7 +349,7 @@ def advance(slots, sentences, rules, places, step_room, results, forbidden, term
             follow(slot, old_count, slots, rules.num_beams, places)
 
 
-@compiled
+@compiled_entry
 def search(model, sentences, rules, queue, size, results, team, forbidden, terms, samples) -> None:
     """Translate sentences of the queue until there are no more.
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dragoman.kernels.cpu_search.instructions import compiled
+from dragoman.kernels.cpu_search.instructions import compiled, compiled_entry
 from dragoman.kernels.cpu_search.search import make_pool
 from dragoman.kernels.cpu_search.team import work_alone
 from dragoman.kernels.cpu_search.transformer import Rows, encode, read_word, remember_sources, step
@@ -67,7 +67,7 @@ def read_newest(words, length, rows, model, pool, states, attention) -> None:
     step(states, len(words), rows, model.decoder, model.shape, pool, attention, team)
 
 
-@compiled
+@compiled_entry
 def attend(ids, lengths, words, word_lengths, model, found) -> None:
     """Read given translations, and write down what each word attends to while it is produced.
 

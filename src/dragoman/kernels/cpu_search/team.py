@@ -10,6 +10,7 @@ import numpy as np
 
 from dragoman.kernels.cpu_search.instructions import (
     compiled,
+    compiled_entry,
     read_shared,
     rest,
     swap_shared,
@@ -143,7 +144,7 @@ def compute_chunks(kind, team) -> None:
             take_numbers(team.turns.ctypes.data + 8 * DONE, 1)
 
 
-@compiled
+@compiled_entry
 def help_out(kind, team) -> None:
     """Help until all is over.
 

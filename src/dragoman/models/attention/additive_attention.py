@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from dragoman.models.attention.mask import Mask
 from dragoman.models.attention.observer import Observer
+from dragoman.shapes import Bool, Float, Int
 
 
 class Attended(NamedTuple):

@@ -4,11 +4,11 @@ import math
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.models.attention.observer import Observer
+from dragoman.shapes import Float, Int
 
 # Words whose running averages are computed at once, by a small triangular matrix.
 _CHUNK = 32

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Bool, Int
 from torch import Tensor
+
+from dragoman.shapes import Bool, Int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.data.packed_mask import PackedMask
@@ -15,6 +14,7 @@ from dragoman.models.attention.scaled_dot_product_attention import (
     fused_attention,
     score_scale,
 )
+from dragoman.shapes import Float, Int
 
 
 class KeysAndValues(NamedTuple):

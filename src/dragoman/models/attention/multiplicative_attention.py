@@ -4,7 +4,6 @@ import math
 from typing import Literal
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -12,6 +11,7 @@ from dragoman.errors import DataError
 from dragoman.models.attention.additive_attention import Annotations, Attended
 from dragoman.models.attention.mask import Mask
 from dragoman.models.attention.observer import Observer
+from dragoman.shapes import Float, Int
 
 Score = Literal["dot", "general", "concat", "location"]
 Span = Literal["global", "local-m", "local-p"]

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
-from jaxtyping import Float
 from torch import Tensor, nn
+
+from dragoman.shapes import Float
 
 
 @runtime_checkable

@@ -4,13 +4,13 @@ import math
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.models.attention.multihead_attention import KeysAndValues
 from dragoman.models.attention.observer import Observer
 from dragoman.models.attention.scaled_dot_product_attention import attend, score_scale
+from dragoman.shapes import Bool, Float, Int
 
 # Smaller products cost a processor more than the arithmetic they save.
 _FEWEST_QUERIES = 16

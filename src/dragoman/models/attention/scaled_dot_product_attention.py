@@ -4,12 +4,12 @@ import math
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch.nn import functional
 
 from dragoman.kernels.dropout import dropout as drop
 from dragoman.models.attention.mask import Mask
+from dragoman.shapes import Float, Shaped
 
 
 class Attended(NamedTuple):

@@ -3,12 +3,12 @@
 import math
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.data.packed_mask import PackedMask
 from dragoman.models.attention.scaled_dot_product_attention import score_scale
 from dragoman.models.positions import SinusoidalPositions
+from dragoman.shapes import Float, Int
 
 
 class RotaryPositions(nn.Module):

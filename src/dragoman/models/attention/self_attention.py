@@ -2,8 +2,9 @@
 
 from typing import Any, Protocol, runtime_checkable
 
-from jaxtyping import Float, Int
 from torch import Tensor
+
+from dragoman.shapes import Float, Int
 
 
 @runtime_checkable

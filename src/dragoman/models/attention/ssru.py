@@ -3,8 +3,9 @@
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
+
+from dragoman.shapes import Float, Int
 
 
 class CellState(NamedTuple):

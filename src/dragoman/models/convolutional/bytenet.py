@@ -6,7 +6,6 @@ from fractions import Fraction
 from typing import TypeVar
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -16,6 +15,7 @@ from dragoman.models.convolutional.options import ByteNetOptions
 from dragoman.models.embedding import Embedding, OutputLayer, initialise_words, make_word_matrices
 from dragoman.models.interface import Output, Vocabulary
 from dragoman.models.state import HypothesisState
+from dragoman.shapes import Bool, Float, Int
 
 SOURCE = "source"
 Length = TypeVar("Length", int, Tensor)

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
+
+from dragoman.shapes import Bool, Float
 
 
 class WeightNormLinear(nn.Module):

@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -18,6 +17,7 @@ from dragoman.models.embedding import Embedding, OutputLayer, initialise_words, 
 from dragoman.models.interface import Output, Vocabulary
 from dragoman.models.positions import LearnedPositions
 from dragoman.models.state import HypothesisState
+from dragoman.shapes import Bool, Float, Int
 
 # Keeps the variance of a sum of two.
 HALVED = math.sqrt(0.5)

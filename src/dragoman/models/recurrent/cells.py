@@ -4,9 +4,10 @@ import math
 from typing import Literal
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
+
+from dragoman.shapes import Float
 
 CellState = tuple[Tensor, ...]
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, Sequences
@@ -20,6 +19,7 @@ from dragoman.models.recurrent.cells import CellState, LSTMCell
 from dragoman.models.recurrent.layer import RecurrentLayer, reverse_sequences
 from dragoman.models.recurrent.options import DeepAttOptions
 from dragoman.models.state import COVERAGE, HypothesisState, uncovered
+from dragoman.shapes import Float, Int
 
 
 class Memory(NamedTuple):

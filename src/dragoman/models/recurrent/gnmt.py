@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, Sequences
@@ -21,6 +20,7 @@ from dragoman.models.recurrent.cells import CellState, LSTMCell
 from dragoman.models.recurrent.layer import BidirectionalLayer, RecurrentLayer
 from dragoman.models.recurrent.options import GNMTOptions
 from dragoman.models.state import COVERAGE, HypothesisState, uncovered
+from dragoman.shapes import Float, Int
 
 PUBLISHED_BOUND, PUBLISHED_DIM = 0.04, 1024
 # Counted from 1: what this layer and those above it compute is added to what they read.

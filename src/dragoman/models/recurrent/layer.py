@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from dragoman.models.recurrent.cells import Cell, CellState, GRUCell, LSTMCell, RNNCell
+from dragoman.shapes import Float, Int, Shaped
 
 # Far enough out for a gate to be exactly 0 or 1 in every precision, and finite in all of them.
 SHUT = 1e4

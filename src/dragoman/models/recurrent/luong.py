@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, Sequences
@@ -20,6 +19,7 @@ from dragoman.models.recurrent.seq2seq import (
     part_states,
 )
 from dragoman.models.state import COVERAGE, HypothesisState, uncovered
+from dragoman.shapes import Float, Int
 
 
 class Memory(NamedTuple):

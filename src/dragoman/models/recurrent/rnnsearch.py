@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, Sequences
@@ -18,6 +17,7 @@ from dragoman.models.recurrent.cells import GRUCell
 from dragoman.models.recurrent.layer import BidirectionalLayer
 from dragoman.models.recurrent.options import RNNsearchOptions
 from dragoman.models.state import COVERAGE, HypothesisState, uncovered
+from dragoman.shapes import Float, Int
 
 
 class Memory(NamedTuple):

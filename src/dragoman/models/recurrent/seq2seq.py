@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, Sequences
@@ -15,6 +14,7 @@ from dragoman.models.recurrent.cells import CellState, LSTMCell, make_cell
 from dragoman.models.recurrent.layer import RecurrentLayer, reverse_sequences
 from dragoman.models.recurrent.options import Seq2seqOptions
 from dragoman.models.state import HypothesisState
+from dragoman.shapes import Float, Int
 
 
 class RecurrentStack(nn.Module):
