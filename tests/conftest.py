@@ -17,6 +17,8 @@ from jaxtyping import config, install_import_hook
 # Kernels are tested in Triton's interpreter where there is no GPU.
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
+# What is compiled is what is tested, from the first text on.
+os.environ.setdefault("DRAGOMAN_COMPILE", "now")
 # Before the first import of these, so that every shape in every signature is checked. The folders
 # of text and of the built-in corpus have no shapes, and their inner loops would become slow.
 CHECKED = ("models", "decoding", "training", "evaluation", "insight", "folder")

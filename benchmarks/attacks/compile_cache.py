@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-CODE = "from dragoman.decoding.cpu_engine import _load_functions; _load_functions()"
+CODE = "from dragoman.decoding.compiling import compile_search; compile_search('int8')"
 
 
 def flip(path: Path, draw: random.Random) -> None:

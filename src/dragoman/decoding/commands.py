@@ -71,7 +71,8 @@ def _translate(options: argparse.Namespace) -> None:
     reader = open_lines(options.file)
     translator = Translator.load(options.model, options.device, options.others, options.precision)
     if options.explain_engine and translator.choice is not None:
-        sys.stderr.write(f"engine: {translator.choice.explain()}\n")
+        meanwhile = "; until it is compiled, PyTorch for a few texts" * translator.is_compiling
+        sys.stderr.write(f"engine: {translator.choice.explain()}{meanwhile}\n")
     if options.short_list:
         from dragoman.decoding.short_list import read_short_list
 

@@ -1,7 +1,5 @@
 """A Transformer on a CPU with a search of its own: compiled, without PyTorch."""
 
-import functools
-import logging
 import math
 import os
 import sys
@@ -14,15 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dragoman.data.workers import count_cores
+from dragoman.decoding.compiling import compile_search, tell_of_compiling
 from dragoman.decoding.cpu_demands import find_starts, lay_out_terms, prepare_samples
 from dragoman.decoding.cpu_weights import make_positions, read_cpu_model
 from dragoman.decoding.interface import Asking, Hypothesis, count_candidates
-from dragoman.decoding.memory import (
-    forget_code,
-    give_freed_memory_back,
-    keep_freed_memory,
-    keep_little_memory,
-)
+from dragoman.decoding.memory import keep_freed_memory, keep_little_memory
 from dragoman.decoding.options import CpuPrecision
 from dragoman.errors import DataError
 from dragoman.folder import ModelFolder
@@ -40,7 +34,6 @@ from dragoman.kernels.cpu_search.task import (
     Team,
     Terms,
     forbid_nothing,
-    make_empty_task,
     make_team,
 )
 from dragoman.models.options import TransformerOptions
@@ -49,10 +42,6 @@ from dragoman.text.vocabulary import Vocabularies
 
 Choose = Callable[[Sequence[int]], Int[np.ndarray, "words"]]
 
-_log = logging.getLogger("dragoman.decoding")
-PATIENCE = 2.0
-COMPILING = "compiling for this processor, which takes less than a minute"
-COMPILER = "libllvmlite"
 # Hypotheses under way on a core: more do not make products faster.
 MOST_ROWS = 96
 # Bytes that a core's sentences have in keys and values, so that they stay in the caches: words of
@@ -131,7 +120,7 @@ class CpuEngine:
         """
         assert isinstance(folder.options, TransformerOptions)
         if searches:
-            _load_functions(precision)
+            compile_search(precision)
         keep_little_memory()
         engine = CpuEngine(read_cpu_model(folder, precision), folder.options, folder.vocabularies)
         keep_freed_memory()
@@ -253,7 +242,7 @@ class CpuEngine:
         kind = [each is not None for each in demanded]
         if kind not in self._known_kinds:  # it is compiled, or loaded, at the first use
             stopped = np.ones_like(queue)
-            with _tell_of_compiling():
+            with tell_of_compiling():
                 search(model, sentences, rules, stopped, Size(1, 1, 1), results, alone, *demanded)
             self._known_kinds.append(kind)
 
@@ -440,43 +429,6 @@ class ListedEngine:
         """
         choose = None if any(prefixes) or asking.is_special else self.choose
         return self.engine.find(sources, limits, asking, prefixes, choose)
-
-
-@contextmanager
-def _tell_of_compiling() -> Iterator[None]:
-    """Say so, if what is done takes long because functions are compiled."""
-    from dragoman.kernels.cpu_search.compile_cache import find_folder
-
-    folder = find_folder()
-    kept = "" if folder is None else f"; the result is kept in {folder}"
-    notice = threading.Timer(PATIENCE, _log.warning, [COMPILING + kept])
-    notice.start()
-    try:
-        yield
-    finally:
-        notice.cancel()
-
-
-@functools.cache
-def _load_functions(precision: CpuPrecision) -> None:
-    """Compile what translates, or load it if that was done before.
-
-    Notes
-    -----
-    It is made for types, not for sizes, so the smallest model will do. The compiler's own code,
-    some 70 MB, is not needed any more then.
-    """
-    from dragoman.kernels.cpu_search.search import search
-    from dragoman.kernels.cpu_search.team import help_out
-
-    model, *task = make_empty_task(precision == "int8")
-    team = make_team(1, 1)
-    team.turns[IS_OVER] = 1
-    with _tell_of_compiling():
-        search(model, *task)
-        help_out(model.output.panels, team)
-    forget_code(COMPILER)
-    give_freed_memory_back()
 
 
 def _pad(prefixes: Sequence[Sequence[int]]) -> Int[np.ndarray, "sentences longest"]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.data.workers import count_cores
 from dragoman.decoding.accelerator import may_have_accelerator
+from dragoman.decoding.compiling import Compiling, compile_behind
 from dragoman.decoding.cpu_engine import CpuEngine, ListedEngine
 from dragoman.decoding.demands import Demands
 from dragoman.decoding.engines import Choice, choose_engine, load_engine
@@ -29,6 +30,8 @@ if TYPE_CHECKING:  # PyTorch, which most translations on a CPU do not need
     from dragoman.models.interface import SearchedModel, TranslationModel
 
 LONGEST_PREFIX = 500
+FEW_PIECES = 16
+"""So many are translated by PyTorch while functions are being compiled; more wait for these."""
 
 
 class Translator:
@@ -54,10 +57,13 @@ class Translator:
         Which engine was chosen and why, for `dragoman translate --explain-engine`.
     members : Sequence[ModelFolder]
         Of all models, where several translate together.
+    compiling : Compiling | None
+        What compiles the finder's functions; it is loaded when that is done.
 
     Notes
     -----
-    PyTorch is imported when it is needed: with a `finder`, only for special demands.
+    PyTorch is imported when it is needed: with a `finder`, only for what looks inside, and where
+    functions are still being compiled, which a few texts do not wait for.
     """
 
     def __init__(
@@ -70,13 +76,14 @@ class Translator:
         finder: CpuEngine | None = None,
         choice: Choice | None = None,
         members: Sequence[ModelFolder] = (),
+        compiling: Compiling | None = None,
     ) -> None:
         self.folder = folder
         self._device = device
         self._model = model
         self._engine = engine
         self.short_list = short_list
-        self.finder = finder
+        self._finder, self._compiling = finder, compiling
         self.choice = choice
         self._members = members
         self._splitter = Splitter(folder)
@@ -114,6 +121,22 @@ class Translator:
         return self._model
 
     @property
+    def finder(self) -> CpuEngine | None:
+        """What translates on a CPU, as soon as it is compiled; None: another engine does."""
+        if self._compiling is not None:
+            assert self.choice is not None
+            assert self.choice.precision != "float16"
+            self._compiling.wait()
+            self._finder = CpuEngine.load(self.folder, self.choice.precision)
+            self._compiling = None
+        return self._finder
+
+    @property
+    def is_compiling(self) -> bool:
+        """Whether few texts are translated by PyTorch, because the finder is being compiled."""
+        return self._compiling is not None and not self._compiling.is_over
+
+    @property
     def engine(self) -> "SearchedModel":
         """What translates step by step: the model, or what was rebuilt of it to be faster."""
         if self._engine is None and self.finder is not None:
@@ -125,7 +148,7 @@ class Translator:
     @property
     def takes_short_list(self) -> bool:
         """Whether it can search among some words alone."""
-        return self.finder is not None
+        return self._finder is not None or self._compiling is not None
 
     @staticmethod
     def load(
@@ -169,8 +192,11 @@ class Translator:
             return Translator(joined, None, where, together, choice=choice, members=members)
         if choice.engine == "cpu":
             assert choice.precision != "float16"
-            finder = CpuEngine.load(folder, choice.precision)
-            return Translator(folder, None, where, finder=finder, choice=choice)
+            compiling = compile_behind(choice.precision)
+            finder = None if compiling else CpuEngine.load(folder, choice.precision)
+            return Translator(
+                folder, None, where, finder=finder, choice=choice, compiling=compiling
+            )
         engine: Any = load_engine(folder, where, choice)
         model = engine if choice.engine == "reference" else None
         return Translator(folder, model, where, engine, choice=choice)
@@ -331,8 +357,13 @@ class Translator:
         is_unrepeated: bool,
     ) -> list[Found]:
         """Search for the translations of pieces, on request without saying a phrase thrice."""
-        model: Any = self.engine if self.finder is None else self.finder
-        if self.finder is not None and self.short_list is not None:
+        if self.is_compiling and len(pieces) <= FEW_PIECES:
+            model: Any = self.model
+        elif self.finder is None:
+            model = self.engine
+        elif self.short_list is None:
+            model = self.finder
+        else:
             model = ListedEngine(self.finder, self.short_list.words_of)
         search = PieceSearch(
             model=model,

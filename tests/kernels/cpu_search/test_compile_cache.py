@@ -347,7 +347,7 @@ def test_several_processes_compile_at_once(tmp_path):
 
 @pytest.mark.slow
 def test_the_functions_that_translate_survive_damage(tmp_path):
-    code = "from dragoman.decoding.cpu_engine import _load_functions\n_load_functions()\n"
+    code = "from dragoman.decoding.compiling import compile_search\ncompile_search('int8')\n"
     process = start(code, tmp_path / "cache", tmp_path / "script.py")
     assert process.communicate()[0] == ""
     assert process.returncode == 0

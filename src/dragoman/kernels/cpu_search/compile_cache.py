@@ -15,7 +15,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,27 @@ class CompileCache(_Cache):
             _tell(f"{folder / name}: {why}; compiling anew without it")
             return None
 
+    def holds(self, sig: Any, target_context: Any) -> bool:  # noqa: ANN401
+        """Say whether a compiled function is kept, sound or not.
+
+        Parameters
+        ----------
+        sig : Any
+            The types it is called with.
+        target_context : Any
+            Numba's.
+
+        Returns
+        -------
+        bool
+            False also if there is no folder.
+        """
+        folder = find_folder()
+        return (
+            folder is not None
+            and (folder / self._identify(sig, target_context.codegen())[0]).is_file()
+        )
+
     def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ANN401
         """Keep a compiled function.
 
@@ -157,6 +178,25 @@ class CompileCache(_Cache):
         key = hashlib.blake2b(repr(said).encode(), digest_size=16).hexdigest()
         plain = "".join(each if each.isalnum() or each in "._" else "-" for each in place)
         return f"{plain}-{key}{SUFFIX}", key.encode()
+
+
+def is_kept(function: Any, arguments: Iterable[object]) -> bool:  # noqa: ANN401
+    """Say whether a function is kept as it is compiled for some arguments.
+
+    Parameters
+    ----------
+    function : Any
+        What Numba made of it, with a `CompileCache`.
+    arguments : Iterable[object]
+        What it is called with.
+
+    Returns
+    -------
+    bool
+        Whether it need not be compiled.
+    """
+    types = tuple(map(function.typeof_pyval, arguments))
+    return function._cache.holds(types, function.targetctx)
 
 
 @functools.cache
