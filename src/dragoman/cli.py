@@ -36,8 +36,8 @@ def main(arguments: list[str] | None = None) -> None:
         try:
             _run(arguments)
         finally:
-            if arguments is None:
-                gc.freeze()  # the process ends: nobody needs what going through all objects frees
+            if arguments is None and sys.argv[1:2] == ["translate"]:
+                gc.freeze()  # the process ends: going through all objects would take longest
 
 
 def _run(arguments: list[str] | None) -> None:

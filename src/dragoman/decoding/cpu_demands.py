@@ -1,6 +1,7 @@
 """What is demanded of translations, laid out for compiled functions."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def find_starts(lengths: Sequence[int]) -> Int[np.ndarray, "more"]:
     Int[np.ndarray, "more"]
         One number more.
     """
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.array(lengths, np.int64))])
+    return np.fromiter(accumulate(lengths, initial=0), np.int64, len(lengths) + 1)
 
 
 def lay_out_terms(required: Required, order: Sequence[int]) -> Terms:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -165,15 +166,7 @@ class CpuEngine:
         if not sources:
             return []
         order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
-        choices = [] if choose is None else [choose(sources[index]) for index in order]
-        sentences = Sentences(
-            np.concatenate([np.array(sources[index], np.int32) for index in order]),
-            find_starts([len(sources[index]) for index in order]),
-            np.array([limits[index] for index in order], np.int64),
-            _pad([prefixes[index] for index in order] if prefixes else []),
-            np.concatenate([np.zeros(0, np.int64), *choices]),
-            find_starts([len(each) for each in choices] or [0] * len(order)),
-        )
+        sentences = _line_up(sources, order, limits, prefixes, choose)
         self._check_ids(sentences, asking.banned_ids)
         is_banned = np.zeros(self.model.output.outputs[:, 0].size, np.bool_)
         is_banned[list(asking.banned_ids)] = True
@@ -197,15 +190,7 @@ class CpuEngine:
             is_banned,
             asking.is_unrepeated,
         )
-        shape = (len(sources), asking.num_best)
-        places = find_starts([asking.num_best * limits[index] for index in order])
-        results = Results(
-            np.full(shape, -np.inf, np.float32),
-            np.zeros(shape, np.int64),
-            places[:-1],
-            np.zeros(places[-1], np.int32),
-            np.zeros(places[-1], np.float32),
-        )
+        results = _make_results(sentences.limits, asking.num_best)
         longest = max(len(sources[order[0]]), max(limits))
         demanded = (forbidden, terms, samples)
         self._search(self.model_for(longest), sentences, rules, results, demanded)
@@ -371,10 +356,13 @@ def check_ids(ids: Int[np.ndarray, "..."], size: int) -> None:
 def _choose_size(model: Model, sentences: Sentences, rules: Rules, num_cores: int) -> Size:
     """Say how many sentences a core has under way, and for how many words there must be room."""
     shape, lengths = model.shape, np.diff(sentences.starts)
+    places = lengths + rules.num_beams * sentences.limits
+    if len(lengths) <= num_cores:
+        return Size(1, int(places.max()), num_cores)
     entries = shape.num_heads * (shape.key_dim + shape.value_dim) * len(model.decoder.norms)
     remembered = 2 * float(lengths.mean()) * entries * shape.cached.itemsize
     listed = int(np.diff(sentences.choice_starts).max()) * model.output.panels[0].nbytes // COLUMNS
-    places = np.cumsum(np.sort(lengths + rules.num_beams * sentences.limits)[::-1])
+    places = np.cumsum(np.sort(places)[::-1])
     num_slots = min(
         -(-len(lengths) // num_cores),
         MOST_ROWS // rules.num_beams,
@@ -429,6 +417,38 @@ class ListedEngine:
         """
         choose = None if any(prefixes) or asking.is_special else self.choose
         return self.engine.find(sources, limits, asking, prefixes, choose)
+
+
+def _line_up(
+    sources: Sequence[Sequence[int]],
+    order: Sequence[int],
+    limits: Sequence[int],
+    prefixes: Sequence[Sequence[int]],
+    choose: Choose | None,
+) -> Sentences:
+    """Put sentences behind one another, in the order in which they are translated."""
+    lengths, size = [len(sources[index]) for index in order], sum(map(len, sources))
+    choices = [] if choose is None else [choose(sources[index]) for index in order]
+    return Sentences(
+        np.fromiter(chain.from_iterable(sources[index] for index in order), np.int32, size),
+        find_starts(lengths),
+        np.array([limits[index] for index in order], np.int64),
+        _pad([prefixes[index] for index in order] if any(prefixes) else []),
+        np.concatenate([np.zeros(0, np.int64), *choices]),
+        find_starts([len(each) for each in choices] or [0] * len(order)),
+    )
+
+
+def _make_results(limits: Int[np.ndarray, "sentences"], num_best: int) -> Results:
+    """Make room for so many translations of each sentence, each as long as it may become."""
+    shape, places = (len(limits), num_best), find_starts((num_best * limits).tolist())
+    return Results(
+        np.full(shape, -np.inf, np.float32),
+        np.zeros(shape, np.int64),
+        places[:-1],
+        np.zeros(places[-1], np.int32),
+        np.zeros(places[-1], np.float32),
+    )
 
 
 def _pad(prefixes: Sequence[Sequence[int]]) -> Int[np.ndarray, "sentences longest"]:

@@ -11,7 +11,13 @@ import numpy as np
 
 from dragoman.kernels.cpu_search.choices import choose_among, find_chosen, make_choices
 from dragoman.kernels.cpu_search.forbidden import follow_forbidden
-from dragoman.kernels.cpu_search.instructions import compiled, compiled_entry, take_numbers
+from dragoman.kernels.cpu_search.instructions import (
+    borrow,
+    compiled,
+    compiled_entry,
+    keep,
+    take_numbers,
+)
 from dragoman.kernels.cpu_search.places import Places, follow, leave, take_place
 from dragoman.kernels.cpu_search.samples import draw_words, extend_by_samples, take_chance
 from dragoman.kernels.cpu_search.slots import (
@@ -381,18 +387,22 @@ def search(model, sentences, rules, queue, size, results, team, forbidden, terms
     It is compiled apart with terms and with samples, when these are first demanded, so that those
     who demand neither do not wait for what they do not need.
     """
+    model, sentences, rules = borrow(model), borrow(sentences), borrow(rules)
+    results, forbidden = borrow(results), borrow(forbidden)
     num_slots, num_places, num_cores = size
     num_sentences, longest = len(sentences.limits), np.diff(sentences.starts).max()
     capacity, most_words = sentences.limits.max(), np.diff(sentences.choice_starts).max()
-    slots = make_slots(num_slots, capacity, longest, rules)
-    pool, places = make_pool(num_places, model.decoder, model.shape)
-    choices = make_choices(num_slots, most_words, model.output)
     num_asked = num_chances = 0
     if terms is not None:
         num_asked = most_asked(terms)
     if samples is not None:
         num_chances = rules.num_words
-    step_room = make_step(slots, rules, model.positions.shape[1], num_asked, num_chances)
+    own_slots = make_slots(num_slots, capacity, longest, rules)
+    own_pool = make_pool(num_places, model.decoder, model.shape)
+    own_choices = make_choices(num_slots, most_words, model.output)
+    own_step = make_step(own_slots, rules, model.positions.shape[1], num_asked, num_chances)
+    slots, choices, step_room = borrow(own_slots), borrow(own_choices), borrow(own_step)
+    pool, places = borrow(own_pool)
     is_over, nobody_asks = False, np.zeros((1, 0), np.float32)
     while not queue[IS_STOPPED]:
         empty = np.flatnonzero(slots.sentences < 0)
@@ -415,3 +425,4 @@ def search(model, sentences, rules, queue, size, results, team, forbidden, terms
         )  # fmt: skip
         find_next(count, model, slots, rules, choices, forbidden, samples, step_room, team)
         advance(slots, sentences, rules, places, step_room, results, forbidden, terms, samples)
+    keep((own_slots, own_pool, own_choices, own_step))

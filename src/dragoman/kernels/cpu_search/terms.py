@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.kernels.cpu_search.instructions import compiled
+from dragoman.kernels.cpu_search.instructions import borrow, compiled
 from dragoman.kernels.cpu_search.slots import TERM_STATE, TERMS_MET, finish, go_on, settle
 
 
@@ -261,6 +261,7 @@ def extend_with_terms(
     Candidates are divided into banks by how many subwords of terms they have written; the best of
     each bank live on, then the second best, until there are as many as may live.
     """
+    terms = borrow(terms)
     sentence, num_beams = slots.sentences[slot], rules.num_beams
     most = slots.counts[slot] * (best.shape[1] + asked_scores.shape[1])
     room = Candidates(

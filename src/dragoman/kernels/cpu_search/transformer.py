@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.kernels.cpu_search.instructions import compiled, is_float
+from dragoman.kernels.cpu_search.instructions import borrow, compiled, is_float, keep
 from dragoman.kernels.cpu_search.layout import COLUMNS, ENTRIES, LANES, LARGEST
 from dragoman.kernels.cpu_search.team import multiply_together
 from dragoman.kernels.cpu_search.tiles import fill_tiles
@@ -232,14 +232,19 @@ def encode(states, lengths, encoder, shape, team) -> None:
     count, longest = len(states), lengths.max()
     keys_start = shape.num_heads * shape.key_dim
     values_start = 2 * keys_start
-    keys = np.empty((shape.num_heads, count, shape.key_dim), shape.cached.dtype)
-    values = np.empty((shape.num_heads, count, shape.value_dim), shape.cached.dtype)
-    places = np.arange(count).astype(np.uint32)
-    shares = np.empty(longest + LANES, np.float32)
-    joined, inner = make_room(count, encoder.joined), make_room(count, encoder.inner)
-    update = make_room(count, encoder.outer)
-    found = np.empty((count, shape.num_heads * shape.value_dim), np.float32)
-    room, none = np.empty_like(states), np.empty(0, np.float32)
+    own_arrays = (
+        np.empty((shape.num_heads, count, shape.key_dim), shape.cached.dtype),
+        np.empty((shape.num_heads, count, shape.value_dim), shape.cached.dtype),
+        np.arange(count).astype(np.uint32),
+        np.empty(longest + LANES, np.float32),
+        make_room(count, encoder.joined),
+        make_room(count, encoder.inner),
+        make_room(count, encoder.outer),
+        np.empty((count, shape.num_heads * shape.value_dim), np.float32),
+        np.empty_like(states),
+        np.empty(0, np.float32),
+    )
+    keys, values, places, shares, joined, inner, update, found, room, none = borrow(own_arrays)
     for index in range(len(encoder.norms)):
         norms = encoder.norms[index]
         asked = ask(states, count, norms[0], shape, room)
@@ -259,6 +264,7 @@ def encode(states, lengths, encoder, shape, team) -> None:
         feed(asked, count, encoder, index, shape, inner, update, team)
         add(states, count, update, norms[1], shape)
     end(states, count, encoder.final, shape, room)
+    keep(own_arrays)
 
 
 @compiled
@@ -333,12 +339,18 @@ def step(states, count, rows, decoder, shape, pool, attention, team) -> None:
     keys_start = shape.num_heads * shape.key_dim
     values_start = 2 * keys_start
     longest = max(rows.own.shape[1], rows.source.shape[1])
-    shares = np.empty(longest + LANES, np.float32)
-    joined, query = make_room(count, decoder.joined), make_room(count, decoder.query)
-    inner, update = make_room(count, decoder.inner), make_room(count, decoder.outer)
-    found = np.empty((count, shape.num_heads * shape.value_dim), np.float32)
-    room, none = np.empty_like(states), np.empty(0, np.float32)
-    nothing = np.zeros(pool.cells.shape[2], np.float32)
+    own_arrays = (
+        np.empty(longest + LANES, np.float32),
+        make_room(count, decoder.joined),
+        make_room(count, decoder.query),
+        make_room(count, decoder.inner),
+        make_room(count, decoder.outer),
+        np.empty((count, shape.num_heads * shape.value_dim), np.float32),
+        np.empty_like(states),
+        np.empty(0, np.float32),
+        np.zeros(pool.cells.shape[2], np.float32),
+    )
+    shares, joined, query, inner, update, found, room, none, nothing = borrow(own_arrays)
     for index in range(len(decoder.norms)):
         norms, keys, values = decoder.norms[index], pool.keys[index], pool.values[index]
         asked = ask(states, count, norms[0], shape, room)
@@ -371,3 +383,4 @@ def step(states, count, rows, decoder, shape, pool, attention, team) -> None:
         feed(asked, count, decoder, index, shape, inner, update, team)
         add(states, count, update, norms[2], shape)
     end(states, count, decoder.final, shape, room)
+    keep(own_arrays)

@@ -86,6 +86,78 @@ def choose_words(
                 best[row, rank], words[row, rank] = score, first + place
 
 
+@compiled_inline
+def score_alone(
+    rows, sizes, count, panels, outputs, is_banned, forced, blocked, asked, next_asked, forbidden,
+    places, is_normalised, highest, totals, best, words, asked_scores,
+) -> None:  # fmt: skip
+    """Score all words on one core, panel by panel, and keep the best of each.
+
+    Parameters
+    ----------
+    rows : ndarray
+        Vectors, as `prepare_rows` makes them.
+    sizes : ndarray
+        Likewise.
+    count : int
+        As `find_words` is told.
+    panels : ndarray
+        Likewise.
+    outputs : ndarray
+        Likewise.
+    is_banned : ndarray
+        Likewise.
+    forced : ndarray
+        Likewise.
+    blocked : ndarray
+        Likewise.
+    asked : ndarray
+        Likewise.
+    next_asked : ndarray
+        As `choose_words` is told.
+    forbidden : ForbiddenTable
+        As `find_words` is told.
+    places : ndarray
+        Likewise.
+    is_normalised : bool
+        Likewise.
+    highest : ndarray
+        Where the highest score of each part of the vocabulary is written, one vector's a row.
+    totals : ndarray
+        Where the sums of its exponentials are written.
+    best : ndarray
+        As `find_words` writes it.
+    words : ndarray
+        Likewise.
+    asked_scores : ndarray
+        Likewise.
+    """
+    tile = np.empty((ROWS, COLUMNS), np.float32)
+    for panel in range(len(panels)):
+        first, part = panel * COLUMNS, panel // PART
+        for start in range(0, count, ROWS):
+            multiply_tile(
+                panels, rows[start].ctypes.data, count - start, sizes[start:].ctypes.data,
+                panels[panel].ctypes.data, panels.shape[1], outputs[panel].ctypes.data,
+                tile.ctypes.data, 4 * COLUMNS,
+            )  # fmt: skip
+            for row in range(start, min(start + ROWS, count)):
+                for index in range(blocked.shape[1]):
+                    if first <= blocked[row, index] < first + COLUMNS:
+                        tile[row - start, blocked[row, index] - first] = -np.inf
+                top, highest[row, part], totals[row, part] = weigh(
+                    tile.ctypes.data + 4 * COLUMNS * (row - start),
+                    is_normalised,
+                    highest[row, part],
+                    totals[row, part],
+                )
+                if top > best[row, -1] or forced[row] >= 0 or asked.shape[1] > 0:
+                    choose_words(
+                        row, first, tile, row - start, 0, is_banned, forced, asked, next_asked,
+                        forbidden, places, best, words, asked_scores,
+                    )  # fmt: skip
+
+
 @compiled
 def find_words(
     states, count, panels, outputs, is_banned, forced, blocked, asked, forbidden, places,
@@ -126,10 +198,9 @@ def find_words(
     team : Team
         Who helps.
     """
-    num_parts = -(-len(panels) // PART)
     rows, sizes = prepare_rows(states, count, states.shape[1], panels)
-    highest = np.full((count, num_parts), LOWEST)
-    totals = np.zeros((count, num_parts), np.float32)
+    highest = np.full((count, -(-len(panels) // PART)), LOWEST)
+    totals = np.zeros(highest.shape, np.float32)
     next_asked = np.zeros(count, np.int64)
     best[:count] = -np.inf
     words[:count] = 0
@@ -144,36 +215,10 @@ def find_words(
                         forbidden, places, best, words, asked_scores,
                     )  # fmt: skip
     else:
-        tile = np.empty((ROWS, COLUMNS), np.float32)
-        for panel in range(len(panels)):
-            first, part = panel * COLUMNS, panel // PART
-            for start in range(0, count, ROWS):
-                multiply_tile(
-                    panels,
-                    rows[start].ctypes.data,
-                    count - start,
-                    sizes[start:].ctypes.data,
-                    panels[panel].ctypes.data,
-                    panels.shape[1],
-                    outputs[panel].ctypes.data,
-                    tile.ctypes.data,
-                    4 * COLUMNS,
-                )
-                for row in range(start, min(start + ROWS, count)):
-                    for index in range(blocked.shape[1]):
-                        if first <= blocked[row, index] < first + COLUMNS:
-                            tile[row - start, blocked[row, index] - first] = -np.inf
-                    top, highest[row, part], totals[row, part] = weigh(
-                        tile.ctypes.data + 4 * COLUMNS * (row - start),
-                        is_normalised,
-                        highest[row, part],
-                        totals[row, part],
-                    )
-                    if top > best[row, -1] or forced[row] >= 0 or asked.shape[1] > 0:
-                        choose_words(
-                            row, first, tile, row - start, 0, is_banned, forced, asked, next_asked,
-                            forbidden, places, best, words, asked_scores,
-                        )  # fmt: skip
+        score_alone(
+            rows, sizes, count, panels, outputs, is_banned, forced, blocked, asked, next_asked,
+            forbidden, places, is_normalised, highest, totals, best, words, asked_scores,
+        )  # fmt: skip
     if is_normalised:
         for row in range(count):
             normaliser = find_normaliser(highest[row], totals[row])
