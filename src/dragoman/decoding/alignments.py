@@ -257,18 +257,24 @@ def link_words(weights: Float[np.ndarray, "targets sources"]) -> frozenset[Link]
     frozenset[Link]
         Pairs (source word index, target word index).
     """
+    if not weights.size:
+        return frozenset()
     tiny = np.finfo(np.float32).tiny
     given = weights.sum(1, keepdims=True)
     taken = weights / np.maximum(given, tiny)
     got = taken.sum(0, keepdims=True)
     both = taken * (taken / np.maximum(got, tiny))
-    links = {
-        (int(both[target].argmax()), target) for target in range(len(both)) if given[target] > 0
-    }
+    best, amounts = both.argmax(1).tolist(), given[:, 0].tolist()
+    links = {(best[target], target) for target, amount in enumerate(amounts) if amount > 0}
     linked = {source for source, _ in links}
-    for source in range(both.shape[1]):
-        if source not in linked and got[0, source] > LEAST_ATTENTION:
-            links.add((source, int(both[:, source].argmax())))
+    left = [
+        source
+        for source, amount in enumerate(got[0].tolist())
+        if amount > LEAST_ATTENTION and source not in linked
+    ]
+    if left:
+        best = both.argmax(0).tolist()
+        links.update((source, best[source]) for source in left)
     return frozenset(links)
 
 
@@ -310,10 +316,20 @@ def _cut(text: WordTokens, num_tokens: int | None) -> WordTokens:
 def _merge(
     places: Float[np.ndarray, "tokens others"], source: WordTokens, target: WordTokens
 ) -> Float[np.ndarray, "targets sources"]:
-    """Add up the attention of the tokens of each word."""
-    weights = np.zeros((target.num_words, source.num_words))
-    np.add.at(weights, (np.array(target.words)[:, None], np.array(source.words)), places)
+    """Add up the attention of the tokens of each word, which stand behind one another."""
+    starts, words = zip(*map(_find_starts, (target.words, source.words)), strict=True)
+    sums = np.add.reduceat(np.add.reduceat(places, starts[0], axis=0), starts[1], axis=1)
+    if sums.shape == (target.num_words, source.num_words):
+        return sums
+    weights = np.zeros((target.num_words, source.num_words))  # some words have no tokens
+    weights[np.ix_(*words)] = sums
     return weights
+
+
+def _find_starts(words: list[int]) -> tuple[list[int], list[int]]:
+    """Find the first token of each word, and which words there are."""
+    starts = [place for place, word in enumerate(words) if not place or word != words[place - 1]]
+    return starts, [words[place] for place in starts]
 
 
 def _first_words(text: str, translation: Translation) -> Iterator[Link]:
