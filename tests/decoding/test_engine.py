@@ -84,20 +84,6 @@ def test_every_step_says_what_the_plain_model_says(kind):
             tokens = torch.randint(3, 40, beams.shape, generator=generator)
 
 
-@pytest.mark.parametrize("kind", ["paper", "batch", "relative"])
-def test_reading_a_few_sentences_at_a_time_changes_nothing(kind, monkeypatch):
-    engine = Engine(make_model(**KINDS[kind]))
-    source = sentences(9, 9, 7, 3, 1)
-    with torch.inference_mode():
-        whole = engine.encode(source)
-        monkeypatch.setattr("dragoman.decoding.engine.ENCODED_WORDS", 20)
-        parts = engine.encode(source)
-    assert parts.hidden.shape == whole.hidden.shape
-    torch.testing.assert_close(
-        parts.hidden[source.is_token], whole.hidden[source.is_token], rtol=1e-5, atol=1e-5
-    )
-
-
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_searches_find_the_same(beam_size):
     model = make_model()

@@ -9,7 +9,6 @@ import torch
 from dragoman.cli import main
 from dragoman.data.batches import flatten
 from dragoman.decoding import engines
-from dragoman.decoding.engine import Engine
 from dragoman.decoding.engines import choose_engine, fits_int8, load_engine
 from dragoman.decoding.graph_engine import GraphEngine
 from dragoman.decoding.quantise import write_int8
@@ -63,8 +62,8 @@ class TestOnACpu:
     @pytest.mark.parametrize(
         ("changes", "expected"),
         [
-            ({"positions": "rotary"}, ("rebuilt", "float32")),
-            ({"norm": "batch"}, ("rebuilt", "float32")),
+            ({"positions": "rotary"}, ("reference", "float32")),
+            ({"norm": "batch"}, ("reference", "float32")),
             (RESTRICTED, ("reference", "float32")),
             ({"num_experts": 2}, ("reference", "float32")),
         ],
@@ -78,21 +77,21 @@ class TestOnACpu:
         assert said == "compiled for this processor (avx2), in int8: as was asked for"
 
 
-def test_without_a_compiler_a_transformer_is_rebuilt(folder, monkeypatch):
+def test_without_a_compiler_the_model_itself_translates(folder, monkeypatch):
     monkeypatch.setattr(engines.processor, "can_compile", lambda: False)
     monkeypatch.setattr("dragoman.decoding.cpu_weights.can_compile", lambda: False)
     choice = choose_engine(folder, "cpu", "auto")
-    assert choice[:2] == ("rebuilt", "float32")
+    assert choice[:2] == ("reference", "float32")
     assert (
         choice.why == "Numba, which compiles for this processor, is not installed or switched off"
     )
-    assert isinstance(load_engine(folder, CPU, choice), Engine)
+    assert isinstance(load_engine(folder, CPU, choice), Transformer)
     with pytest.raises(
         OptionError, match=r"but Numba, which compiles .*; give --precision float32"
     ):
         choose_engine(folder, "cpu", "int8")
     translator = Translator.load(folder.path, "cpu")
-    assert isinstance(translator.engine, Engine)
+    assert isinstance(translator.engine, Transformer)
     assert translator.translate("the cat sees a dog .").text
 
 

@@ -203,13 +203,6 @@ class CpuDecoder:
         self._engine = engine
         self.pad_id = engine.start_id
 
-    @property
-    def numbers_per_word(self) -> int:
-        """The numbers that all layers together remember of a source word."""
-        shape = self._engine.model.shape
-        num_layers = len(self._engine.model.decoder.norms)
-        return num_layers * shape.num_heads * (shape.key_dim + shape.value_dim)
-
     def output(self, hidden: Float[Tensor, "... model_dim"]) -> Float[Tensor, "... vocabulary"]:
         """Score every subword.
 

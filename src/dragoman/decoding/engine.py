@@ -2,14 +2,14 @@
 
 Projections that read the same vectors are one product; caches are written in place; hypotheses move
 only when they must. It offers the seam that every family offers to the search, and nothing for
-training. It serves cards, and on a CPU those Transformers that are not compiled.
+training. It serves cards.
 """
 
 from dataclasses import replace
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, pad
+from torch.nn.functional import embedding
 
 from dragoman.data.batches import Sequences
 from dragoman.decoding.engine_cache import EngineCache, SourceCache, whole_blocks
@@ -24,9 +24,6 @@ from dragoman.decoding.products import FloatProduct
 from dragoman.models.embedding import Embedding
 from dragoman.models.transformer import Transformer
 from dragoman.shapes import Float, Int
-
-# A CPU reads so many source words at once: what is computed of more leaves its caches.
-ENCODED_WORDS = 512
 
 
 class Engine:
@@ -70,12 +67,6 @@ class Engine:
         ]
         self.pad_id = model.output.pad_id
 
-    @property
-    def numbers_per_word(self) -> int:
-        """The numbers that all layers together remember of a source word."""
-        heads = self.decoder[0].cross.heads
-        return len(self.decoder) * (heads.key_width + heads.value_width)
-
     def output(self, hidden: Float[Tensor, "... model_dim"]) -> Float[Tensor, "... vocabulary"]:
         """Score every subword.
 
@@ -106,23 +97,11 @@ class Engine:
         EngineMemory
             A vector for each source position.
         """
-        num_sentences, longest = source.ids.shape
-        times = torch.arange(whole_blocks(longest), device=source.ids.device)
+        times = torch.arange(whole_blocks(source.ids.size(1)), device=source.ids.device)
         mask = torch.where(times < source.lengths[:, None], 0.0, -torch.inf)[:, None, None]
         mask = mask.to(self._model.source_embedding.words.dtype)
-        size = num_sentences if source.ids.is_cuda else max(1, ENCODED_WORDS // longest)
-        if size >= num_sentences:
-            hidden = self.read(source.read_ids, source.lengths, mask)
-            return EngineMemory(hidden, source.lengths, mask)
-        parts = []
-        for first in range(0, num_sentences, size):
-            some = slice(first, first + size)
-            lengths = source.lengths[some]
-            width = int(lengths.max())
-            own_mask = mask[some, :, :, : whole_blocks(width)]
-            hidden = self.read(source.read_ids[some, :width], lengths, own_mask)
-            parts.append(pad(hidden, (0, 0, 0, longest - width)))
-        return EngineMemory(torch.cat(parts), source.lengths, mask)
+        hidden = self.read(source.read_ids, source.lengths, mask)
+        return EngineMemory(hidden, source.lengths, mask)
 
     def read(
         self,

@@ -84,13 +84,12 @@ def choose_engine(folder: ModelFolder, device_type: str, precision: Precision) -
     ======= ============================================ ===========
     CPU     Transformer whose positions are added        cpu
     CUDA    the same, with Triton                        cuda
-    CPU     Transformer with other positions or norms    rebuilt
-    CUDA    likewise, in float16                         rebuilt
+    CUDA    with other positions or norms, in float16    rebuilt
     any     any other                                    reference
     ======= ============================================ ===========
 
-    Terms, forbidden words, samples, forced beginnings and ensembles change the search, not the
-    engine: the general search asks the same engine word by word.
+    Terms, forbidden words, samples and forced beginnings are the affair of the same engine, which
+    the general search asks word by word where the engine's own search cannot do what is demanded.
     """
     obstacle = _find_obstacle(folder.options, device_type, precision)
     if obstacle:
@@ -105,6 +104,9 @@ def choose_engine(folder: ModelFolder, device_type: str, precision: Precision) -
         return Choice("cpu", "float32", "nobody measured what eight bits would cost")
     if not can_rebuild(folder.options):
         return Choice("reference", "float32", "it is no Transformer that the other engines know")
+    if device_type == "cpu":
+        why = NO_COMPILER if not processor.can_compile() else "its positions or norms"
+        return Choice("reference", "float32", why)
     if device_type == "cuda":
         chosen: Literal["float32", "float16"]
         chosen = "float32" if precision == "float32" else "float16"
@@ -116,9 +118,6 @@ def choose_engine(folder: ModelFolder, device_type: str, precision: Precision) -
         if chosen == "float16":
             return Choice("rebuilt", chosen, "its positions or norms, or no Triton here")
         return Choice("reference", chosen, "its positions or norms, or no Triton here")
-    if device_type == "cpu":
-        why = NO_COMPILER if not processor.can_compile() else "its positions or norms"
-        return Choice("rebuilt", "float32", why)
     return Choice("reference", "float32", f"the device is {device_type}")
 
 

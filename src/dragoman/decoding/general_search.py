@@ -1,6 +1,5 @@
 """The search of all models over pieces of text, in batches of similar length."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,7 +11,6 @@ from dragoman.decoding.candidates import Chooser
 from dragoman.decoding.constraints import RequiredTerms
 from dragoman.decoding.cpu_decoder import CpuDecoder
 from dragoman.decoding.cpu_engine import CpuEngine, ListedEngine
-from dragoman.decoding.engine import Engine
 from dragoman.decoding.interface import Hypothesis
 from dragoman.decoding.piece import Piece
 from dragoman.decoding.piece_search import PieceSearch
@@ -20,7 +18,6 @@ from dragoman.decoding.repetition import WithoutRepetition
 from dragoman.decoding.sampling import SampledWords
 from dragoman.decoding.scorer import ForbiddenWords
 from dragoman.decoding.search import search
-from dragoman.decoding.side_by_side import halve_last, work_side_by_side
 from dragoman.decoding.term_automaton import Requirement
 from dragoman.weights import vocabulary_of
 
@@ -30,10 +27,6 @@ BATCH_PLACES = {"cpu": 32_768, "mps": 65_536, "cuda": 524_288}
 # A model with few words is a small one, where there is room for more.
 BATCH_ROWS = {"cpu": 128, "mps": 4096, "cuda": 16_384}
 CACHED_SCORES = 1 << 20
-LEAST_ROWS = 64
-# Numbers that an engine remembers of all source words of a batch on a CPU: 64 MB, which are 2,700
-# words of a base model.
-BATCH_NUMBERS = 16 << 20
 
 
 class GeneralSearch:
@@ -77,14 +70,8 @@ class GeneralSearch:
             )
 
         results: list[list[Hypothesis]] = [[] for _ in pieces]
-        batches = list(self._batches(pieces, list(map(self._job.count_beams, requirements))))
-        if self._device.type == "cpu" and isinstance(self._model, Engine):
-            batches = halve_last(batches, torch.get_num_threads())
-            every = work_side_by_side(find, batches)
-        else:
-            every = list(map(find, batches))
-        for batch, found in zip(batches, every, strict=True):
-            for index, hypotheses in zip(batch, found, strict=True):
+        for batch in self._batches(pieces, list(map(self._job.count_beams, requirements))):
+            for index, hypotheses in zip(batch, find(batch), strict=True):
                 results[index] = hypotheses
         return results
 
@@ -92,11 +79,6 @@ class GeneralSearch:
         """Put pieces of similar length and equally wide beams together, within the room."""
         most, most_rows = BATCH_PLACES[self._device.type], BATCH_ROWS[self._device.type]
         most_rows = max(most_rows, CACHED_SCORES // len(self._job.vocabularies.target))
-        if self._device.type == "cpu":  # enough batches for every core to have some until the end
-            most_rows = min(most_rows, max(LEAST_ROWS, sum(beams) // (2 * torch.get_num_threads())))
-        most_words = sys.maxsize
-        if isinstance(self._model, Engine) and self._device.type == "cpu":
-            most_words = BATCH_NUMBERS // self._model.numbers_per_word
         lengths = [len(piece.ids) for piece in pieces]
         # In a forced beginning anything may be repeated: that is one rule for a whole batch.
         begins = [piece.is_first and self._job.is_unrepeated for piece in pieces]
@@ -108,10 +90,7 @@ class GeneralSearch:
             places = (lengths[index] + self._job.options.max_extra_tokens) * beams[index]
             size = len(batch) + 1
             is_full = size * max(largest, places) > most or size * beams[index] > most_rows
-            if batch:
-                is_full |= size * lengths[batch[0]] > most_words
-                is_full |= begins[index] != begins[batch[0]]
-            if batch and is_full:
+            if batch and (is_full or begins[index] != begins[batch[0]]):
                 yield batch
                 batch, largest = [], 0
             batch.append(index)
