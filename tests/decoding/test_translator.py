@@ -15,7 +15,6 @@ from dragoman.decoding.search import search
 from dragoman.decoding.suspicion import Suspicion
 from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
-from dragoman.kernels.processor import can_compile
 from dragoman.models.build import build_model
 from dragoman.models.recurrent.options import RNNsearchOptions
 from dragoman.options import to_plain
@@ -236,19 +235,6 @@ def test_alternatives_and_scores_of_two_sentences_are_joined(translator):
 
 def searched_by_the_general_search(translator):
     return Translator(translator.folder, translator.model, "cpu")
-
-
-@pytest.mark.skipif(not can_compile(), reason="nothing is compiled here")
-def test_windows_change_nothing(tiny_folder, monkeypatch):
-    found = Translator.load(tiny_folder.path, "cpu", precision="float32")
-    texts = [*TEXTS, "", *TEXTS]
-    whole = found.translate_all(texts, num_best=2)
-    for size in (1, 3):
-        monkeypatch.setattr("dragoman.decoding.translator.WINDOW_TEXTS", size)
-        assert found.translate_all(texts, num_best=2) == whole
-    monkeypatch.setattr(Translator, "_find", lambda *_, **__: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        found.translate_all(texts)
 
 
 def pretend_again(monkeypatch, subwords, first, second):

@@ -52,11 +52,7 @@ class Splitter:
         return [part for unit in units for part in self._cut(unit)] if cuts_long else units
 
     def pieces(
-        self,
-        texts: Sequence[str],
-        options: SearchOptions,
-        num_threads: Callable[[int], int],
-        first_index: int = 0,
+        self, texts: Sequence[str], options: SearchOptions, num_threads: Callable[[int], int]
     ) -> list[Piece]:
         """Split texts and encode the parts.
 
@@ -68,8 +64,6 @@ class Splitter:
             For `split_sentences`.
         num_threads : Callable[[int], int]
             Says how many threads encode so many parts.
-        first_index : int
-            That of the first text.
 
         Returns
         -------
@@ -78,7 +72,7 @@ class Splitter:
         """
         units = [
             (index, unit)
-            for index, text in enumerate(texts, first_index)
+            for index, text in enumerate(texts)
             for unit in self.split(text, options, cuts_long=False)
         ]
         every = self._subwords.encode([unit for _, unit in units], num_threads(len(units)))

@@ -1,10 +1,8 @@
 """Raw text in, raw text out."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +30,6 @@ if TYPE_CHECKING:  # PyTorch, which most translations on a CPU do not need
     from dragoman.models.interface import SearchedModel, TranslationModel
 
 LONGEST_PREFIX = 500
-WINDOW_TEXTS = 256
-"""So many are cut, or written, while the compiled engine searches for others."""
 FEW_PIECES = 16
 """So many are translated by PyTorch while functions are being compiled; more wait for these."""
 
@@ -295,24 +291,15 @@ class Translator:
         demands.check_prefix(prefix)
         prefix_ids = self._prefix_ids(prefix)
 
-        def find(
-            pieces: Sequence[Piece], options: SearchOptions, *, is_unrepeated: bool
-        ) -> list[Found]:
-            wanted = (num_best, prefix_ids, options, demands)
-            return self._find(pieces, *wanted, is_unrepeated=is_unrepeated)
-
         def search(
             pieces: Sequence[Piece], options: SearchOptions, *, is_unrepeated: bool
         ) -> list[Part]:
-            found = find(pieces, options, is_unrepeated=is_unrepeated)
+            wanted = (num_best, prefix_ids, options, demands)
+            found = self._find(pieces, *wanted, is_unrepeated=is_unrepeated)
             return self._write(pieces, found, options)
 
         with only_new_garbage(len(texts)):
-            parts: list[Part] = []
-            for pieces, found in self._in_windows(
-                texts, options, partial(find, options=options, is_unrepeated=False)
-            ):
-                parts += self._write(pieces, found, options)
+            parts = search(self._pieces(texts, options), options, is_unrepeated=False)
             if options.search_again:
                 parts = search_again(parts, search, options)
             of_text: list[list[Part]] = [[] for _ in texts]
@@ -391,36 +378,9 @@ class Translator:
         )
         return search.find(pieces)
 
-    def _in_windows(
-        self,
-        texts: Sequence[str],
-        options: SearchOptions,
-        find: Callable[[Sequence[Piece]], list[Found]],
-    ) -> Iterator[tuple[list[Piece], list[Found]]]:
-        """Cut texts into parts and search for them.
-
-        While the compiled engine, which needs no interpreter, searches for those of some texts, the
-        next ones are cut, and what was found before is written.
-        """
-        size = WINDOW_TEXTS if len(texts) > WINDOW_TEXTS and self.finder else max(1, len(texts))
-        starts = range(0, len(texts), size)
-        windows = (
-            self._splitter.pieces(texts[start : start + size], options, self._num_threads, start)
-            for start in starts
-        )
-        if len(starts) < 2:
-            for pieces in windows:
-                yield pieces, find(pieces)
-            return
-        with ThreadPoolExecutor(1, "search") as thread:
-            pieces = next(windows)
-            asked = thread.submit(find, pieces)
-            for following in windows:
-                found = asked.result()
-                asked = thread.submit(find, following)
-                yield pieces, found
-                pieces = following
-            yield pieces, asked.result()
+    def _pieces(self, texts: Sequence[str], options: SearchOptions) -> list[Piece]:
+        """Cut texts into parts that the model can read; a text without words has none."""
+        return self._splitter.pieces(texts, options, self._num_threads)
 
     def _write(
         self, pieces: Sequence[Piece], found: Sequence[Found], options: SearchOptions
