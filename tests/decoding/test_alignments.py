@@ -8,11 +8,21 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.decoding.alignments import Aligner, link_words, token_words, write_pharaoh
+from dragoman.decoding.alignments import (
+    Aligner,
+    _merge,
+    link_words,
+    token_words,
+    word_tokens,
+    write_pharaoh,
+)
+from dragoman.decoding.demands import Demands
+from dragoman.decoding.interface import Asking
 from dragoman.decoding.translation import TranslatedPart, Translation
 from dragoman.decoding.translator import Translator
 from dragoman.decoding.unknown_words import layer_attention
 from dragoman.errors import OptionError
+from dragoman.kernels.processor import can_compile
 from dragoman.models.build import build_model
 from dragoman.models.convolutional.options import ByteNetOptions, ConvS2SOptions
 from dragoman.models.recurrent.options import (
@@ -252,3 +262,54 @@ def test_words_that_the_model_cannot_read_have_no_links(translator):
     assert seen == [(4, 4)]
     assert links
     assert max(max(link) for link in links) < 3
+
+
+@pytest.mark.skipif(not can_compile(), reason="nothing is compiled here")
+@pytest.mark.parametrize("precision", ["int8", "float32"])
+class TestCollected:
+    """What the compiled search tells of attention is what reading once more finds."""
+
+    @pytest.fixture
+    def translator(self, tiny_folder, precision):
+        return Translator.load(tiny_folder.path, "cpu", precision=precision)
+
+    @pytest.mark.parametrize("num_beams", [1, 3])
+    def test_attention_is_that_of_given_translations(self, translator, num_beams):
+        engine, eos_id = translator.finder, translator.folder.vocabularies.eos_id
+        sources = [translator.encode(text) for text in TEXTS]
+        asking = Asking(num_beams, num_beams, 0.6, (), num_beams > 1, is_aligned=True)
+        every = engine.find(sources, [9, 14, 20, 5], asking)
+        plain = engine.find(sources, [9, 14, 20, 5], asking._replace(is_aligned=False))
+        for source, found, same in zip(sources, every, plain, strict=True):
+            assert [each.tokens for each in found] == [each.tokens for each in same]
+            targets = [(*each.tokens, eos_id) for each in found]
+            attended = engine.attend([source] * len(found), targets)
+            for each, expected, other in zip(found, attended, same, strict=True):
+                np.testing.assert_allclose(each.attention, expected[:-1, :-1], rtol=1e-5, atol=1e-6)
+                assert other.attention is None
+
+    def test_links_are_those_of_reading_once_more(self, translator):
+        text, aligner = " ".join(TEXTS), Aligner.of(translator)
+        both, eos_id = translator.folder.vocabularies, translator.folder.vocabularies.eos_id
+        demands = Demands(is_aligned=True)
+        found = translator.translate_all([*TEXTS, text, ""], num_best=3, demands=demands)
+        parts = [p for best in found for each in (best, *best.alternatives) for p in each.parts]
+        num_linked = 0
+        for part in parts:
+            attended = part.attended
+            sides = (
+                word_tokens(both.source, part.source, attended.source),
+                word_tokens(both.target, part.text, attended.target),
+            )
+            if None in sides:  # words of the translation are not those of its tokens
+                assert aligner._link_attended(part) is None
+                continue
+            ended = [[(*ids, eos_id)] for ids in (attended.source, attended.target)]
+            (weights,) = translator.finder.attend(*ended)
+            links = aligner.align_translations([part.source], [Translation(
+                text=part.text, score=0.0, parts=(part,)
+            )])[0]  # fmt: skip
+            assert links == link_words(_merge(weights[:-1, :-1], *sides))
+            num_linked += len(links)
+        assert num_linked
+        assert len(aligner.align_translations([text], [found[4]])) == 1

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dragoman.decoding.cpu_engine import CpuEngine
-from dragoman.decoding.translation import Translation
+from dragoman.decoding.translation import TranslatedPart, Translation
 from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
 from dragoman.shapes import Float
@@ -52,7 +52,8 @@ class Aligner:
 
     Notes
     -----
-    Source and translation are read once more, all words at a time. The weight between two words is
+    Where the search has told what words attended to, that is taken; else source and translation are
+    read once more, all words at a time. The weight between two words is
     the mean over all layers and heads of the attention while the target word is being produced,
     summed over subwords, the end symbol left out. As a share of what the target word gives to all
     source words, times the share in what the source word gets from all target words, it is high
@@ -119,8 +120,15 @@ class Aligner:
             For each text pairs (source word index, target word index), counted from 0 among the
             words that white space parts.
         """
-        pairs = [(part.source, part.text) for each in translations for part in each.parts]
-        links = iter(self.align(pairs))
+        parts = [part for each in translations for part in each.parts]
+        known = [self._link_attended(part) for part in parts]
+        pairs = [
+            (part.source, part.text)
+            for part, found in zip(parts, known, strict=True)
+            if found is None
+        ]
+        others = iter(self.align(pairs))
+        links = iter([next(others) if found is None else found for found in known])
         return [
             frozenset(
                 (source + first_source, target + first_target)
@@ -176,6 +184,18 @@ class Aligner:
                 found[row] = link_words(_merge(places, one, other))
         return found
 
+    def _link_attended(self, part: TranslatedPart) -> frozenset[Link] | None:
+        """Align a part by what its words attended to in the search; None: nobody told."""
+        if part.attended is None or self._vocabularies.is_closed:  # words were replaced
+            return None
+        source = word_tokens(self._vocabularies.source, part.source, part.attended.source)
+        target = word_tokens(self._vocabularies.target, part.text, part.attended.target)
+        if source is None or target is None:
+            return None
+        if not target.ids:
+            return frozenset()
+        return link_words(_merge(part.attended.weights, source, target))
+
     def layers(self) -> list[str]:
         """Name the attention modules.
 
@@ -228,20 +248,43 @@ def token_words(vocabulary: TextVocabulary, text: str) -> WordTokens:
     Words of which normalisation leaves nothing have no tokens. A foreign vocabulary may find other
     words in a text than white space parts; then the words are encoded one by one.
     """
+    ids = vocabulary.encode([text])[0]
+    found = word_tokens(vocabulary, text, ids)
+    if found is not None:
+        return found
+    spaced = text.split()
+    encoded = vocabulary.encode(spaced)
+    words = [index for index, each in enumerate(encoded) for _ in each]
+    return WordTokens([token_id for each in encoded for token_id in each], words, len(spaced))
+
+
+def word_tokens(vocabulary: TextVocabulary, text: str, ids: Sequence[int]) -> WordTokens | None:
+    """Find of which word each of given tokens of a text is.
+
+    Parameters
+    ----------
+    vocabulary : TextVocabulary
+        Knows the tokens.
+    text : str
+        The text.
+    ids : Sequence[int]
+        Its tokens.
+
+    Returns
+    -------
+    WordTokens | None
+        The same; None: they begin other words than white space does.
+    """
     spaced = text.split()
     kept = [index for index, word in enumerate(spaced) if normalise(word)]
-    ids = vocabulary.encode([text])[0]
     word = -1
     words = []
     for place, piece in enumerate(vocabulary.pieces(ids)):
         word += 1 if piece.startswith(SPACE_MARK) or not place else 0
         words.append(word)
-    if word + 1 == len(kept):
-        return WordTokens(ids, [kept[word] for word in words], len(spaced))
-    encoded = vocabulary.encode(spaced)
-    ids = [token_id for each in encoded for token_id in each]
-    words = [index for index, each in enumerate(encoded) for _ in each]
-    return WordTokens(ids, words, len(spaced))
+    if word + 1 != len(kept):
+        return None
+    return WordTokens(list(ids), [kept[word] for word in words], len(spaced))
 
 
 def link_words(weights: Float[np.ndarray, "targets sources"]) -> frozenset[Link]:

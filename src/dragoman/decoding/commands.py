@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -91,7 +92,7 @@ def _translate(options: argparse.Namespace) -> None:
         num_best=1 if options.n_best is None else options.n_best,
         prefix=options.prefix,
         options=translator.options_with(given_flags(options, SearchOptions)),
-        demands=prepared.demands,
+        demands=replace(prepared.demands, is_aligned=options.alignments),
     )
 
     def work_with(warn: Callable[[str], None]) -> LineTranslator:

@@ -189,14 +189,15 @@ class CpuEngine:
             asking.is_scored or asking.num_beams > 1,
             is_banned,
             asking.is_unrepeated,
+            asking.is_aligned,
         )
-        results = _make_results(sentences.limits, asking.num_best)
+        results = _make_results(sentences, asking)
         longest = max(len(sources[order[0]]), max(limits))
         demanded = (forbidden, terms, samples)
         self._search(self.model_for(longest), sentences, rules, results, demanded)
         found: list[list[Hypothesis]] = [[] for _ in sources]
         for place, index in enumerate(order):
-            found[index] = _collect(results, place, limits[index], asking.is_scored)
+            found[index] = _collect(results, place, limits[index], len(sources[index]), asking)
         return found
 
     def _check_ids(self, sentences: Sentences, banned_ids: Sequence[int]) -> None:
@@ -439,15 +440,20 @@ def _line_up(
     )
 
 
-def _make_results(limits: Int[np.ndarray, "sentences"], num_best: int) -> Results:
-    """Make room for so many translations of each sentence, each as long as it may become."""
-    shape, places = (len(limits), num_best), find_starts((num_best * limits).tolist())
+def _make_results(sentences: Sentences, asking: Asking) -> Results:
+    """Make room for the translations of each sentence, each as long as it may become."""
+    num_words = asking.num_best * sentences.limits
+    shape, places = (len(num_words), asking.num_best), find_starts(num_words.tolist())
+    lengths = np.diff(sentences.starts) * asking.is_aligned
+    attention_starts = find_starts((num_words * lengths).tolist())
     return Results(
         np.full(shape, -np.inf, np.float32),
         np.zeros(shape, np.int64),
         places[:-1],
         np.zeros(places[-1], np.int32),
         np.zeros(places[-1], np.float32),
+        np.empty(attention_starts[-1], np.float32),
+        attention_starts,
     )
 
 
@@ -460,7 +466,9 @@ def _pad(prefixes: Sequence[Sequence[int]]) -> Int[np.ndarray, "sentences longes
     return padded
 
 
-def _collect(results: Results, place: int, limit: int, is_scored: bool) -> list[Hypothesis]:
+def _collect(
+    results: Results, place: int, limit: int, num_sources: int, asking: Asking
+) -> list[Hypothesis]:
     """Read the translations of one sentence."""
     found = []
     for rank, score in enumerate(results.scores[place].tolist()):
@@ -469,17 +477,23 @@ def _collect(results: Results, place: int, limit: int, is_scored: bool) -> list[
         start = int(results.starts[place]) + rank * limit
         length = int(results.lengths[place, rank])
         tokens = tuple(results.tokens[start : start + length].tolist())
-        if not is_scored:
-            found.append(Hypothesis(tokens=tokens, log_probability=math.nan, score=math.nan))
-            continue
-        sums = results.logs[start : start + length + 1].tolist()
-        logs = tuple(later - sooner for later, sooner in zip(sums, [0.0, *sums], strict=False))
+        attention = None
+        if asking.is_aligned:
+            first = int(results.attention_starts[place]) + rank * limit * num_sources
+            lines = results.attention[first : first + length * num_sources]
+            attention = lines.reshape(length, num_sources)[:, :-1].copy()
+        log_probability, logs = math.nan, ()
+        if asking.is_scored:
+            sums = results.logs[start : start + length + 1].tolist()
+            log_probability = sums[-1]
+            logs = tuple(later - sooner for later, sooner in zip(sums, [0.0, *sums], strict=False))
         found.append(
             Hypothesis(
                 tokens=tokens,
-                log_probability=sums[-1],
-                score=score,
+                log_probability=log_probability,
+                score=score if asking.is_scored else math.nan,
                 token_log_probabilities=logs,
+                attention=attention,
             )
         )
     return found

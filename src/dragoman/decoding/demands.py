@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +49,9 @@ class Demands:
         Draw translations at random; None: search for the best.
     is_scored : bool
         Whether anybody will look at scores; greedy search is faster without.
+    is_aligned : bool
+        Whether anybody will ask which word translates which: an engine that can tell what words
+        attended to does so.
     """
 
     glossary: Glossary | None = None
@@ -57,6 +60,17 @@ class Demands:
     forbidden: ForbiddenTable | None = None
     sampling: SamplingOptions | None = None
     is_scored: bool = True
+    is_aligned: bool = False
+
+    def without_words(self) -> "Demands":
+        """Demand no words any more, neither terms nor that others are left out.
+
+        Returns
+        -------
+        Demands
+            With everything else.
+        """
+        return replace(self, glossary=None, speller=None, phrases=(), forbidden=None)
 
     def want(self, text: str, limit: int) -> Wanted:
         """Find the terms that must appear in a translation.

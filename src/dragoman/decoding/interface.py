@@ -1,7 +1,7 @@
 """What an engine with a search of its own is asked, and what it finds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from dragoman.decoding.options import SamplingOptions
 from dragoman.decoding.term_automaton import TermAutomaton
 from dragoman.kernels.cpu_search.task import ForbiddenTable
-from dragoman.shapes import Int
+from dragoman.shapes import Float, Int
 
 MOST_BEAMS = 16
 """Hypotheses of a sentence at most, in the search of an accelerator."""
@@ -30,7 +30,8 @@ class Asking(NamedTuple):
     """A search for translations: what `find` is asked for beside the sentences.
 
     What stands behind `is_scored` only `CpuEngine` can do. Unrepeated translations say no phrase
-    three times in a row; with `sampling` the hypotheses are samples.
+    three times in a row; with `sampling` the hypotheses are samples; aligned ones tell what their
+    words attended to.
     """
 
     num_beams: int
@@ -42,6 +43,7 @@ class Asking(NamedTuple):
     forbidden: ForbiddenTable | None = None
     sampling: SamplingOptions | None = None
     required: Required | None = None
+    is_aligned: bool = False
 
     @property
     def is_special(self) -> bool:
@@ -64,12 +66,18 @@ class Hypothesis:
         The log-probability divided by the length penalty, plus the coverage penalty.
     token_log_probabilities : tuple[float, ...]
         One for each subword and one for the end symbol; nothing if nobody asked.
+    attention : Float[np.ndarray, "words sources"] | None
+        What each subword gave to each of the source while it was produced, summed over layers and
+        heads, end symbols left out; None if nobody asked, or the engine does not tell.
     """
 
     tokens: tuple[int, ...]
     log_probability: float
     score: float
     token_log_probabilities: tuple[float, ...] = ()
+    attention: Float[np.ndarray, "words sources"] | None = field(
+        default=None, compare=False, repr=False
+    )
 
 
 def count_candidates(num_beams: int) -> int:

@@ -118,7 +118,7 @@ class PieceSearch:
         failed = [index for index, each in enumerate(results) if not each.hypotheses]
         if not failed or (self.demands.glossary is None and self.demands.forbidden is None):
             return
-        free = replace(self, demands=Demands(sampling=self.demands.sampling))
+        free = replace(self, demands=self.demands.without_words())
         again = free.find([pieces[index] for index in failed])
         for index, found in zip(failed, again, strict=True):
             note = _say_what_failed(wanted[index], self.demands)
@@ -174,6 +174,7 @@ class PieceSearch:
                 required=self._require([requirements[index] for index in group])
                 if has_terms
                 else None,
+                is_aligned=self.demands.is_aligned,
             )
             limits = [
                 self._limit(piece, prefix) for piece, prefix in zip(chosen, prefixes, strict=True)

@@ -4,18 +4,42 @@ import unicodedata
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
+
 from dragoman.decoding.interface import Hypothesis
 from dragoman.decoding.length_penalty import length_penalty
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.piece import Piece
+from dragoman.shapes import Float
+
+
+@dataclass(frozen=True, eq=False)
+class Attended:
+    """What the subwords of a translation attended to, and which these are.
+
+    Parameters
+    ----------
+    source, target : tuple[int, ...]
+        The subwords, without end symbols.
+    weights : Float[np.ndarray, "targets sources"]
+        Summed over layers and heads.
+    """
+
+    source: tuple[int, ...]
+    target: tuple[int, ...]
+    weights: Float[np.ndarray, "targets sources"]
 
 
 class TranslatedPart(NamedTuple):
-    """A part of a text that was translated by itself, and what follows its translation."""
+    """A part of a text that was translated by itself, and what follows its translation.
+
+    `attended` is there if it was asked for and the engine told it.
+    """
 
     source: str
     text: str
     space: str
+    attended: Attended | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +173,10 @@ def _compose(
     log_probabilities: list[float] = []
     for part, (text, each) in zip(parts, chosen, strict=True):
         space = find_space(part.piece.text.rstrip(), part.piece.space, text)
-        made.append(TranslatedPart(part.piece.text, text, space))
+        attended = None
+        if each.attention is not None:
+            attended = Attended(tuple(part.piece.ids[:-1]), each.tokens, each.attention)
+        made.append(TranslatedPart(part.piece.text, text, space, attended))
         tokens += [*each.tokens, eos_id]
         log_probabilities += each.token_log_probabilities
         total += each.log_probability

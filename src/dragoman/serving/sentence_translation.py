@@ -3,7 +3,7 @@
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from dragoman.decoding.alignments import Aligner
@@ -122,7 +122,7 @@ class SentenceTranslator:
             num_best=manner.num_best,
             prefix=manner.prefix,
             options=self._translator.options_with(said),
-            demands=prepared.demands,
+            demands=replace(prepared.demands, is_aligned=manner.wants_alignment),
         )
         notes: list[list[str]] = [list(prepared.warnings) for _ in texts]
         every = [(each, *each.alternatives)[: manner.num_best] for each in found]

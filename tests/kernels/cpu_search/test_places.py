@@ -17,7 +17,7 @@ def make_all():
         np.zeros(NUM_PLACES, np.int64),
         np.array([NUM_PLACES, 0]),
     )
-    rules = Rules(BEAMS, 2 * BEAMS, 1, 0.6, 0, 2, True, np.zeros(64, np.bool_), False)
+    rules = Rules(BEAMS, 2 * BEAMS, 1, 0.6, 0, 2, True, np.zeros(64, np.bool_), False, False)
     numbers = np.zeros(1, np.int64)
     sentences = Sentences(
         np.zeros(4, np.int32), np.array([0, 4]), np.array([STEPS]),

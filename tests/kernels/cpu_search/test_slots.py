@@ -12,7 +12,9 @@ EOS, START = 0, 2
 
 
 def make_all(*, beams=2, best=2, alpha=1.0, limit=9, prefix=()):
-    rules = Rules(beams, 2 * beams, best, alpha, EOS, START, True, np.zeros(64, np.bool_), False)
+    rules = Rules(
+        beams, 2 * beams, best, alpha, EOS, START, True, np.zeros(64, np.bool_), False, False
+    )
     sentences = Sentences(
         np.zeros(3, np.int32), np.array([0, 3]), np.array([limit]),
         np.array([prefix], np.int64).reshape(1, -1), np.zeros(0, np.int64), np.zeros(2, np.int64),

@@ -62,6 +62,7 @@ class Step(NamedTuple):
     best: np.ndarray
     words: np.ndarray
     asked_scores: np.ndarray
+    attention: np.ndarray
 
 
 @compiled
@@ -135,6 +136,7 @@ def make_step(slots, rules, width, num_asked, num_chances) -> Step:
         np.empty((count, rules.num_words), np.float32),
         np.empty((count, rules.num_words), np.int64),
         np.empty((count, num_asked), np.float32),
+        np.zeros((count, slots.source.shape[1]) if rules.is_aligned else (1, 0), np.float32),
     )
 
 
@@ -245,6 +247,8 @@ def line_up(model, slots, sentences, rules, places, terms, samples, step_room) -
             )  # fmt: skip
             step_room.forced[row], step_room.is_first[row] = forced, length == 0
             step_room.places[row] = slots.progress[slot, beam, FORBIDDEN_PLACE]
+            if rules.is_aligned:
+                step_room.attention[row] = 0
             if terms is not None:
                 ask(sentence, terms, step_room.asked[row])
             if samples is not None:
@@ -281,7 +285,7 @@ def find_next(count, model, slots, rules, choices, forbidden, samples, step_room
         Who helps.
     """
     (
-        _, states, forced, blocked, asked, places, chance, is_first, best, words, asked_scores
+        _, states, forced, blocked, asked, places, chance, is_first, best, words, asked_scores, _
     ) = step_room  # fmt: skip
     if samples is not None:
         draw_words(
@@ -336,7 +340,9 @@ def advance(slots, sentences, rules, places, step_room, results, forbidden, term
     for slot in range(len(slots.sentences)):
         if slots.sentences[slot] < 0:
             continue
-        old_count = slots.counts[slot]
+        old_count, length = slots.counts[slot], slots.lengths[slot]
+        for beam in range(old_count * rules.is_aligned):
+            slots.attention[slot, length, beam] = step_room.attention[row + beam]
         if terms is not None:
             extend_with_terms(
                 slot, row, step_room.forced, step_room.best, step_room.words,
@@ -403,7 +409,7 @@ def search(model, sentences, rules, queue, size, results, team, forbidden, terms
     own_step = make_step(own_slots, rules, model.positions.shape[1], num_asked, num_chances)
     slots, choices, step_room = borrow(own_slots), borrow(own_choices), borrow(own_step)
     pool, places = borrow(own_pool)
-    is_over, nobody_asks = False, np.zeros((1, 0), np.float32)
+    is_over = False
     while not queue[IS_STOPPED]:
         empty = np.flatnonzero(slots.sentences < 0)
         if not is_over and len(empty) >= max(1, num_slots // _REFILLED_PART):
@@ -420,8 +426,8 @@ def search(model, sentences, rules, queue, size, results, team, forbidden, terms
         if count == 0 and is_over:
             break
         step(
-            step_room.states, count, step_room.rows, model.decoder, model.shape, pool, nobody_asks,
-            team,
+            step_room.states, count, step_room.rows, model.decoder, model.shape, pool,
+            step_room.attention, team,
         )  # fmt: skip
         find_next(count, model, slots, rules, choices, forbidden, samples, step_room, team)
         advance(slots, sentences, rules, places, step_room, results, forbidden, terms, samples)

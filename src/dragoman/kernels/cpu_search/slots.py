@@ -36,6 +36,7 @@ class Slots(NamedTuple):
     finished_lengths: np.ndarray
     finished_parents: np.ndarray
     progress: np.ndarray  # how far hypotheses are with what is demanded, see `TERM_STATE` and so on
+    attention: np.ndarray  # what each gave the source's words, [slots, steps, hypotheses, words]
 
 
 @compiled
@@ -76,6 +77,7 @@ def make_slots(num_slots, capacity, longest, rules) -> Slots:
         np.empty(best, np.int64),
         np.empty(best, np.int64),
         np.empty((num_slots, rules.num_beams, PROGRESS), np.int64),
+        np.empty((num_slots * rules.is_aligned, capacity, rules.num_beams, longest), np.float32),
     )
 
 
@@ -413,4 +415,10 @@ def write_down(slot, slots, sentences, results) -> None:
         for place in range(length - 1, -1, -1):
             results.tokens[start + place] = slots.words[slot, place, beam]
             results.logs[start + place] = slots.logs[slot, place, beam]
+            if len(slots.attention):
+                parent = slots.parents[slot, place, beam]
+                num_words = sentences.starts[sentence + 1] - sentences.starts[sentence]
+                line = results.attention_starts[sentence] + (rank * limit + place) * num_words
+                for word in range(num_words):
+                    results.attention[line + word] = slots.attention[slot, place, parent, word]
             beam = slots.parents[slot, place, beam]

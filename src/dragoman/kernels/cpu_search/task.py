@@ -57,7 +57,8 @@ class Size(NamedTuple):
 class Rules(NamedTuple):
     """How to search: so many hypotheses, words looked at of each, and translations kept.
 
-    Unrepeated: without saying a phrase three times in a row.
+    Unrepeated: without saying a phrase three times in a row. Aligned: writing down what words
+    attend to.
     """
 
     num_beams: int
@@ -69,6 +70,7 @@ class Rules(NamedTuple):
     is_normalised: bool
     is_banned: np.ndarray
     is_unrepeated: bool
+    is_aligned: bool
 
 
 class Terms(NamedTuple):
@@ -133,6 +135,8 @@ class Results(NamedTuple):
 
     `tokens` and `logs` are flat: those of a sentence begin at `starts`, `limits` for each of its
     translations. A log-probability is that of the translation up to there, the end included.
+    `attention` is what each word gives to those of the source while it is produced, summed over
+    layers and heads: that of a sentence begins at `attention_starts`, a line a word.
     """
 
     scores: np.ndarray
@@ -140,6 +144,8 @@ class Results(NamedTuple):
     starts: np.ndarray
     tokens: np.ndarray
     logs: np.ndarray
+    attention: np.ndarray
+    attention_starts: np.ndarray
 
 
 class Team(NamedTuple):
@@ -230,8 +236,8 @@ def make_empty_task(
     one, numbers = np.ones((1, 1), np.int64), np.zeros(2, np.int64)
     ids = np.zeros(1, np.int32)
     sentences = Sentences(ids, numbers, one[0], one, one[0], numbers)
-    rules = Rules(1, 1, 1, 1.0, 0, 0, True, np.zeros(1, np.bool_), False)
-    results = Results(norms[0, 0], one, numbers, ids, fractions)
+    rules = Rules(1, 1, 1, 1.0, 0, 0, True, np.zeros(1, np.bool_), False, False)
+    results = Results(norms[0, 0], one, numbers, ids, fractions, fractions, numbers)
     queue = np.zeros(2, np.int64)
     queue[IS_STOPPED] = 1
     team, forbidden = make_team(0, 1), forbid_nothing()
