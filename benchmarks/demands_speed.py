@@ -53,7 +53,10 @@ def main() -> None:
     works: dict[str, Work] = {
         "plain": lambda: translator.translate_all(lines, demands=Demands(is_scored=False)),
         "glossary": lambda: translator.translate_all(lines, demands=terms),
-        "alignments": lambda: aligner.align_translations(lines, translator.translate_all(lines)),
+        "alignments": lambda: aligner.align_translations(
+            lines,
+            translator.translate_all(lines, demands=Demands(is_scored=False, is_aligned=True)),
+        ),
         "n_best": lambda: translator.translate_all(lines, num_best=4),
         "samples": lambda: translator.translate_all(
             lines, demands=Demands(sampling=SamplingOptions(seed=1))
