@@ -85,7 +85,8 @@ async def measure(given: argparse.Namespace, lines: list[str]) -> dict[str, floa
         for kind, seconds in seconds_of.items():
             scale = 1 if name == "one_by_one" else len(lines)
             figures[f"{name}_{kind}_milliseconds"] = 1000 * statistics.median(seconds) / scale
-        ratios = [two / one for one, two in zip(seconds_of["text"], seconds_of["html"], strict=True)]
+        pairs = zip(seconds_of["text"], seconds_of["html"], strict=True)
+        ratios = [two / one for one, two in pairs]
         figures[f"{name}_html_ratio_to_text"] = statistics.median(ratios)
     return figures
 
