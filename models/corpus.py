@@ -30,12 +30,9 @@ TECHNICAL = {
 CHANGED_SHARE = {"tatoeba": 0.4, "europarl": 0.1}
 LEAST_COUNT, LEAST_PROBABILITY = 4, 0.3
 WORD = re.compile(r"[^\W\d_]+(?:[’'-][^\W\d_]+)*")
-SMALL_WORDS = {
-    "en": "a an the and or of in on to for at by with from is are".split(),
-    "de": "und oder der die das den dem des ein eine in im an am auf zu mit von ist sind".split(),
-    "fr": "et ou le la les un une des du de en dans sur à au aux par avec est sont".split(),
-    "es": "y o el la los las un una de del en a al por con es son".split(),
-}
+SMALL_WORDS = frozenset(
+    ("a", "an", "the", "and", "or", "of", "in", "on", "to", "for", "at", "by", "with", "from")
+)
 
 Pair = tuple[str, str]
 
@@ -94,9 +91,8 @@ def write_as_title(text: str, language: str) -> str:
     if language != "en":
         return text
     words = text.split(" ")
-    small = SMALL_WORDS["en"]
     return " ".join(
-        word if index and word in small else word[:1].upper() + word[1:]
+        word if index and word in SMALL_WORDS else word[:1].upper() + word[1:]
         for index, word in enumerate(words)
     )
 

@@ -23,7 +23,7 @@ from dragoman.weights import vocabulary_of, write_model
 SMALL = shlex.split(
     "--num-encoder-layers 1 --num-decoder-layers 1 --model-dim 16 --feed-forward-dim 32 "
     "--num-heads 2 --vocabulary-size 320 --batch-tokens 200 --warmup-steps 20 --valid-pairs 20 "
-    "--average-checkpoints 2 --log-every 1 --device cpu --preset tiny"
+    "--average-checkpoints 2 --log-every 1 --device cpu --precision float32 --preset tiny"
 )
 
 SEPARATE = ("--no-joint", "--tied-embeddings", "target")

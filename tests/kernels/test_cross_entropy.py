@@ -83,3 +83,21 @@ def test_nobody_wants_a_gradient(way, device, close):
     expected = plain_cross_entropy(hidden @ words.t(), targets, PAD, 0.1).sum()
     with torch.no_grad():
         close(projected_cross_entropy(hidden, words, targets, PAD, 0.1), expected, 1e-5)
+
+
+def test_memory_behind_rows_of_logits_does_not_enter_products(monkeypatch):
+    """Products in tile registers read over the end of a row, where infinities would become NaN."""
+    new_empty = torch.Tensor.new_empty
+
+    def poisoned(tensor, *shape, **kwargs):
+        return new_empty(tensor, *shape, **kwargs).fill_(float("nan"))
+
+    monkeypatch.setattr(torch.Tensor, "new_empty", poisoned)
+    hidden = torch.randn(33, 16, dtype=torch.bfloat16, requires_grad=True)
+    words = torch.randn(47, 16, dtype=torch.bfloat16, requires_grad=True)
+    targets = torch.arange(33) % 47
+    projected_cross_entropy(hidden, words, targets, PAD, 0.1).backward()
+    assert hidden.grad.isfinite().all()
+    assert words.grad.isfinite().all()
+    room = cross_entropy.make_room(hidden, 33, 47)
+    assert not room._base[:, 47:].any()

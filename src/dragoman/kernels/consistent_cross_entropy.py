@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dragoman.kernels import language
 from dragoman.kernels.casts import cast
-from dragoman.kernels.cross_entropy import ALIGNED
+from dragoman.kernels.cross_entropy import make_room
 from dragoman.kernels.language import jit, next_power, tl, working_type
 from dragoman.kernels.linear import weight_gradient
 from dragoman.shapes import Float, Int
@@ -104,10 +104,7 @@ class _ConsistentCrossEntropy(torch.autograd.Function):
         kind = "cuda" if words.is_cuda else "cpu"
         num_chunks = -(-len(targets) * len(words) // CHUNK_ELEMENTS[kind])
         chunk = -(-len(targets) // num_chunks)
-        # Rows that begin at round addresses are read and written in wide pieces.
-        room = half_words.new_empty(2, chunk, -(-len(words) // ALIGNED) * ALIGNED)[
-            ..., : len(words)
-        ]
+        room = make_room(half_words, 2, chunk, len(words))
         for start in range(0, len(targets), chunk):
             part = slice(start, min(start + chunk, len(targets)))
             one, other = room[:, : part.stop - start].unbind()

@@ -113,8 +113,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         words_grad = None
         num_chunks = -(-len(flat) * len(words) // CHUNK_ELEMENTS[_kind(flat)])
         chunk = -(-len(flat) // num_chunks)
-        # Rows that begin at round addresses are read and written in wide pieces.
-        room = flat.new_empty(chunk, -(-len(words) // ALIGNED) * ALIGNED)[:, : len(words)]
+        room = make_room(flat, chunk, len(words))
         for start in range(0, len(flat), chunk):
             part = slice(start, min(start + chunk, len(flat)))
             logits = torch.mm(flat[part], half_words.t(), out=room[: part.stop - start])
@@ -133,6 +132,28 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         assert not ctx.is_scaled
         ctx.is_scaled = True
         return hidden_grad.mul_(grad).to(ctx.dtype), words_grad.mul_(grad), None, None, None, None
+
+
+def make_room(like: Tensor, *shape: int) -> Tensor:
+    """Allocate a matrix for logits, or several, whose rows begin at round addresses.
+
+    Parameters
+    ----------
+    like : Tensor
+        Of the same type, on the same device.
+    *shape : int
+        Of what is returned.
+
+    Returns
+    -------
+    Tensor
+        Not filled, but for zeros after the end of each row: products in tile registers (AMX) read
+        over the end and multiply by zero what stands there, so it must be finite.
+    """
+    *outer, width = shape
+    room = like.new_empty(*outer, -(-width // ALIGNED) * ALIGNED)
+    room[..., width:] = 0
+    return room[..., :width]
 
 
 def to_gradient(
