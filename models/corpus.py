@@ -2,7 +2,7 @@
 
     python models/corpus.py DATA LANGUAGE-LANGUAGE OUTPUT [--seed 1]
 
-DATA is a folder with the parallel texts named below, one of the two languages is English. Tatoeba is
+DATA is a folder with the parallel texts named below; one language is English. Tatoeba is
 taken whole, of Europarl its first shard, technical texts whole. Beside these stand
 single words and their translations, learnt from the same text by IBM Model 1, and changed copies of
 sentences, so that a model does not break on a heading, a line in capitals, a missing full stop or a
