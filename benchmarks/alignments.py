@@ -13,8 +13,8 @@ import argparse
 from pathlib import Path
 
 from dragoman.data.builtin import LANGUAGE_PAIRS, generate_pairs
-from dragoman.data.builtin.spaced import link_spaced_words
-from dragoman.decoding.alignments import Aligner
+from dragoman.data.builtin.meaning.word_alignment import link_spaced_words
+from dragoman.decoding.output.alignments import Aligner
 from dragoman.decoding.translator import Translator
 from dragoman.evaluation.alignment import alignment_error_rate
 from record import RESULTS, require_commit, write_result

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.paper.corpora import Corpus
+from dragoman.paper.training_runs.corpora import Corpus
 from recipe_corpora import STUDIES, prepare_study, read_sets
 from recipe_ledger import Line, append_lines, read_ledger
 from record import RESULTS, find_commit, require_commit

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import torch  # noqa: F401 - an idle process is one that has imported it
 
-from dragoman.data.mapped import SIDES, mapped
+from dragoman.data.store.mapped import SIDES, mapped
 from record import RESULTS, require_commit, write_result
 
 VOCABULARY_SIZE = 37_000
@@ -108,9 +108,9 @@ def _idle(_files: list[Path], _scratch: Path, _workers: int | None) -> dict[str,
 
 def _clean(files: list[Path], scratch: Path, workers: int | None) -> dict[str, float]:
     """Clean the text."""
-    from dragoman.data.clean_text import store_text
     from dragoman.data.corpus import CorpusFiles
     from dragoman.data.options import CorpusOptions
+    from dragoman.data.store.clean_text import store_text
 
     corpus = CorpusFiles(tsv=tuple(files))
     with _watched("clean") as figures:
@@ -135,7 +135,7 @@ def _learn(files: list[Path], scratch: Path, workers: int | None) -> dict[str, f
 
 def _encode(files: list[Path], scratch: Path, workers: int | None) -> dict[str, float]:
     """Encode the clean text."""
-    from dragoman.data.store import store_ids
+    from dragoman.data.store.store import store_ids
     from dragoman.text.subwords import Subwords
     from dragoman.text.vocabulary import Vocabularies
 
@@ -155,7 +155,7 @@ def _encode(files: list[Path], scratch: Path, workers: int | None) -> dict[str, 
 def _pass(_files: list[Path], scratch: Path, _workers: int | None) -> dict[str, float]:
     """Plan a pass, then make another pass over all of its batches."""
     from dragoman.data.batches import make_batch, plan_epoch
-    from dragoman.data.store import open_store
+    from dragoman.data.store.store import open_store
 
     with _watched("pass") as figures:
         pairs = open_store(scratch / "store").train
@@ -192,10 +192,10 @@ def _pass(_files: list[Path], scratch: Path, _workers: int | None) -> dict[str, 
 
 def _drawn(_files: list[Path], scratch: Path, _workers: int | None) -> dict[str, float]:
     """Find repetitions among 36 million pairs, set some aside, and begin a pass over them."""
-    from dragoman.data import clean_text
     from dragoman.data.batches import plan_epoch
     from dragoman.data.corpus import Report
-    from dragoman.data.store import PairStore
+    from dragoman.data.store import clean_text
+    from dragoman.data.store.store import PairStore
 
     folder = scratch / "drawn"
     _draw_store(folder, int(LARGE_PAIRS))
@@ -247,9 +247,9 @@ STAGES = {
 
 def _clean_again(files: list[Path], scratch: Path, workers: int | None) -> object:
     """Find the clean text that is there."""
-    from dragoman.data.clean_text import store_text
     from dragoman.data.corpus import CorpusFiles
     from dragoman.data.options import CorpusOptions
+    from dragoman.data.store.clean_text import store_text
 
     corpus = CorpusFiles(tsv=tuple(files))
     return store_text(scratch / "store", corpus, None, CorpusOptions(), num_workers=workers)

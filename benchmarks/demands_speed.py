@@ -17,10 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dragoman.data.corpus import read_lines
-from dragoman.decoding.alignments import Aligner
-from dragoman.decoding.demands import Demands, prepare_demands
-from dragoman.decoding.glossary import Glossary, Term
+from dragoman.decoding.constraints.constraints import Demands, prepare_demands
+from dragoman.decoding.constraints.glossary import Glossary, Term
 from dragoman.decoding.options import SamplingOptions
+from dragoman.decoding.output.alignments import Aligner
 from dragoman.decoding.translator import Translator
 from record import RESULTS, require_commit, write_result
 

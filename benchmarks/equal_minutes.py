@@ -31,7 +31,7 @@ from dragoman.data.corpus import read_lines
 from dragoman.data.workers import count_cores
 from dragoman.files import write_file
 from dragoman.models.options import TransformerOptions
-from dragoman.paper.corpora import Corpus
+from dragoman.paper.training_runs.corpora import Corpus
 from huggingface_recipe import Marian, Rival
 from recipe_corpora import STUDIES, Sets
 from recipe_runs import LOG, TRANSLATIONS, Bench, score_run, translate_sets

@@ -21,7 +21,7 @@ import torch
 from dragoman.data.batches import flatten, make_batch, pad_sequences
 from dragoman.data.corpus import read_lines
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.search import search
+from dragoman.decoding.search.beam import search
 from dragoman.errors import FolderError
 from dragoman.exchange.argos import export_argos
 from dragoman.exchange.ctranslate2 import export_ctranslate2

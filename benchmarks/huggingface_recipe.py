@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from dragoman.data.batches import Batch, flatten, group_by_length, make_batch
 from dragoman.data.prefetch import prefetched
-from dragoman.data.store import PairStore, open_store
+from dragoman.data.store.store import PairStore, open_store
 from dragoman.evaluation.bleu import corpus_bleu, tokenizer_for
 from dragoman.files import written_beside
 from dragoman.models.options import TransformerOptions

@@ -40,7 +40,7 @@ import marian_nmt
 from dragoman.data.corpus import read_lines
 from dragoman.eight_bits import round_matrix
 from dragoman.folder import Facts, ModelFolder, read_folder
-from dragoman.kernels.cpu_search.layout import lay_out
+from dragoman.kernels.cpu_search.weight_layout import lay_out
 from dragoman.kernels.processor import VARIABLE
 from dragoman.models.build import build_model
 from dragoman.models.options import TransformerOptions

@@ -58,7 +58,7 @@ def load_dragoman(folder: Path, setting: Setting, precision: str) -> System:
     System
         Ready to translate.
     """
-    from dragoman.decoding.demands import Demands
+    from dragoman.decoding.constraints.constraints import Demands
     from dragoman.decoding.translator import Translator
 
     translator = Translator.load(folder, setting.device, precision=precision)

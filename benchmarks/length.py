@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dragoman.paper.record import read_record
+from dragoman.paper.report.result_files import read_record
 from record import RESULTS, require_commit, write_result
 
 PREFIX = "builtin_fr_en_length"

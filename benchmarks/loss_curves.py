@@ -22,19 +22,19 @@ import numpy as np
 import torch
 from torch import nn
 
-from dragoman.data.store import PairStore, open_store
+from dragoman.data.store.store import PairStore, open_store
 from dragoman.models.build import build_model
 from dragoman.models.interface import Vocabulary
 from dragoman.models.options import TransformerOptions
-from dragoman.training.checkpoint import LONE
+from dragoman.training.budget.precision import choose_precision
+from dragoman.training.checkpoints.checkpoint import LONE
 from dragoman.training.configuration import RunOptions
-from dragoman.training.gradients import Gradients
-from dragoman.training.loss import TrainingStep
-from dragoman.training.optimiser import build_optimiser
+from dragoman.training.objectives.loss import TrainingStep
+from dragoman.training.optimisers.optimiser import build_optimiser
+from dragoman.training.optimisers.schedule import learning_rate, paper_peak
 from dragoman.training.options import TrainingOptions
-from dragoman.training.precision import choose_precision
-from dragoman.training.schedule import learning_rate, paper_peak
-from dragoman.training.updates import UpdatePlanner, prepare_updates
+from dragoman.training.updates.gradients import Gradients
+from dragoman.training.updates.update_planner import UpdatePlanner, prepare_updates
 from record import RESULTS, require_commit, write_result
 
 END_ID, PAD_ID = 0, 2

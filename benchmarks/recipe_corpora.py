@@ -13,7 +13,7 @@ import numpy as np
 
 from dragoman.data.corpus import read_lines
 from dragoman.files import write_file
-from dragoman.paper.corpora import Corpus, Texts, prepare_corpus
+from dragoman.paper.training_runs.corpora import Corpus, Texts, prepare_corpus
 from multi30k import find
 
 CUT_SEED = 1

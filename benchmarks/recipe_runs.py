@@ -15,13 +15,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from dragoman.cli import build_parser
+from dragoman.cli.command import build_parser
+from dragoman.cli.flags import given_flags
 from dragoman.data.workers import count_cores
 from dragoman.errors import DragomanError
 from dragoman.evaluation.bleu import score_translations, tokenizer_for
-from dragoman.flags import given_flags
-from dragoman.paper.corpora import Corpus, make_digest
-from dragoman.paper.outcomes import is_finished
+from dragoman.paper.training_runs.corpora import Corpus, make_digest
+from dragoman.paper.training_runs.outcomes import is_finished
 from dragoman.presets import AUTO, choose_preset, read_preset
 from dragoman.training.configuration import RunOptions, resolve_options
 from moses import score_as_published

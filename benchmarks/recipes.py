@@ -23,7 +23,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from dragoman.paper.corpora import Corpus
+from dragoman.paper.training_runs.corpora import Corpus
 from recipe_corpora import SELF_TEST, STUDIES, Sets, find_missing, prepare_study, read_sets
 from recipe_factors import FACTORS, PAPER, find_factor, list_names
 from recipe_ledger import (

@@ -12,9 +12,14 @@ import json
 import sys
 from pathlib import Path
 
-from dragoman.paper.corpora import DataOptions
-from dragoman.paper.runs import WorkOptions, read_seeds
-from dragoman.paper.systems import SYSTEMS, SystemsOptions, compare_systems, list_figures
+from dragoman.paper.experiments.tables.systems import (
+    SYSTEMS,
+    SystemsOptions,
+    compare_systems,
+    list_figures,
+)
+from dragoman.paper.training_runs.corpora import DataOptions
+from dragoman.paper.training_runs.experiment_runs import WorkOptions, read_seeds
 from multi30k import find
 from record import RESULTS, require_commit, write_result
 

@@ -14,10 +14,10 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from dragoman.data.builtin.generator import AlignedPair, generate_pairs
-from dragoman.decoding.demands import Demands, prepare_demands
-from dragoman.decoding.glossary import Glossary, Term
+from dragoman.decoding.constraints.constraints import Demands, prepare_demands
+from dragoman.decoding.constraints.glossary import Glossary, Term
+from dragoman.decoding.constraints.spelling import word_pattern
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.spelling import word_pattern
 from dragoman.decoding.translator import Translator
 from dragoman.evaluation.bleu import corpus_bleu
 from record import RESULTS, require_commit, write_result

@@ -39,8 +39,8 @@ import torch
 
 from dragoman.files import write_file
 from dragoman.models.options import TransformerOptions
-from dragoman.paper.corpora import Corpus
-from dragoman.paper.outcomes import is_finished
+from dragoman.paper.training_runs.corpora import Corpus
+from dragoman.paper.training_runs.outcomes import is_finished
 from dragoman.training.configuration import resolve_options
 from dragoman.training.options import ENDING_SCHEDULES
 from equal_minutes import SHAPES, Recipe, Wanted, list_equal_figures, train_for_minutes

@@ -23,13 +23,13 @@ from dragoman.data.batches import Batch, Flat, make_batch, split_rows
 from dragoman.data.packing import Capacity, PackedBatch, choose_capacity, pack, plan_packed
 from dragoman.models.build import build_model
 from dragoman.models.interface import Vocabulary
-from dragoman.models.positions import sinusoidal_positions
-from dragoman.training.gradients import Gradients, can_pack, precision_context
-from dragoman.training.optimiser import BETAS, EPSILON, build_optimiser
+from dragoman.models.positions.positional_encoding import sinusoidal_positions
+from dragoman.training.budget.precision import choose_precision
+from dragoman.training.objectives.reward import make_step
+from dragoman.training.optimisers.optimiser import BETAS, EPSILON, build_optimiser
 from dragoman.training.options import TrainingOptions
-from dragoman.training.precision import choose_precision
-from dragoman.training.reward import make_step
-from dragoman.training.threads import count_threads
+from dragoman.training.updates.cpu_data_parallel import count_threads
+from dragoman.training.updates.gradients import Gradients, can_pack, precision_context
 from marian import build_marian
 from training_work import (
     END_ID,

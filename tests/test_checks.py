@@ -8,8 +8,8 @@ import pytest
 from benchmarks.attacks.mutations import strip_digests
 
 from dragoman.checks import find_damage, lacks_digests
-from dragoman.cli import main
-from dragoman.decoding.short_list import SHORT_LIST_FILE, ShortList
+from dragoman.cli.command import main
+from dragoman.decoding.search.shortlist import SHORT_LIST_FILE, ShortList
 from dragoman.folder import WEIGHTS_FILE
 
 

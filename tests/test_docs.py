@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import dragoman
-from dragoman.cli import build_parser, main
+from dragoman.cli.command import build_parser, main
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]

@@ -12,7 +12,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-CODE = "from dragoman.decoding.compiling import compile_search; compile_search('int8')"
+MODULE = "dragoman.decoding.engines.cpu.background_compile"
+CODE = f"from {MODULE} import compile_search; compile_search('int8')"
 
 
 def flip(path: Path, draw: random.Random) -> None:

@@ -101,7 +101,7 @@ def flip_checkpoints(scratch: Path, half: Path, whole: Path, count: int) -> dict
 
 def damage_store(scratch: Path, half: Path, count: int) -> dict[str, int]:
     """Flip bits of the prepared corpus, or cut its files."""
-    from dragoman.data.mapped import read_facts, write_facts
+    from dragoman.data.store.mapped import read_facts, write_facts
 
     counts = {"found by check": 0, "not found": 0}
     for case in range(count):

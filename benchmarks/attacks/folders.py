@@ -71,7 +71,7 @@ def make_models(folder: Path) -> list[Path]:
     import torch
 
     from dragoman.decoding.quantise import write_int8
-    from dragoman.decoding.short_list import ShortList
+    from dragoman.decoding.search.shortlist import ShortList
     from dragoman.folder import Facts, ModelFolder, read_folder
     from dragoman.models.build import build_model
     from dragoman.models.convolutional.options import ConvS2SOptions
@@ -82,7 +82,7 @@ def make_models(folder: Path) -> list[Path]:
     from dragoman.text.dictionary import Dictionary
     from dragoman.text.subwords import Subwords, train_subwords
     from dragoman.text.vocabulary import Vocabularies
-    from dragoman.text.words import learn_words
+    from dragoman.text.word_vocabulary import learn_words
     from dragoman.weights import vocabulary_of, write_model
 
     chosen = random.Random(1)
@@ -132,7 +132,7 @@ def make_models(folder: Path) -> list[Path]:
 
 def by_command(folder: Path) -> None:
     """Translate as `dragoman translate` does."""
-    from dragoman.cli import main
+    from dragoman.cli.command import main
 
     source = folder.parent / f"{folder.name}.txt"
     source.write_text(TEXT, encoding="utf-8")
@@ -264,9 +264,7 @@ def attack(scratch: Path, num_cases: int, num_served: int, seed: int) -> int:
     """Damage folders, translate with them, and print counts; return how many cases failed."""
     import torch
 
-    import dragoman.decoding.engines
-    import dragoman.verbs  # noqa: F401  # imported before anything forks
-    from dragoman.decoding.cpu_engine import CpuEngine
+    from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine
     from dragoman.folder import read_folder
 
     torch.set_num_threads(1)  # threads do not survive a fork

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dragoman.cli import main as run_command
+from dragoman.cli.command import main as run_command
 from dragoman.exchange.huggingface import export_huggingface
 from dragoman.folder import Facts, ModelFolder, read_folder
 from dragoman.models.build import build_model

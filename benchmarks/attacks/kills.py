@@ -28,10 +28,10 @@ from pathlib import Path
 import torch
 
 import dragoman.training.run
-from dragoman.cli import main as run_command
-from dragoman.data.checked_files import check_store
-from dragoman.training.checkpoint import list_checkpoints
-from dragoman.training.recovery import check_checkpoints
+from dragoman.cli.command import main as run_command
+from dragoman.data.store.checked_files import check_store
+from dragoman.training.checkpoints.checkpoint import list_checkpoints
+from dragoman.training.checkpoints.recovery import check_checkpoints
 
 KINDS = ("kill", "term", "full disk")
 WEIGHTS = (5, 3, 2)

@@ -1,6 +1,6 @@
 """``python -m dragoman`` is ``dragoman``."""
 
-from dragoman.cli import main
+from dragoman.cli.command import main
 
 if __name__ == "__main__":
     main()

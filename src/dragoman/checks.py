@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from dragoman.data.checked_files import check_store
-from dragoman.data.mapped import read_facts
-from dragoman.decoding.short_list import SHORT_LIST_FILE, ShortList
-from dragoman.decoding.weight_file import check_finite
+from dragoman.data.store.checked_files import check_store
+from dragoman.data.store.mapped import read_facts
+from dragoman.decoding.engines.cpu.weight_file import check_finite
+from dragoman.decoding.search.shortlist import SHORT_LIST_FILE, ShortList
 from dragoman.errors import DragomanError
 from dragoman.folder import WEIGHTS_FILE, ModelFolder, read_folder
-from dragoman.training.beginning import RUN_FILE
-from dragoman.training.recovery import check_checkpoints
+from dragoman.training.checkpoints.recovery import check_checkpoints
 from dragoman.training.run import CHECKPOINTS
+from dragoman.training.run_setup import RUN_FILE
 
 
 def find_damage(path: Path) -> list[str]:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli import build_parser
-from dragoman.flags import given_flags
+from dragoman.cli.command import build_parser
+from dragoman.cli.flags import given_flags
 from dragoman.training.configuration import RunOptions, resolve_options
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

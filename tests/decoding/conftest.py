@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.decoding.test_engine import SMALL
+from tests.decoding.engines.cuda.test_rebuilt_transformer import SMALL
 
 from dragoman.folder import Facts, ModelFolder, read_folder
 from dragoman.models.build import build_model

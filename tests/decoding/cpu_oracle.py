@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from dragoman.kernels.cpu_search.search import make_pool
+from dragoman.kernels.cpu_search.slot_search import make_pool
 from dragoman.kernels.cpu_search.team import work_alone
 from dragoman.kernels.cpu_search.tiles import fill_tiles, multiply_rows
-from dragoman.kernels.cpu_search.transformer import (
+from dragoman.kernels.cpu_search.transformer_steps import (
     NOBODY_ASKS,
     Rows,
     encode,

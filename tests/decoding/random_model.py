@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from dragoman.models.embedding import OutputLayer
+from dragoman.models.layers.embedding import OutputLayer
 
 EOS, UNK, PAD = 0, 1, 2
 SIZE = 5

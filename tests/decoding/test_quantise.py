@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.decoding.test_engine import SMALL
+from tests.decoding.engines.cuda.test_rebuilt_transformer import SMALL
 from torch.nn import functional
 
 from dragoman.data.batches import flatten, make_batch, pad_sequences
-from dragoman.decoding.cpu_decoder import CpuDecoder
-from dragoman.decoding.cpu_engine import CpuEngine
+from dragoman.decoding.engines.cpu.cpu_decoder import CpuDecoder
+from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine
 from dragoman.decoding.quantise import int8_loss_change, write_int8
 from dragoman.errors import FolderError, OptionError
 from dragoman.folder import WEIGHTS_FILE, Facts, ModelFolder, read_folder

@@ -9,10 +9,10 @@ import torch
 
 import dragoman
 from dragoman.data.batches import flatten, make_batch, pad_sequences
-from dragoman.decoding.interface import Hypothesis
+from dragoman.decoding.engines.search_engine import Hypothesis
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.search import search
-from dragoman.decoding.suspicion import Suspicion
+from dragoman.decoding.output.quality_checks import Suspicion
+from dragoman.decoding.search.beam import search
 from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
 from dragoman.models.build import build_model
@@ -22,7 +22,7 @@ from dragoman.text.dictionary import Dictionary
 from dragoman.text.normalise import normalise
 from dragoman.text.subwords import Subwords
 from dragoman.text.vocabulary import Vocabularies
-from dragoman.text.words import UNKNOWN, learn_words, split_words
+from dragoman.text.word_vocabulary import UNKNOWN, learn_words, split_words
 from dragoman.weights import vocabulary_of, write_model
 
 TEXTS = ["The dog sees a house.", "A red tree.", "Old garden near the big house!", "dog"]
@@ -105,8 +105,8 @@ def test_order_is_kept_and_company_changes_nothing(translator):
 @pytest.mark.parametrize("num_threads", [1, 2])
 def test_many_batches_change_nothing(translator, monkeypatch, limit, num_threads):
     whole = translator.translate_all(TEXTS)
-    monkeypatch.setattr(f"dragoman.decoding.general_search.{limit}", {"cpu": 1})
-    monkeypatch.setattr("dragoman.decoding.general_search.CACHED_SCORES", 1)
+    monkeypatch.setattr(f"dragoman.decoding.search.batched_search.{limit}", {"cpu": 1})
+    monkeypatch.setattr("dragoman.decoding.search.batched_search.CACHED_SCORES", 1)
     before = torch.get_num_threads()
     torch.set_num_threads(num_threads)
     try:
@@ -255,7 +255,7 @@ def pretend_again(monkeypatch, subwords, first, second):
             for _ in source.lengths
         ]
 
-    monkeypatch.setattr("dragoman.decoding.general_search.search", pretend)
+    monkeypatch.setattr("dragoman.decoding.search.batched_search.search", pretend)
 
 
 def test_a_second_search_is_scored_as_the_first_and_keeps_its_order(translator, monkeypatch):
@@ -287,7 +287,7 @@ def test_only_the_sentence_that_looks_wrong_is_searched_for_again(translator, mo
 
     monkeypatch.setattr(Translator, "_find", spy)
     monkeypatch.setattr(
-        "dragoman.decoding.suspicion.find_suspicion",
+        "dragoman.decoding.output.quality_checks.find_suspicion",
         lambda source, _: Suspicion(kind="repetition", words="odd") if "dog" in source else None,
     )
     found = translator.translate(TWO)
@@ -322,7 +322,7 @@ def pretend_found(monkeypatch, *candidates):
     def pretend(model, source, *_, **__):
         return [hypotheses for _ in source.lengths]
 
-    monkeypatch.setattr("dragoman.decoding.general_search.search", pretend)
+    monkeypatch.setattr("dragoman.decoding.search.batched_search.search", pretend)
 
 
 def test_two_spellings_of_one_text_are_one_alternative(translator, monkeypatch):

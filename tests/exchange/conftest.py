@@ -8,7 +8,7 @@ import torch
 
 from dragoman.data.batches import Batch, flatten, make_batch, pad_sequences
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.search import search
+from dragoman.decoding.search.beam import search
 from dragoman.folder import Facts, ModelFolder, read_folder
 from dragoman.models.build import build_model
 from dragoman.models.likelihood import token_log_probabilities
@@ -16,7 +16,7 @@ from dragoman.models.options import TransformerOptions
 from dragoman.options import to_plain
 from dragoman.text.subwords import Subwords, train_subwords
 from dragoman.text.vocabulary import Vocabularies
-from dragoman.training.loss import TrainingStep
+from dragoman.training.objectives.loss import TrainingStep
 from dragoman.weights import load_model, vocabulary_of, write_model
 
 SHAPE = TransformerOptions(

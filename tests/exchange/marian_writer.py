@@ -3,7 +3,7 @@
 import numpy as np
 import yaml
 
-from dragoman.exchange.halves import to_halves
+from dragoman.exchange.sinusoid_layout import to_halves
 from dragoman.weights import load_model, weights_of
 
 NAMES = {"self_attention": "self", "cross_attention": "context", "query": "q", "key": "k",

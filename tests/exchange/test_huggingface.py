@@ -19,7 +19,7 @@ from dragoman.models.recurrent.options import RNNsearchOptions
 from dragoman.options import to_plain
 from dragoman.text.specification import SPACE_MARK
 from dragoman.text.vocabulary import Vocabularies
-from dragoman.text.words import learn_words
+from dragoman.text.word_vocabulary import learn_words
 
 LENGTH = 30
 
@@ -276,7 +276,7 @@ def test_imported_and_exported_again_is_what_it_was(foreign, tmp_path):
 
 
 def test_an_imported_model_can_be_trained(foreign, own, corpus_files, tmp_path):
-    from dragoman.cli import main
+    from dragoman.cli.command import main
 
     import_huggingface(foreign, tmp_path / "model", "en", "fr")
     before = own(tmp_path / "model")

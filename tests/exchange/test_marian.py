@@ -18,9 +18,9 @@ from tests.exchange.marian_writer import write_marian
 
 from dragoman.errors import FolderError, OptionError
 from dragoman.exchange import marian_files
-from dragoman.exchange.halves import to_halves
 from dragoman.exchange.marian import import_marian
 from dragoman.exchange.marian_files import read_yaml_vocabulary
+from dragoman.exchange.sinusoid_layout import to_halves
 from dragoman.folder import read_folder
 from dragoman.weights import load_model, weights_of, write_model
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.cli import main
+from dragoman.cli.command import main
 from dragoman.errors import FolderError
 from dragoman.exchange.marian import import_marian
 from dragoman.exchange.marian_export import export_marian

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dragoman.exchange.sentence_splitter import ENDS, INITIAL, write_splitter
-from dragoman.text.sentences import list_abbreviations, split_sentences
+from dragoman.text.sentence_splitting import list_abbreviations, split_sentences
 
 minisbd = pytest.importorskip("minisbd")
 

@@ -10,8 +10,8 @@ from dragoman.insight import attribution
 from dragoman.insight.attribution import gradient_times_input, shares_of
 from dragoman.models.build import build_model
 from dragoman.models.convolutional.options import ByteNetOptions, ConvS2SOptions
-from dragoman.models.embedding import Embedding, OutputLayer
 from dragoman.models.interface import Output, Vocabulary
+from dragoman.models.layers.embedding import Embedding, OutputLayer
 from dragoman.models.likelihood import token_log_probabilities
 from dragoman.models.options import TransformerOptions
 from dragoman.models.recurrent.options import (

@@ -14,7 +14,7 @@ from dragoman.insight.choices import list_choices
 from dragoman.insight.word_groups import begins_word
 from dragoman.models.build import build_model
 from dragoman.text.vocabulary import Vocabularies
-from dragoman.text.words import Words
+from dragoman.text.word_vocabulary import Words
 from dragoman.weights import vocabulary_of
 
 SOURCE = "le chien voit la maison"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.insight.word_groups import END, begins_word, group_words
-from dragoman.text.words import Words
+from dragoman.text.word_vocabulary import Words
 
 
 @pytest.mark.parametrize("text", ["The old dog.", "Un chien, achète !", "a", "garden garden"])

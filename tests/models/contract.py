@@ -5,10 +5,10 @@ from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, flatten, make_batch
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.search import search
+from dragoman.decoding.search.beam import search
 from dragoman.models.interface import Vocabulary
 from dragoman.models.likelihood import token_log_probabilities
-from dragoman.training.loss import TrainingStep
+from dragoman.training.objectives.loss import TrainingStep
 
 VOCABULARY = Vocabulary(source_size=23, target_size=23, pad_id=2, eos_id=0)
 

@@ -7,11 +7,11 @@ from tests.models.variants import ALL, ALL_BY_TURNS, FAMILIES
 
 from dragoman.data.batches import Sequences
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.search import search
+from dragoman.decoding.search.beam import search
 from dragoman.models.build import build_model
-from dragoman.training.loss import TrainingStep
-from dragoman.training.memory import estimate_memory
+from dragoman.training.objectives.loss import TrainingStep
 from dragoman.training.options import TrainingOptions
+from dragoman.training.updates.memory_estimate import estimate_memory
 from dragoman.weights import put_weights, read_weights, weights_of, write_weights
 
 # Without positions the encoder is a bag of words: what order they came in, it cannot tell.

@@ -13,7 +13,7 @@ from dragoman.models.feedback import FeedbackTransformer
 from dragoman.models.interface import DecoderState, TranslationModel
 from dragoman.models.options import TransformerOptions
 from dragoman.models.transformer import Transformer
-from dragoman.training.loss import TrainingStep
+from dragoman.training.objectives.loss import TrainingStep
 
 DIM, INNER, HEADS, LAYERS = 16, 24, 2, 3
 SIZE = contract.VOCABULARY.target_size

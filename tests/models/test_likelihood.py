@@ -10,7 +10,7 @@ from dragoman.models.build import build_model
 from dragoman.models.interface import Vocabulary
 from dragoman.models.likelihood import mean_loss, token_log_probabilities
 from dragoman.models.options import TransformerOptions
-from dragoman.models.positions import sinusoidal_positions
+from dragoman.models.positions.positional_encoding import sinusoidal_positions
 
 PAD, EOS, SIZE, DIM = 2, 0, 23, 16
 SHAPE = TransformerOptions(

@@ -10,14 +10,14 @@ from torch import nn
 
 from dragoman.data.batches import Sequences, flatten, make_batch, pad_sequences
 from dragoman.data.packing import Capacity, pack
-from dragoman.kernels.dropout import own_random_numbers
+from dragoman.kernels.training.dropout import own_random_numbers
 from dragoman.models.attention.mask import Mask
 from dragoman.models.build import build_model
 from dragoman.models.interface import DecoderState, TranslationModel, Vocabulary
 from dragoman.models.likelihood import token_log_probabilities
 from dragoman.models.options import TransformerOptions
-from dragoman.models.positions import sinusoidal_positions
-from dragoman.training.loss import TrainingStep
+from dragoman.models.positions.positional_encoding import sinusoidal_positions
+from dragoman.training.objectives.loss import TrainingStep
 
 PAD, EOS, SIZE = 2, 0, 19
 DIM, HEADS, INNER = 16, 4, 24

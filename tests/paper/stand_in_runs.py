@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dragoman.paper.outcomes import Failure, Outcome, Plan
-from dragoman.paper.result import Say
-from dragoman.paper.runs import WorkOptions
+from dragoman.paper.report.result import Say
+from dragoman.paper.training_runs.experiment_runs import WorkOptions
+from dragoman.paper.training_runs.outcomes import Failure, Outcome, Plan
 
 
 def make_outcome(plan: Plan, **facts: object) -> Outcome:

@@ -5,10 +5,10 @@ import warnings
 from types import SimpleNamespace
 
 from dragoman.serving.app import build_app
-from dragoman.serving.interface import Answer, Language, ServiceError
-from dragoman.serving.keys import Keys
+from dragoman.serving.http.api_keys import Keys
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
+from dragoman.serving.service_types import Answer, Language, ServiceError
 
 with warnings.catch_warnings():  # It wants a library that few have yet.
     warnings.simplefilter("ignore")

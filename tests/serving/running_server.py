@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from tests.serving.small_service import make_service
 
 from dragoman.serving.app import build_app
-from dragoman.serving.client import Client
-from dragoman.serving.keys import Entry, Keys
+from dragoman.serving.http.api_keys import Entry, Keys
+from dragoman.serving.protocols.client import Client
 from dragoman.serving.server import Server, listen, name_url
 
 KEY = "a key of eight characters or more"

@@ -5,11 +5,11 @@ import json
 import shutil
 from pathlib import Path
 
-from dragoman.serving.client import Client
-from dragoman.serving.interface import Request
-from dragoman.serving.models import load_models
+from dragoman.serving.language_pairs import load_models
 from dragoman.serving.options import ServeOptions
+from dragoman.serving.protocols.client import Client
 from dragoman.serving.service import Service
+from dragoman.serving.service_types import Request
 
 CLIENT = Client(name="somebody")
 

@@ -7,9 +7,9 @@ from tests.serving.fake_service import TestClient
 from tests.serving.small_service import make_service
 
 from dragoman.serving.app import build_app
-from dragoman.serving.keys import Keys
-from dragoman.serving.models import Models
-from dragoman.serving.refusals import cors_headers, is_open
+from dragoman.serving.http.api_keys import Keys
+from dragoman.serving.language_pairs import Models
+from dragoman.serving.protocols.error_responses import cors_headers, is_open
 from dragoman.serving.service import Service
 
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from dragoman.serving.detection import MOST_CHARACTERS, Detector, choose_source
-from dragoman.serving.interface import ServiceError
+from dragoman.serving.service_types import ServiceError
 
 SENTENCES = {
     "en": "The old dog sees a small house in the garden.",

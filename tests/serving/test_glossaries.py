@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.decoding.glossary import Glossary, Term
+from dragoman.decoding.constraints.glossary import Glossary, Term
 from dragoman.serving import glossaries
 from dragoman.serving.glossaries import GlossaryStore, read_entries, write_entries
-from dragoman.serving.interface import ServiceError
+from dragoman.serving.service_types import ServiceError
 
 TERMS = st.text(
     st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp", "Zs")), min_size=1, max_size=8

@@ -6,10 +6,10 @@ import re
 from prometheus_client.parser import text_string_to_metric_families
 
 from dragoman.serving import metrics as module
-from dragoman.serving.batching import Queue
-from dragoman.serving.client import Client
 from dragoman.serving.metrics import Metrics
-from dragoman.serving.tickets import Ticket
+from dragoman.serving.protocols.client import Client
+from dragoman.serving.queue.batching import Queue
+from dragoman.serving.queue.pending_requests import Ticket
 
 
 def read(metrics):

@@ -2,17 +2,17 @@
 
 import pytest
 
-from dragoman.decoding.alignments import Aligner
-from dragoman.decoding.demands import Demands
+from dragoman.decoding.constraints.constraints import Demands
+from dragoman.decoding.output.alignments import Aligner
 from dragoman.decoding.translation import Translation
 from dragoman.decoding.translator import Translator
-from dragoman.serving.interface import ServiceError
 from dragoman.serving.sentence_translation import (
     Manner,
     SentenceTranslator,
     Task,
     find_spans,
 )
+from dragoman.serving.service_types import ServiceError
 
 TEXTS = ["House a old old sees.", "A garden.", "Finds house likes dog."]
 

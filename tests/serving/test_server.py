@@ -12,15 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.serving.queue.test_model_queue import Obstacle
 from tests.serving.small_service import make_service
-from tests.serving.test_lane import Obstacle
 from tests.serving.test_metrics import read
 
 from dragoman.errors import OptionError
 from dragoman.serving import server as module
 from dragoman.serving.app import build_app
-from dragoman.serving.keys import Keys
-from dragoman.serving.models import Models
+from dragoman.serving.http.api_keys import Keys
+from dragoman.serving.language_pairs import Models
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.server import Server, listen, name_url
 from dragoman.serving.service import Service

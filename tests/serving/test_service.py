@@ -3,16 +3,16 @@
 import asyncio
 
 import pytest
+from tests.serving.queue.test_model_queue import Obstacle
 from tests.serving.small_service import ask, copy_folder, make_service, translate
-from tests.serving.test_lane import Obstacle
 from tests.serving.test_metrics import read
 
 from dragoman.decoding.translator import Translator
-from dragoman.serving.client import Client
-from dragoman.serving.interface import Answer, ServiceError
-from dragoman.serving.models import Models
+from dragoman.serving.language_pairs import Models
 from dragoman.serving.options import ServeOptions
+from dragoman.serving.protocols.client import Client
 from dragoman.serving.service import LONG_CHARACTERS, Service
+from dragoman.serving.service_types import Answer, ServiceError
 
 
 @pytest.fixture(scope="module")

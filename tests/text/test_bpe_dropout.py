@@ -15,7 +15,7 @@ from dragoman.text.characters import learn_characters
 from dragoman.text.normalise import normalise
 from dragoman.text.subwords import Subwords, train_subwords
 from dragoman.text.vocabulary import Vocabularies
-from dragoman.text.words import learn_words
+from dragoman.text.word_vocabulary import learn_words
 
 CORPUS = [
     "the smallest dog sees another small house, and a hen",

@@ -15,7 +15,7 @@ from dragoman.text.vocabulary import (
     TextVocabulary,
     Vocabularies,
 )
-from dragoman.text.words import Words, learn_words
+from dragoman.text.word_vocabulary import Words, learn_words
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import torch
 from safetensors.torch import load_file
 
-from dragoman.training.checkpoint import list_checkpoints
+from dragoman.training.checkpoints.checkpoint import list_checkpoints
 
 MODEL_FILES = ("model.safetensors", "dragoman.json", "config.toml", "README.md", "subwords.model")
 

@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from dragoman.data.clean_text import store_text
 from dragoman.data.corpus import CorpusFiles
 from dragoman.data.options import CorpusOptions
-from dragoman.data.store import store_ids
+from dragoman.data.store.clean_text import store_text
+from dragoman.data.store.store import store_ids
 from dragoman.errors import OptionError
 from dragoman.models.options import TransformerOptions
 from dragoman.text.options import TextOptions
 from dragoman.text.subwords import Subwords
-from dragoman.text.words import Words
-from dragoman.training.beginning import describe_run
+from dragoman.text.word_vocabulary import Words
 from dragoman.training.configuration import RunOptions
 from dragoman.training.preparation import RunRequest, describe_model, learn_subwords
+from dragoman.training.run_setup import describe_run
 
 WORDS = {"un": "one", "deux": "two", "trois": "three", "quatre": "four", "cinq": "five"}
 

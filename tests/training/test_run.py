@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from tests.models.variants import ALL, ALL_BY_TURNS
 from tests.training.same_runs import assert_same_files, assert_same_run, last_checkpoint
 
-from dragoman.data import clean_text, store
+from dragoman.data.store import clean_text, store
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DataError, FolderError, OptionError, TrainingError
 from dragoman.files import locked
@@ -27,16 +27,18 @@ from dragoman.folder import read_folder
 from dragoman.models.build import build_model, count_parameters
 from dragoman.models.interface import Vocabulary
 from dragoman.options import to_plain
-from dragoman.training import beginning, checkpoint, loop, preparation
+from dragoman.training import loop, preparation
 from dragoman.training import run as run_module
-from dragoman.training.beginning import describe_run
-from dragoman.training.checkpoint import Progress, list_checkpoints
+from dragoman.training import run_setup as beginning
+from dragoman.training.checkpoints import checkpoint
+from dragoman.training.checkpoints.checkpoint import Progress, list_checkpoints
 from dragoman.training.configuration import resolve_options
-from dragoman.training.distributed import Workers
-from dragoman.training.finder import find_learning_rate
-from dragoman.training.loss import TrainingStep
+from dragoman.training.objectives.loss import TrainingStep
+from dragoman.training.optimisers.learning_rate_finder import find_learning_rate
 from dragoman.training.preparation import RunRequest
 from dragoman.training.run import InterruptedRunError, _open_run, resume_run, start_run
+from dragoman.training.run_setup import describe_run
+from dragoman.training.updates.distributed import Workers
 
 
 @pytest.mark.parametrize(

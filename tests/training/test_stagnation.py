@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import pytest
 
-from dragoman.training.checkpoint import Progress
+from dragoman.training.checkpoints.checkpoint import Progress
 from dragoman.training.log import SilentLog
 from dragoman.training.options import TrainingOptions
 from dragoman.training.stagnation import note_validation

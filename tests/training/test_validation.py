@@ -7,18 +7,18 @@ from contextlib import nullcontext
 import pytest
 
 import dragoman
-from dragoman.cli import main
-from dragoman.data.clean_text import store_text
+from dragoman.cli.command import main
 from dragoman.data.corpus import CorpusFiles
 from dragoman.data.options import CorpusOptions
-from dragoman.data.store import store_ids
-from dragoman.decoding.suspicion import find_suspicion
+from dragoman.data.store.clean_text import store_text
+from dragoman.data.store.store import store_ids
+from dragoman.decoding.output.quality_checks import find_suspicion
 from dragoman.decoding.translator import Translator
 from dragoman.evaluation.evaluate import evaluate_model
-from dragoman.serving.client import Client
-from dragoman.serving.interface import Request
-from dragoman.serving.models import load_models
+from dragoman.serving.language_pairs import load_models
+from dragoman.serving.protocols.client import Client
 from dragoman.serving.service import Service
+from dragoman.serving.service_types import Request
 from dragoman.training.run import resume_run
 from dragoman.training.validation import Validator, choose_probes
 from dragoman.weights import load_model

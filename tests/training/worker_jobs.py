@@ -14,10 +14,10 @@ import torch
 
 from dragoman.data.corpus import CorpusFiles
 from dragoman.training import loop
-from dragoman.training.checkpoint import list_checkpoints
-from dragoman.training.distributed import Workers, joined_workers
+from dragoman.training.checkpoints.checkpoint import list_checkpoints
 from dragoman.training.preparation import RunRequest
 from dragoman.training.run import resume_run, start_run
+from dragoman.training.updates.distributed import Workers, joined_workers
 
 
 def do_job(job: dict, workers: Workers) -> None:

@@ -282,7 +282,7 @@ def clean_pairs(
     Notes
     -----
     What takes a look at the whole corpus (repetitions) or at the subwords (length) happens later,
-    in `dragoman.data.clean_text` and `dragoman.data.store`.
+    in `dragoman.data.store.clean_text` and `dragoman.data.store.store`.
     """
     for raw_source, raw_target in pairs:
         report.read += 1

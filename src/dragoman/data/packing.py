@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from dragoman.data.batches import Flat
-from dragoman.data.mapped import gather
+from dragoman.data.store.mapped import gather
 from dragoman.shapes import Int
 
 ROUNDED_TO, FINELY = 128, 32

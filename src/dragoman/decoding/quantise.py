@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.data.batches import Sequences
-from dragoman.decoding.cpu_decoder import CpuDecoder
-from dragoman.decoding.cpu_engine import CpuEngine
-from dragoman.decoding.engines import can_rebuild
-from dragoman.decoding.weight_file import WeightFile
+from dragoman.decoding.engines.cpu.cpu_decoder import CpuDecoder
+from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine
+from dragoman.decoding.engines.cpu.weight_file import WeightFile
+from dragoman.decoding.engines.select import can_rebuild
 from dragoman.eight_bits import SCALES
 from dragoman.errors import FolderError, OptionError
 from dragoman.files import written_beside

@@ -4,9 +4,9 @@ import sys
 from collections.abc import Callable, Sequence
 
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.piece import Piece
+from dragoman.decoding.segment import Piece
 from dragoman.folder import ModelFolder
-from dragoman.text.sentences import cut_long, split_text
+from dragoman.text.sentence_splitting import cut_long, split_text
 
 
 class Splitter:

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.decoding.interface import Hypothesis
-from dragoman.decoding.length_penalty import length_penalty
+from dragoman.decoding.engines.search_engine import Hypothesis
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.piece import Piece
+from dragoman.decoding.search.length_penalty import length_penalty
+from dragoman.decoding.segment import Piece
 from dragoman.shapes import Float
 
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.data.workers import count_cores
 from dragoman.decoding.accelerator import may_have_accelerator
-from dragoman.decoding.compiling import Compiling, compile_behind
-from dragoman.decoding.cpu_engine import CpuEngine, ListedEngine
-from dragoman.decoding.demands import Demands
-from dragoman.decoding.engines import Choice, choose_engine, load_engine
-from dragoman.decoding.garbage import only_new_garbage
+from dragoman.decoding.constraints.constraints import Demands
+from dragoman.decoding.engines.cpu.background_compile import Compiling, compile_behind
+from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine, ListedEngine
+from dragoman.decoding.engines.select import Choice, choose_engine, load_engine
+from dragoman.decoding.gc_freeze import only_new_garbage
 from dragoman.decoding.options import LARGEST_BEAM, Precision, SearchOptions
-from dragoman.decoding.piece import Found, Piece
-from dragoman.decoding.piece_search import PieceSearch
-from dragoman.decoding.short_list import ShortList
+from dragoman.decoding.output.quality_checks import search_again
+from dragoman.decoding.search.shortlist import ShortList
+from dragoman.decoding.segment import Found, Piece
+from dragoman.decoding.segment_search import PieceSearch
 from dragoman.decoding.splitting import Splitter
-from dragoman.decoding.suspicion import search_again
 from dragoman.decoding.translation import Part, Translation, join_parts
 from dragoman.errors import OptionError
 from dragoman.folder import CONFIG_FILE, ModelFolder, read_folder
@@ -113,7 +113,7 @@ class Translator:
 
             with torch.inference_mode(mode=False):  # somebody may want gradients of it
                 if self._members:
-                    from dragoman.decoding.ensemble import load_members
+                    from dragoman.decoding.search.ensemble import load_members
 
                     self._model = load_members(self._members, self.device)
                 else:
@@ -140,7 +140,7 @@ class Translator:
     def engine(self) -> "SearchedModel":
         """What translates step by step: the model, or what was rebuilt of it to be faster."""
         if self._engine is None and self.finder is not None:
-            from dragoman.decoding.cpu_decoder import CpuDecoder
+            from dragoman.decoding.engines.cpu.cpu_decoder import CpuDecoder
 
             self._engine = CpuDecoder(self.finder)
         return self.model if self._engine is None else self._engine
@@ -184,7 +184,7 @@ class Translator:
         kind = where if isinstance(where, str) else where.type
         choice = choose_engine(folder, kind, precision)
         if others:
-            from dragoman.decoding.ensemble import join_folders, load_together, read_member
+            from dragoman.decoding.search.ensemble import join_folders, load_together, read_member
 
             members = [folder, *(read_member(Path(other), folder) for other in others)]
             together = load_together(members, where, precision)
@@ -393,7 +393,7 @@ class Translator:
             for each in all_found.hypotheses
         ]
         if vocabularies.is_closed and options.replace_unknown:
-            from dragoman.decoding.unknown_words import Draft, replace_unknown
+            from dragoman.decoding.output.unknown_words import Draft, replace_unknown
 
             drafts = [Draft(piece.text, each.tokens) for piece, each in every]
             texts = iter(replace_unknown(self.model, vocabularies, drafts, self.device))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from dragoman.errors import OptionError
 from dragoman.exchange.ctranslate2 import SUBWORDS, Quantisation, write_ctranslate2
-from dragoman.exchange.limits import check_for_ctranslate2, check_new, subwords_of
 from dragoman.exchange.sentence_splitter import write_splitter
+from dragoman.exchange.unsupported import check_for_ctranslate2, check_new, subwords_of
 from dragoman.files import written_beside
 from dragoman.folder import read_folder
 

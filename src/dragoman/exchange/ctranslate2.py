@@ -8,16 +8,16 @@ import numpy as np
 from torch import Tensor, nn
 
 from dragoman.errors import OptionError
-from dragoman.exchange.limits import check_for_ctranslate2, check_new, subwords_of
 from dragoman.exchange.names import names_of
+from dragoman.exchange.unsupported import check_for_ctranslate2, check_new, subwords_of
 from dragoman.files import written_beside
 from dragoman.folder import ModelFolder, read_folder
 from dragoman.models.attention.multihead_attention import MultiheadAttention
-from dragoman.models.embedding import Embedding
-from dragoman.models.feed_forward import FeedForward
-from dragoman.models.normalisation import LayerNorm, RMSNorm
+from dragoman.models.layers.embedding import Embedding
+from dragoman.models.layers.feed_forward import FeedForward
+from dragoman.models.layers.normalisation import LayerNorm, RMSNorm
 from dragoman.models.options import TransformerOptions
-from dragoman.models.positions import LearnedPositions
+from dragoman.models.positions.positional_encoding import LearnedPositions
 from dragoman.models.transformer import Transformer
 from dragoman.models.transformer_layers import DecoderLayer, EncoderLayer
 from dragoman.shapes import Float

@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.decoding.options import SearchOptions
 from dragoman.errors import FolderError, OptionError
+from dragoman.exchange.foreign_files import MOST_VOCABULARY_BYTES, read_bounded, read_object
 from dragoman.exchange.huggingface_layout import (
     ACTIVATIONS,
     check_tying,
@@ -14,7 +15,6 @@ from dragoman.exchange.huggingface_layout import (
     from_huggingface,
     to_huggingface,
 )
-from dragoman.exchange.limits import check_for_huggingface, check_new, subwords_of
 from dragoman.exchange.names import (
     build_vocabularies,
     marian_order,
@@ -23,7 +23,7 @@ from dragoman.exchange.names import (
     own_order,
     plain_marks,
 )
-from dragoman.exchange.reading import MOST_VOCABULARY_BYTES, read_bounded, read_object
+from dragoman.exchange.unsupported import check_for_huggingface, check_new, subwords_of
 from dragoman.files import written_beside
 from dragoman.folder import Facts, ModelFolder, read_folder
 from dragoman.models.build import build_model

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import FolderError
-from dragoman.exchange.halves import from_halves, to_halves
+from dragoman.exchange.sinusoid_layout import from_halves, to_halves
 from dragoman.models.options import TransformerOptions
 
 NO_WORD = -30_000.0

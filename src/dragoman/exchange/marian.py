@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import FolderError, OptionError
-from dragoman.exchange.halves import from_halves
+from dragoman.exchange.foreign_files import MOST_VOCABULARY_BYTES, read_bounded
 from dragoman.exchange.huggingface_layout import (
     OUTPUT,
     SOURCE,
@@ -17,14 +17,14 @@ from dragoman.exchange.huggingface_layout import (
     check_tying,
     drop_zero_biases,
 )
-from dragoman.exchange.limits import check_new
 from dragoman.exchange.marian_files import (
     read_decoder_settings,
     read_npz,
     read_yaml_vocabulary,
 )
 from dragoman.exchange.names import build_vocabularies, list_pieces, names_by_id, own_order
-from dragoman.exchange.reading import MOST_VOCABULARY_BYTES, read_bounded
+from dragoman.exchange.sinusoid_layout import from_halves
+from dragoman.exchange.unsupported import check_new
 from dragoman.files import written_beside
 from dragoman.folder import Facts, ModelFolder
 from dragoman.models.build import build_model

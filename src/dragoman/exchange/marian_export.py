@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.exchange.halves import to_halves
 from dragoman.exchange.huggingface_layout import NO_WORD
-from dragoman.exchange.limits import check_for_marian, check_new, subwords_of
 from dragoman.exchange.marian import ATTENTION, BLOCKS
 from dragoman.exchange.marian_files import CONFIG
+from dragoman.exchange.sinusoid_layout import to_halves
+from dragoman.exchange.unsupported import check_for_marian, check_new, subwords_of
 from dragoman.files import written_beside
 from dragoman.folder import ModelFolder, read_folder
 from dragoman.models.options import TransformerOptions

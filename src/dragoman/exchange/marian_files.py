@@ -14,7 +14,7 @@ from typing import IO
 import numpy as np
 
 from dragoman.errors import FolderError
-from dragoman.exchange.reading import (
+from dragoman.exchange.foreign_files import (
     MOST_SETTINGS_BYTES,
     MOST_VOCABULARY_BYTES,
     parse_object,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.text.sentences import list_abbreviations
+from dragoman.text.sentence_splitting import list_abbreviations
 from dragoman.text.specification import write_field
 
 END, EAST_END, CLOSING, SPACE, LOWER, UPPER, LETTER, DOT = range(8)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from dragoman.data.batches import flatten, make_batch, pad_sequences
-from dragoman.decoding.interface import Hypothesis
-from dragoman.decoding.search import search
+from dragoman.decoding.engines.search_engine import Hypothesis
+from dragoman.decoding.search.beam import search
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DataError, OptionError
 from dragoman.insight.word_groups import begins_word

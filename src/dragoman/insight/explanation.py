@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 from dragoman.data.batches import flatten, make_batch
+from dragoman.decoding.output.unknown_words import source_attention
 from dragoman.decoding.translator import Translator
-from dragoman.decoding.unknown_words import source_attention
 from dragoman.errors import DataError
 from dragoman.insight.attribution import gradient_times_input
 from dragoman.insight.rise import Importance, MaskedScorer, Rise

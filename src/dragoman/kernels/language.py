@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dragoman.kernels.dropout import own_generator
 from dragoman.kernels.processor import can_compile
+from dragoman.kernels.training.dropout import own_generator
 
 try:
     if torch.version.cuda is None and "TRITON_INTERPRET" not in os.environ:

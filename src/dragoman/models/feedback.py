@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.data.batches import Batch, Sequences
-from dragoman.kernels.dropout import Dropout
+from dragoman.kernels.training.dropout import Dropout
 from dragoman.models.attention.mask import Mask
 from dragoman.models.attention.multihead_attention import KeysAndValues
 from dragoman.models.attention.observer import Observer

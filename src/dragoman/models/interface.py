@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_ch
 from torch import Tensor
 
 from dragoman.data.batches import Sequences
-from dragoman.models.embedding import OutputLayer
+from dragoman.models.layers.embedding import OutputLayer
 from dragoman.shapes import Float, Int
 
 State = TypeVar("State", bound="DecoderState")

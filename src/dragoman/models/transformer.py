@@ -13,23 +13,23 @@ from dragoman.data.packing import PackedBatch
 from dragoman.models.attention.mask import Mask
 from dragoman.models.attention.multihead_attention import KeysAndValues
 from dragoman.models.attention.self_attention import Cache
-from dragoman.models.embedding import (
+from dragoman.models.interface import Output, Vocabulary
+from dragoman.models.layers.embedding import (
     Embedding,
     OutputLayer,
     Positions,
     initialise_words,
     make_word_matrices,
 )
-from dragoman.models.experts import Routing
-from dragoman.models.interface import Output, Vocabulary
+from dragoman.models.layers.experts import Routing
+from dragoman.models.layers.residual import begin_residual, end_residual
 from dragoman.models.options import TransformerOptions
-from dragoman.models.positions import (
+from dragoman.models.positions.positional_encoding import (
     IndexPositions,
     LearnedPositions,
     NormalisedPositions,
     SinusoidalPositions,
 )
-from dragoman.models.residual import begin_residual, end_residual
 from dragoman.models.state import rows_of_beams, rows_of_sentences
 from dragoman.models.transformer_layers import DecoderLayer, EncoderLayer, make_final_norm
 from dragoman.shapes import Float, Int

@@ -10,11 +10,11 @@ from dragoman.models.attention.restricted_attention import RestrictedAttention
 from dragoman.models.attention.score_bias import AlibiBias, RelativeBias, RotaryPositions
 from dragoman.models.attention.self_attention import Cache, SelfAttention
 from dragoman.models.attention.ssru import SSRU
-from dragoman.models.experts import Experts, Routing
-from dragoman.models.feed_forward import FeedForward
-from dragoman.models.normalisation import make_norm
+from dragoman.models.layers.experts import Experts, Routing
+from dragoman.models.layers.feed_forward import FeedForward
+from dragoman.models.layers.normalisation import make_norm
+from dragoman.models.layers.residual import AddAndNorm, Residual
 from dragoman.models.options import TransformerOptions
-from dragoman.models.residual import AddAndNorm, Residual
 from dragoman.shapes import Float, Int
 
 RELATIVE_DISTANCE = 16

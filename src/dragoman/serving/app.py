@@ -1,8 +1,6 @@
 """The web application: all protocols over one service."""
 
-import importlib
-import importlib.util
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -11,12 +9,15 @@ from starlette.requests import Request as WebRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from dragoman.serving.keys import Keys
-from dragoman.serving.refusals import write_refusal
+from dragoman.serving.http.api_keys import Keys
+from dragoman.serving.page import page_api
+from dragoman.serving.protocols import google, libretranslate
+from dragoman.serving.protocols.deepl import deepl
+from dragoman.serving.protocols.error_responses import write_refusal
+from dragoman.serving.protocols.openapi import openapi
 from dragoman.serving.service import Service
 
-PROTOCOLS = ("libretranslate", "deepl", "google", "openapi", "page_api")
-PAGE_ALONE = ("page_api",)
+PROTOCOLS = (libretranslate, deepl, google, openapi)
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -38,8 +39,9 @@ def build_app(service: Service, keys: Keys, runs: Mapping[str, Path] | None = No
         The application; its state has ``service`` and ``keys``. It is meant to stand behind a
         `Gate`, which limits what reaches it.
     """
+    protocols = [] if runs is not None else [route for each in PROTOCOLS for route in each.routes()]
     app = Starlette(
-        routes=[*_signs_of_life(), *_protocol_routes(PROTOCOLS if runs is None else PAGE_ALONE)],
+        routes=[*_signs_of_life(), *protocols, *page_api.routes()],
         exception_handlers={HTTPException: _refuse},
     )
     # A redirection would send back the Host that a client made up.
@@ -56,12 +58,6 @@ def _signs_of_life() -> list[BaseRoute]:
         Route("/ready", _ready),
         Route("/metrics", _metrics),
     ]
-
-
-def _protocol_routes(names: Iterable[str]) -> Iterable[BaseRoute]:
-    for name in names:
-        if importlib.util.find_spec(f"dragoman.serving.{name}"):
-            yield from importlib.import_module(f"dragoman.serving.{name}").routes()
 
 
 async def _health(request: WebRequest) -> Response:  # noqa: ARG001

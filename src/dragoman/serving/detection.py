@@ -5,8 +5,8 @@ from collections.abc import Container, Sequence
 
 from py3langid.langid import MODEL_FILE, LanguageIdentifier  # type: ignore[import-untyped]
 
-from dragoman.serving.interface import ServiceError
 from dragoman.serving.languages import name_language
+from dragoman.serving.service_types import ServiceError
 
 MOST_CHARACTERS = 4000
 """What is looked at of a text: more does not change the answer."""

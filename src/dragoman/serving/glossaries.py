@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from dragoman.serving.interface import ServiceError
+from dragoman.serving.service_types import ServiceError
 from dragoman.serving.term_tree import TermTree, split_words
 
 MOST_GLOSSARIES = 1000

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from dragoman.decoding.alignments import Aligner
-from dragoman.decoding.demands import Demands, Prepared, prepare_demands
-from dragoman.decoding.glossary import Glossary, Term
-from dragoman.decoding.spelling import fold_case
+from dragoman.decoding.constraints.constraints import Demands, Prepared, prepare_demands
+from dragoman.decoding.constraints.glossary import Glossary, Term
+from dragoman.decoding.constraints.spelling import fold_case
+from dragoman.decoding.output.alignments import Aligner
 from dragoman.decoding.translation import Translation
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DragomanError, OptionError
-from dragoman.serving.interface import ServiceError, Span
+from dragoman.serving.service_types import ServiceError, Span
 from dragoman.text.normalise import normalise
 
 MOST_GLOSSARIES = 16

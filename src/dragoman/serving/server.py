@@ -15,13 +15,13 @@ from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
 from dragoman.errors import OptionError
-from dragoman.serving.connections import LARGEST_HEAD, HeadGuard, make_parser
-from dragoman.serving.heads import HeadCheck
-from dragoman.serving.keys import Keys
-from dragoman.serving.limits import Gate
+from dragoman.serving.http.api_keys import Keys
+from dragoman.serving.http.connections import LARGEST_HEAD, HeadGuard, make_parser
+from dragoman.serving.http.load_shedding import Shedder, WaitForRoom
+from dragoman.serving.http.request_heads import HeadCheck
+from dragoman.serving.http.request_limits import Gate
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.service import Service
-from dragoman.serving.shedding import Shedder, WaitForRoom
 
 BACKLOG = 1024
 KEEP_ALIVE_SECONDS = 20

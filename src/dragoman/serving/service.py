@@ -7,16 +7,15 @@ from dataclasses import replace
 from typing import TypeVar
 
 from dragoman.decoding.translator import Translator
-from dragoman.serving.cache import Cache
-from dragoman.serving.client import Client
 from dragoman.serving.detection import Detector
-from dragoman.serving.interface import Answer, Language, Request, ServedModel, ServiceError, Span
-from dragoman.serving.lane import Lane
+from dragoman.serving.language_pairs import Models
 from dragoman.serving.metrics import Metrics
-from dragoman.serving.models import Models
 from dragoman.serving.options import ServeOptions
-from dragoman.serving.passage import note_ways
-from dragoman.serving.plans import (
+from dragoman.serving.pivot_path import note_ways
+from dragoman.serving.protocols.client import Client
+from dragoman.serving.queue.model_queue import Lane
+from dragoman.serving.queue.translation_cache import Cache
+from dragoman.serving.request_plan import (
     Plan,
     check_request,
     join_legs,
@@ -25,6 +24,14 @@ from dragoman.serving.plans import (
     write_answer,
 )
 from dragoman.serving.sentence_translation import Manner, Rendering
+from dragoman.serving.service_types import (
+    Answer,
+    Language,
+    Request,
+    ServedModel,
+    ServiceError,
+    Span,
+)
 
 __all__ = ["Answer", "Language", "Request", "ServedModel", "Service", "ServiceError", "Span"]
 

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from dragoman.errors import FolderError
 from dragoman.text.dictionary import Dictionary
 from dragoman.text.subwords import Subwords
-from dragoman.text.words import Words
+from dragoman.text.word_vocabulary import Words
 
 JOINT_FILE = "subwords.model"
 SIDE_FILES = ("source.model", "target.model")

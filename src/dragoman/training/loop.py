@@ -13,24 +13,24 @@ from torch import Tensor, nn
 
 from dragoman.data.prefetch import prefetched
 from dragoman.errors import TrainingError
-from dragoman.training.budget import BudgetKeeper, schedule_position
-from dragoman.training.checkpoint import (
+from dragoman.training.budget.time_budget import BudgetKeeper, schedule_position
+from dragoman.training.checkpoints.checkpoint import (
     Progress,
     Trained,
     list_checkpoints,
     save_checkpoint,
 )
-from dragoman.training.distributed import Workers
-from dragoman.training.gradients import Gradients
-from dragoman.training.limits import INTERRUPTED, Pace, decide, stop_requests
+from dragoman.training.checkpoints.recovery import restore_newest
 from dragoman.training.log import Log, SilentLog
+from dragoman.training.optimisers.schedule import learning_rate
 from dragoman.training.options import TrainingOptions
-from dragoman.training.parts import compute_gradient, find_num_parts
-from dragoman.training.recovery import restore_newest
-from dragoman.training.schedule import learning_rate
-from dragoman.training.sharding import local_share, whole_model
 from dragoman.training.stagnation import note_validation
-from dragoman.training.updates import Update, UpdatePlanner
+from dragoman.training.stopping import INTERRUPTED, Pace, decide, stop_requests
+from dragoman.training.updates.distributed import Workers
+from dragoman.training.updates.gradient_accumulation import compute_gradient, find_num_parts
+from dragoman.training.updates.gradients import Gradients
+from dragoman.training.updates.sharding import local_share, whole_model
+from dragoman.training.updates.update_planner import Update, UpdatePlanner
 from dragoman.training.validation import Validation, Validator
 
 MAX_FALLBACKS = 3

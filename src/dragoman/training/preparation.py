@@ -8,13 +8,13 @@ import numpy as np
 import torch
 
 from dragoman.data.batches import Sequences
-from dragoman.data.checked_files import VOCABULARY_FACTS, check_vocabulary
-from dragoman.data.clean_text import CleanText
 from dragoman.data.corpus import CorpusFiles
-from dragoman.data.mapped import write_facts
-from dragoman.data.store import PairStore, Store
+from dragoman.data.store.checked_files import VOCABULARY_FACTS, check_vocabulary
+from dragoman.data.store.clean_text import CleanText
+from dragoman.data.store.mapped import write_facts
+from dragoman.data.store.store import PairStore, Store
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.penalties import check_coverage
+from dragoman.decoding.search.coverage_penalty import check_coverage
 from dragoman.errors import OptionError
 from dragoman.files import digest_of, written_beside
 from dragoman.folder import Facts, ModelFolder
@@ -24,10 +24,10 @@ from dragoman.text.bpe_dropout import check_merges
 from dragoman.text.characters import learn_characters
 from dragoman.text.dictionary import Dictionary, learn_dictionary
 from dragoman.text.options import TextOptions
-from dragoman.text.sentences import share_of_several
+from dragoman.text.sentence_splitting import share_of_several
 from dragoman.text.subwords import Subwords, choose_vocabulary_size, train_subwords
 from dragoman.text.vocabulary import TextVocabulary, Vocabularies
-from dragoman.text.words import learn_words, split_words
+from dragoman.text.word_vocabulary import learn_words, split_words
 from dragoman.training.configuration import (
     RunOptions,
     list_changes,

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from dragoman.data.mapped import read_facts, write_facts
-from dragoman.data.segmentation import SegmentedPairs
-from dragoman.data.store import PairStore, Store, make_key, open_store
+from dragoman.data.segmentation.segmentation import SegmentedPairs
+from dragoman.data.store.mapped import read_facts, write_facts
+from dragoman.data.store.store import PairStore, Store, make_key, open_store
 from dragoman.decoding.device import choose_device
-from dragoman.decoding.engines import fits_int8
+from dragoman.decoding.engines.select import fits_int8
 from dragoman.decoding.translator import Translator
 from dragoman.errors import FolderError
 from dragoman.files import locked, sweep, write_file
@@ -29,8 +29,25 @@ from dragoman.folder import (
 )
 from dragoman.models.build import build_model, count_parameters
 from dragoman.options import Plain, read_toml, to_plain
-from dragoman.training.average import average_weights
-from dragoman.training.beginning import (
+from dragoman.training.checkpoints.average import average_weights
+from dragoman.training.checkpoints.checkpoint import (
+    LONE,
+    Progress,
+    Trained,
+    averaged_checkpoints,
+    save_checkpoint,
+)
+from dragoman.training.checkpoints.recovery import find_whole, restore_newest
+from dragoman.training.configuration import (
+    RunOptions,
+    resumed_options,
+)
+from dragoman.training.log import Log, SilentLog, format_time
+from dragoman.training.loop import Loop, train
+from dragoman.training.objectives.reward import make_step
+from dragoman.training.optimisers.schedule import paper_peak
+from dragoman.training.preparation import RunRequest, describe_model
+from dragoman.training.run_setup import (
     PREPARING_FILE,
     RUN_FILE,
     Prepared,
@@ -39,28 +56,11 @@ from dragoman.training.beginning import (
     make_trained,
     prepare_corpus,
 )
-from dragoman.training.checkpoint import (
-    LONE,
-    Progress,
-    Trained,
-    averaged_checkpoints,
-    save_checkpoint,
-)
-from dragoman.training.configuration import (
-    RunOptions,
-    resumed_options,
-)
-from dragoman.training.distributed import Workers, check_device
-from dragoman.training.gradients import Gradients, precision_context
-from dragoman.training.limits import INTERRUPTED, stop_requests, terminable
-from dragoman.training.log import Log, SilentLog, format_time
-from dragoman.training.loop import Loop, train
-from dragoman.training.preparation import RunRequest, describe_model
-from dragoman.training.recovery import find_whole, restore_newest
-from dragoman.training.reward import make_step
-from dragoman.training.schedule import paper_peak
-from dragoman.training.sharding import shard_step
-from dragoman.training.updates import UpdatePlanner, prepare_updates, segment_pairs
+from dragoman.training.stopping import INTERRUPTED, stop_requests, terminable
+from dragoman.training.updates.distributed import Workers, check_device
+from dragoman.training.updates.gradients import Gradients, precision_context
+from dragoman.training.updates.sharding import shard_step
+from dragoman.training.updates.update_planner import UpdatePlanner, prepare_updates, segment_pairs
 from dragoman.training.validation import Validation, Validator
 from dragoman.weights import put_weights, vocabulary_of, weights_of, write_weights
 

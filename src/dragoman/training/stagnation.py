@@ -1,9 +1,9 @@
 """A warning, once, when validation has stopped improving long before the end of a run."""
 
-from dragoman.training.checkpoint import Progress
-from dragoman.training.limits import share_done
+from dragoman.training.checkpoints.checkpoint import Progress
 from dragoman.training.log import Log, SilentLog
 from dragoman.training.options import ENDING_SCHEDULES, TrainingOptions
+from dragoman.training.stopping import share_done
 
 LEAST_VALIDATIONS = 3
 """In a row, none of them better."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 
 from dragoman.data.batches import Batch, group_by_length, make_batch
-from dragoman.data.store import PairStore
+from dragoman.data.store.store import PairStore
 from dragoman.decoding.translator import Translator
 from dragoman.evaluation.bleu import corpus_bleu, tokenizer_for
 from dragoman.models.likelihood import mean_loss

@@ -9,10 +9,13 @@ from itertools import islice
 import pytest
 
 from dragoman.data.builtin import LANGUAGE_PAIRS, SPLITS, generate_pairs
-from dragoman.data.builtin.adjectives import ADJECTIVE_OF
-from dragoman.data.builtin.choosing import Chooser
 from dragoman.data.builtin.generator import find_split, make_key, realise_pair
-from dragoman.data.builtin.meaning import (
+from dragoman.data.builtin.lexicon.adjectives import ADJECTIVE_OF
+from dragoman.data.builtin.lexicon.moments import Month
+from dragoman.data.builtin.lexicon.nouns import NOUN_OF
+from dragoman.data.builtin.lexicon.place_names import PLACES
+from dragoman.data.builtin.lexicon.verbs import SER, VERBS
+from dragoman.data.builtin.meaning.meaning import (
     Attribute,
     Clause,
     Determiner,
@@ -23,11 +26,8 @@ from dragoman.data.builtin.meaning import (
     Sentence,
     Statement,
 )
-from dragoman.data.builtin.moments import Month
-from dragoman.data.builtin.nouns import NOUN_OF
-from dragoman.data.builtin.places import PLACES
-from dragoman.data.builtin.sentences import SentenceSampler
-from dragoman.data.builtin.verbs import SER, VERBS
+from dragoman.data.builtin.sampling.choosing import Chooser
+from dragoman.data.builtin.sampling.sentence_templates import SentenceSampler
 from dragoman.errors import OptionError
 
 MARKS = set(".,?!¿¡")

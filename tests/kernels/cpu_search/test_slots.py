@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tests.kernels.cpu_search.compiler  # noqa: F401
 
-from dragoman.kernels.beam_step import farthest_end
 from dragoman.kernels.cpu_search.slots import begin, extend, finish, force, is_done, make_slots
 from dragoman.kernels.cpu_search.task import Rules, Sentences
+from dragoman.kernels.cuda_search.beam_step import farthest_end
 
 EOS, START = 0, 2
 

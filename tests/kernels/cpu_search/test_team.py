@@ -5,13 +5,13 @@ import threading
 import numpy as np
 import pytest
 import tests.kernels.cpu_search.compiler  # noqa: F401
+from tests.kernels.cpu_search.test_best_tokens import find
 from tests.kernels.cpu_search.test_tiles import make_matrix, make_vectors, multiply
-from tests.kernels.cpu_search.test_words import find
 
-from dragoman.kernels.cpu_search.layout import lay_out, lay_out_floats
 from dragoman.kernels.cpu_search.task import DONE, IS_OVER, IS_SLOW, LEFT, PART, make_team
 from dragoman.kernels.cpu_search.team import has_helpers, help_out, multiply_together, work_alone
 from dragoman.kernels.cpu_search.tiles import fill_tiles
+from dragoman.kernels.cpu_search.weight_layout import lay_out, lay_out_floats
 
 SIZE, WIDTH = 5000, 130
 

@@ -14,19 +14,19 @@ import tests.kernels.cpu_search.compiler  # noqa: F401
 from llvmlite import ir
 
 from dragoman.eight_bits import round_matrix
-from dragoman.kernels.cpu_search.layout import (
-    COLUMNS,
-    LARGEST,
-    find_zero,
-    lay_out,
-    lay_out_floats,
-)
 from dragoman.kernels.cpu_search.tiles import (
     ROWS,
     fill_tiles,
     multiply_rows,
     round_rows,
     write_tile,
+)
+from dragoman.kernels.cpu_search.weight_layout import (
+    COLUMNS,
+    LARGEST,
+    find_zero,
+    lay_out,
+    lay_out_floats,
 )
 from dragoman.kernels.processor import INSTRUCTION_SETS, VARIABLE, list_executable
 
@@ -105,7 +105,7 @@ PRODUCTS = """
 import sys
 import numpy as np
 from dragoman.eight_bits import Rounded
-from dragoman.kernels.cpu_search.layout import lay_out, lay_out_floats
+from dragoman.kernels.cpu_search.weight_layout import lay_out, lay_out_floats
 from dragoman.kernels.cpu_search.tiles import fill_tiles, multiply_rows
 given = np.load(sys.argv[1])
 numbers, scales, bias, states = (given[name] for name in ("numbers", "scales", "bias", "states"))

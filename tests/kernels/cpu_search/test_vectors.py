@@ -8,10 +8,10 @@ import tests.kernels.cpu_search.compiler  # noqa: F401
 import torch
 from torch.nn import functional
 
-from dragoman.kernels.activations import activate as plain_activate
 from dragoman.kernels.cpu_search import vectors
-from dragoman.kernels.cpu_search.layout import LANES
 from dragoman.kernels.cpu_search.model import ACTIVATIONS, Shape
+from dragoman.kernels.cpu_search.weight_layout import LANES
+from dragoman.kernels.training.activations import activate as plain_activate
 
 
 def shape(*, is_norm_first=False, is_centred=True):

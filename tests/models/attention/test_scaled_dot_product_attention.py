@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from dragoman.kernels.dropout import dropout, own_random_numbers
+from dragoman.kernels.training.dropout import dropout, own_random_numbers
 from dragoman.models.attention.mask import Mask
 from dragoman.models.attention.scaled_dot_product_attention import (
     attend,

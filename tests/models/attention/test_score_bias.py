@@ -13,7 +13,7 @@ from dragoman.models.attention.score_bias import (
     RotaryPositions,
     alibi_slopes,
 )
-from dragoman.models.positions import offset_map
+from dragoman.models.positions.positional_encoding import offset_map
 
 
 def test_rotary_turns_each_pair_by_its_angle():

@@ -17,7 +17,7 @@ from dragoman.models.convolutional.bytenet import Block, ByteNet, multiplicative
 from dragoman.models.convolutional.convolution import receptive_field
 from dragoman.models.convolutional.options import ByteNetOptions
 from dragoman.models.interface import DecoderState, TranslationModel, Vocabulary
-from dragoman.training.loss import TrainingStep
+from dragoman.training.objectives.loss import TrainingStep
 
 PAD, EOS = contract.VOCABULARY.pad_id, contract.VOCABULARY.eos_id
 SHAPE = {"num_encoder_sets": 1, "num_decoder_sets": 1, "max_dilation": 4, "model_dim": 8}

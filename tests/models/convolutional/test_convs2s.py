@@ -13,7 +13,7 @@ from dragoman.models.convolutional.convolution import Convolution, WeightNormLin
 from dragoman.models.convolutional.convs2s import ConvS2S
 from dragoman.models.convolutional.options import ConvS2SOptions
 from dragoman.models.interface import DecoderState, TranslationModel, Vocabulary
-from dragoman.training.loss import TrainingStep
+from dragoman.training.objectives.loss import TrainingStep
 
 PAD, EOS = contract.VOCABULARY.pad_id, contract.VOCABULARY.eos_id
 SHAPE = {

@@ -7,8 +7,8 @@ import torch
 from tests.models import contract
 
 from dragoman.models.attention.observer import observed_attention
-from dragoman.models.experts import Experts
 from dragoman.models.interface import DecoderState, TranslationModel
+from dragoman.models.layers.experts import Experts
 from dragoman.models.recurrent.gnmt import GNMT
 from dragoman.models.recurrent.options import GNMTOptions
 

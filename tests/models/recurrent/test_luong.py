@@ -14,7 +14,7 @@ from dragoman.models.recurrent.cells import LSTMCell
 from dragoman.models.recurrent.layer import reverse_sequences
 from dragoman.models.recurrent.luong import Luong
 from dragoman.models.recurrent.options import LuongOptions
-from dragoman.training.loss import TrainingStep
+from dragoman.training.objectives.loss import TrainingStep
 
 PLAIN = LuongOptions(num_layers=2, model_dim=20, half_width=2, max_positions=16, dropout=0.0)
 

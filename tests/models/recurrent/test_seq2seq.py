@@ -12,7 +12,7 @@ from dragoman.models.recurrent.cells import LSTMCell
 from dragoman.models.recurrent.layer import reverse_sequences
 from dragoman.models.recurrent.options import Seq2seqOptions
 from dragoman.models.recurrent.seq2seq import RecurrentStack, Seq2seq
-from dragoman.training.loss import TrainingStep
+from dragoman.training.objectives.loss import TrainingStep
 
 PLAIN = Seq2seqOptions(num_layers=2, model_dim=20, dropout=0.0)
 VARIANTS = {

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from dragoman.data.builtin.english import realise_english
-from dragoman.data.builtin.french import realise_french
-from dragoman.data.builtin.meaning import Sentence
-from dragoman.data.builtin.sentences import SentenceSampler
-from dragoman.data.builtin.spanish import realise_spanish
-from dragoman.data.builtin.words import PUNCTUATION, Word, align_words, join_texts
+from dragoman.data.builtin.languages.english import realise_english
+from dragoman.data.builtin.languages.french import realise_french
+from dragoman.data.builtin.languages.spanish import realise_spanish
+from dragoman.data.builtin.meaning.meaning import Sentence
+from dragoman.data.builtin.meaning.word_meanings import PUNCTUATION, Word, align_words, join_texts
+from dragoman.data.builtin.sampling.sentence_templates import SentenceSampler
 from dragoman.errors import OptionError
 
 LANGUAGE_PAIRS: tuple[str, ...] = ("fr-en", "en-es")

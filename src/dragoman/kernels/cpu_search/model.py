@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.kernels.cpu_search.layout import Matrix
+from dragoman.kernels.cpu_search.weight_layout import Matrix
 
 ACTIVATIONS = ("relu", "swish", "gelu", "gelu-sigmoid", "swiglu", "geglu")
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.kernels.cpu_search.instructions import compiled
+from dragoman.kernels.cpu_search.compiler.instructions import compiled
 from dragoman.kernels.cpu_search.task import AT_START
 
 TERM_STATE, TERMS_MET, FORBIDDEN_PLACE, SAMPLE = range(4)

@@ -2,10 +2,16 @@
 
 import numpy as np
 
-from dragoman.kernels.cpu_search.instructions import compiled, compiled_entry
-from dragoman.kernels.cpu_search.search import make_pool
+from dragoman.kernels.cpu_search.compiler.instructions import compiled, compiled_entry
+from dragoman.kernels.cpu_search.slot_search import make_pool
 from dragoman.kernels.cpu_search.team import work_alone
-from dragoman.kernels.cpu_search.transformer import Rows, encode, read_word, remember_sources, step
+from dragoman.kernels.cpu_search.transformer_steps import (
+    Rows,
+    encode,
+    read_word,
+    remember_sources,
+    step,
+)
 
 
 @compiled

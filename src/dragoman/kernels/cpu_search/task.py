@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.eight_bits import Rounded
-from dragoman.kernels.cpu_search.layout import COLUMNS, lay_out, lay_out_floats, stack
 from dragoman.kernels.cpu_search.model import Decoder, Encoder, Model, Shape, make_cached
+from dragoman.kernels.cpu_search.weight_layout import COLUMNS, lay_out, lay_out_floats, stack
 from dragoman.kernels.processor import INSTRUCTION_SETS, choose_instructions
 
 LONGEST_PHRASE = 32
@@ -80,7 +80,8 @@ class Terms(NamedTuple):
     rising order, and the subwords that each term takes `sizes[size_starts[s] : …[s + 1]]`. Its
     tables `targets` and `met` have an entry for each state and column, from `entry_starts[s]` on,
     `leads` one for each state, from `state_starts[s]` on; see
-    `dragoman.decoding.term_automaton.TermAutomaton`. `kinds` has the column, behind those of the
+    `dragoman.decoding.constraints.term_automaton.TermAutomaton`.
+    `kinds` has the column, behind those of the
     alphabet, of every subword of the vocabulary.
     """
 

@@ -8,7 +8,7 @@ computes a chunk, its numbers are the same.
 
 import numpy as np
 
-from dragoman.kernels.cpu_search.instructions import (
+from dragoman.kernels.cpu_search.compiler.instructions import (
     compiled,
     compiled_entry,
     read_shared,
@@ -17,10 +17,10 @@ from dragoman.kernels.cpu_search.instructions import (
     take_numbers,
     write_shared,
 )
-from dragoman.kernels.cpu_search.layout import COLUMNS, ENTRIES
-from dragoman.kernels.cpu_search.scores import LOWEST, weigh
 from dragoman.kernels.cpu_search.task import DONE, IS_OVER, IS_SLOW, JOB, LEFT, PART, Team
 from dragoman.kernels.cpu_search.tiles import ROWS, multiply_rows, multiply_tile, prepare_rows
+from dragoman.kernels.cpu_search.token_scores import LOWEST, weigh
+from dragoman.kernels.cpu_search.weight_layout import COLUMNS, ENTRIES
 
 (
     _VECTORS, _SIZES, _PANELS, _GROUPS, _OUTPUTS, _PRODUCTS, _STRIDE, _COUNT, _NUM_PANELS, _CHUNK,
@@ -173,7 +173,7 @@ def do_job(rows, sizes, count, panels, outputs, products, chunk, scores, team) -
     count : int
         How many of them.
     panels : ndarray
-        The matrix, as `dragoman.kernels.cpu_search.layout.Matrix` has it.
+        The matrix, as `dragoman.kernels.cpu_search.weight_layout.Matrix` has it.
     outputs : ndarray
         Likewise.
     products : ndarray

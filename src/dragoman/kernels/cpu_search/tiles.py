@@ -13,7 +13,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from dragoman.eight_bits import SMALLEST
-from dragoman.kernels.cpu_search.instructions import (
+from dragoman.kernels.cpu_search.compiler.instructions import (
     FRACTION,
     LONG,
     WORD,
@@ -24,7 +24,7 @@ from dragoman.kernels.cpu_search.instructions import (
     compiled,
     is_float,
 )
-from dragoman.kernels.cpu_search.layout import COLUMNS, ENTRIES, LARGEST
+from dragoman.kernels.cpu_search.weight_layout import COLUMNS, ENTRIES, LARGEST
 from dragoman.kernels.processor import INSTRUCTION_SETS, choose_instructions
 
 INSTRUCTIONS = choose_instructions()
@@ -348,7 +348,7 @@ def multiply_rows(states, count, panels, outputs, width, products) -> None:
     count : int
         How many of them.
     panels : ndarray
-        The matrix, as `dragoman.kernels.cpu_search.layout.Matrix` has it.
+        The matrix, as `dragoman.kernels.cpu_search.weight_layout.Matrix` has it.
     outputs : ndarray
         Likewise.
     width : int

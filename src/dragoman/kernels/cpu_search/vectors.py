@@ -7,8 +7,7 @@ import math
 
 import numpy as np
 
-from dragoman.kernels.cpu_search.attention import look_32, look_48, look_64
-from dragoman.kernels.cpu_search.instructions import (
+from dragoman.kernels.cpu_search.compiler.instructions import (
     as_float,
     as_int,
     compiled,
@@ -16,8 +15,9 @@ from dragoman.kernels.cpu_search.instructions import (
     is_float,
     stay_apart,
 )
+from dragoman.kernels.cpu_search.compiler.polynomial import COEFFICIENTS, LOWEST
+from dragoman.kernels.cpu_search.head_attention import look_32, look_48, look_64
 from dragoman.kernels.cpu_search.model import ACTIVATIONS
-from dragoman.kernels.cpu_search.polynomial import COEFFICIENTS, LOWEST
 
 _RELU, _SWISH, _GELU, _GELU_SIGMOID, _SWIGLU, _GEGLU = range(len(ACTIVATIONS))
 

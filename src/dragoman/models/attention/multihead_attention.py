@@ -5,8 +5,8 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from torch import Tensor, nn
 
 from dragoman.data.packed_mask import PackedMask
-from dragoman.kernels.linear import linear
-from dragoman.kernels.packed_attention import Heads, packed_attention
+from dragoman.kernels.training.linear import linear
+from dragoman.kernels.training.packed_attention import Heads, packed_attention
 from dragoman.models.attention.mask import Mask
 from dragoman.models.attention.observer import Observer
 from dragoman.models.attention.scaled_dot_product_attention import (

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dragoman.kernels.dropout import dropout as drop
+from dragoman.kernels.training.dropout import dropout as drop
 from dragoman.models.attention.mask import Mask
 from dragoman.shapes import Float, Shaped
 
@@ -178,7 +178,7 @@ def attend(
     On a CPU the fused kernel's gradient in bfloat16 takes eight times as long as the products that
     it fuses (32 sentences of 32 words on a core: 6.4 against 0.8 ms), a third of training. Each
     thread of training draws from a generator of its own, which PyTorch's kernel does not know: see
-    `dragoman.kernels.dropout`.
+    `dragoman.kernels.training.dropout`.
     """
     is_slow = query.dtype == torch.bfloat16 and torch.is_grad_enabled() and query.requires_grad
     if query.device.type != "cpu" or not (dropout or is_slow):

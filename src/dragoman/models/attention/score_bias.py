@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from dragoman.data.packed_mask import PackedMask
 from dragoman.models.attention.scaled_dot_product_attention import score_scale
-from dragoman.models.positions import SinusoidalPositions
+from dragoman.models.positions.positional_encoding import SinusoidalPositions
 from dragoman.shapes import Float, Int
 
 

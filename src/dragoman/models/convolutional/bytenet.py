@@ -12,8 +12,13 @@ from torch.nn import functional
 from dragoman.data.batches import Batch, Sequences
 from dragoman.models.convolutional.convolution import Convolution
 from dragoman.models.convolutional.options import ByteNetOptions
-from dragoman.models.embedding import Embedding, OutputLayer, initialise_words, make_word_matrices
 from dragoman.models.interface import Output, Vocabulary
+from dragoman.models.layers.embedding import (
+    Embedding,
+    OutputLayer,
+    initialise_words,
+    make_word_matrices,
+)
 from dragoman.models.state import HypothesisState
 from dragoman.shapes import Bool, Float, Int
 

@@ -13,9 +13,14 @@ from dragoman.data.batches import Batch, Sequences
 from dragoman.models.attention.observer import Observer
 from dragoman.models.convolutional.convolution import Convolution, WeightNormLinear
 from dragoman.models.convolutional.options import BlockShape, ConvS2SOptions
-from dragoman.models.embedding import Embedding, OutputLayer, initialise_words, make_word_matrices
 from dragoman.models.interface import Output, Vocabulary
-from dragoman.models.positions import LearnedPositions
+from dragoman.models.layers.embedding import (
+    Embedding,
+    OutputLayer,
+    initialise_words,
+    make_word_matrices,
+)
+from dragoman.models.positions.positional_encoding import LearnedPositions
 from dragoman.models.state import HypothesisState
 from dragoman.shapes import Bool, Float, Int
 

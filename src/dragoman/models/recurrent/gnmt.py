@@ -13,9 +13,9 @@ from dragoman.models.attention.additive_attention import (
     Annotations,
     Attended,
 )
-from dragoman.models.embedding import Embedding, OutputLayer, make_word_matrices
-from dragoman.models.experts import Experts, Routing
 from dragoman.models.interface import Output, Vocabulary
+from dragoman.models.layers.embedding import Embedding, OutputLayer, make_word_matrices
+from dragoman.models.layers.experts import Experts, Routing
 from dragoman.models.recurrent.cells import CellState, LSTMCell
 from dragoman.models.recurrent.layer import BidirectionalLayer, RecurrentLayer
 from dragoman.models.recurrent.options import GNMTOptions

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from dragoman.data.batches import Batch, Sequences
 from dragoman.models.attention.additive_attention import Annotations, Attended
 from dragoman.models.attention.multiplicative_attention import MultiplicativeAttention
-from dragoman.models.embedding import Embedding, OutputLayer, make_word_matrices
 from dragoman.models.interface import Output, Vocabulary
+from dragoman.models.layers.embedding import Embedding, OutputLayer, make_word_matrices
 from dragoman.models.recurrent.layer import reverse_sequences
 from dragoman.models.recurrent.options import LuongOptions
 from dragoman.models.recurrent.seq2seq import (

@@ -11,8 +11,13 @@ from dragoman.models.attention.additive_attention import (
     Annotations,
     Attended,
 )
-from dragoman.models.embedding import Embedding, OutputLayer, initialise_words, make_word_matrices
 from dragoman.models.interface import Output, Vocabulary
+from dragoman.models.layers.embedding import (
+    Embedding,
+    OutputLayer,
+    initialise_words,
+    make_word_matrices,
+)
 from dragoman.models.recurrent.cells import GRUCell
 from dragoman.models.recurrent.layer import BidirectionalLayer
 from dragoman.models.recurrent.options import RNNsearchOptions

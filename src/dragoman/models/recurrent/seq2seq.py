@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, Sequences
-from dragoman.models.embedding import Embedding, OutputLayer, make_word_matrices
 from dragoman.models.interface import Output, Vocabulary
+from dragoman.models.layers.embedding import Embedding, OutputLayer, make_word_matrices
 from dragoman.models.recurrent.cells import CellState, LSTMCell, make_cell
 from dragoman.models.recurrent.layer import RecurrentLayer, reverse_sequences
 from dragoman.models.recurrent.options import Seq2seqOptions

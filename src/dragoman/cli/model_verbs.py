@@ -1,0 +1,117 @@
+"""The verbs that use a trained model; nothing heavy is imported before one runs."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import get_args
+
+from dragoman.cli.constraint_flags import add_demands, read_demands
+from dragoman.cli.flags import add_device, add_flags, add_verb, given_flags
+from dragoman.cli.score import add_score
+from dragoman.cli.shortlist import add_short_list
+from dragoman.decoding.options import Precision, SearchOptions
+
+
+def add_decoding(verbs: argparse._SubParsersAction) -> None:
+    """Add the verbs “translate”, “score”, “shortlist” and “quantise”.
+
+    Parameters
+    ----------
+    verbs : argparse._SubParsersAction
+        Where to add it.
+    """
+    parser = add_verb(verbs, "translate", "translate text, line by line", _translate)
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="else standard input")
+    parser.add_argument(
+        "--n-best", type=int, metavar="N",
+        help="print N translations a line as “line ||| translation ||| score”",
+    )  # fmt: skip
+    parser.add_argument("--prefix", default="", metavar="WORDS", help="how translations must begin")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE",
+        help="write there; the same command goes on where an interrupted one stopped",
+    )  # fmt: skip
+    parser.add_argument(
+        "--alignments", action="store_true",
+        help="print which word translates which as “translation ||| 0-0 1-2”, counted from 0",
+    )  # fmt: skip
+    add_demands(parser)
+    add_device(parser)
+    parser.add_argument(
+        "--precision", default="auto", choices=get_args(Precision),
+        help="of the products; auto: eight bits on a CPU where that loses nothing",
+    )  # fmt: skip
+    parser.add_argument(
+        "--short-list", action="store_true",
+        help="search among the words that “dragoman shortlist” found likely: faster on a CPU",
+    )  # fmt: skip
+    parser.add_argument(
+        "--explain-engine", action="store_true",
+        help="say which engine translates, in which precision, and why",
+    )  # fmt: skip
+    add_flags(parser, SearchOptions)
+    add_score(verbs)
+    add_short_list(verbs)
+    parser = add_verb(
+        verbs, "quantise", "write a model in eight bits: a quarter of the size", _quantise
+    )
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")
+    parser.add_argument("out", type=Path, metavar="OUT", help="the new model folder")
+
+
+def _translate(options: argparse.Namespace) -> None:
+    from dragoman.data.lines import open_lines
+    from dragoman.decoding.stream.line_stream import stream_lines
+    from dragoman.decoding.stream.line_translation import LineTranslator
+    from dragoman.decoding.translator import Translator
+
+    reader = open_lines(options.file)
+    translator = Translator.load(options.model, options.device, options.others, options.precision)
+    if options.explain_engine and translator.choice is not None:
+        meanwhile = "; until it is compiled, PyTorch for a few texts" * translator.is_compiling
+        sys.stderr.write(f"engine: {translator.choice.explain()}{meanwhile}\n")
+    if options.short_list:
+        from dragoman.decoding.search.shortlist import read_short_list
+
+        translator.short_list = read_short_list(
+            translator.folder, is_possible=translator.takes_short_list
+        )
+    prepared = read_demands(options, translator)
+    aligner = None
+    if options.alignments:
+        from dragoman.decoding.output.alignments import Aligner
+
+        aligner = Aligner.of(translator)
+
+    translate = partial(
+        translator.translate_all,
+        num_best=1 if options.n_best is None else options.n_best,
+        prefix=options.prefix,
+        options=translator.options_with(given_flags(options, SearchOptions)),
+        demands=replace(prepared.demands, is_aligned=options.alignments),
+    )
+
+    def work_with(warn: Callable[[str], None]) -> LineTranslator:
+        for warning in prepared.warnings:
+            warn(warning)
+        return LineTranslator(
+            translate,
+            place=reader.place,
+            warn=warn,
+            is_n_best=options.n_best is not None,
+            aligner=aligner,
+            name_tokens=translator.folder.vocabularies.target.pieces if options.scores else None,
+        )
+
+    stream_lines(options, reader, work_with, translator.device_type)
+
+
+def _quantise(options: argparse.Namespace) -> None:
+    from dragoman.decoding.quantise import write_int8
+    from dragoman.folder import read_folder
+
+    write_int8(read_folder(options.model), options.out)

@@ -1,0 +1,240 @@
+"""English noun phrases: determiners, the possessive “’s”, pronouns and prepositions."""
+
+from collections.abc import Callable
+
+from dragoman.data.builtin.lexicon.entries import Place
+from dragoman.data.builtin.lexicon.numerals import say_english
+from dragoman.data.builtin.meaning.meaning import (
+    Circumstance,
+    Determiner,
+    Features,
+    Gap,
+    Joined,
+    Nominal,
+    NounPhrase,
+    Person,
+    Pronoun,
+    Relative,
+)
+from dragoman.data.builtin.meaning.word_meanings import Word, make_words
+
+_SUBJECT_PRONOUNS = ("I", "you", "he", "we", "they")
+_OBJECT_PRONOUNS = ("me", "you", "him", "us", "them")
+_POSSESSIVES = ("my", "your", "his", "our", "their")
+SayRelative = Callable[[Relative, str], list[Word]]
+
+
+def find_features(phrase: NounPhrase) -> Features:
+    """Find what a noun phrase passes on in English.
+
+    Parameters
+    ----------
+    phrase : NounPhrase
+        The phrase.
+
+    Returns
+    -------
+    Features
+        Person, number and the gender of a person.
+    """
+    match phrase:
+        case Pronoun(person, plural, feminine, antecedent):
+            return Features(person, plural, antecedent.english.feminine if antecedent else feminine)
+        case Person():
+            return Features(3, False, phrase.feminine)
+        case Nominal():
+            return Features(3, phrase.plural, phrase.noun.english.feminine)
+        case Gap():
+            return Features(3, phrase.plural, False)
+        case Joined():
+            return Features(3, True, False)
+        case Place():
+            return Features(3, False, False)
+
+
+def say_object_pronoun(pronoun: Pronoun, node: str) -> list[Word]:
+    """Say a pronoun as an object: “him”, “her”, “it”.
+
+    Parameters
+    ----------
+    pronoun : Pronoun
+        The pronoun; one that stands for a thing has a noun that is no person.
+    node : str
+        Its node.
+
+    Returns
+    -------
+    list[Word]
+        The one word.
+    """
+    features = find_features(pronoun)
+    text = _OBJECT_PRONOUNS[features.form_index]
+    if features.form_index == 2:
+        if pronoun.antecedent is not None and not pronoun.antecedent.is_person:
+            text = "it"
+        elif features.feminine:
+            text = "her"
+    return make_words(text, node)
+
+
+def say_number(number: int, path: str) -> list[Word]:
+    """Say a cardinal number.
+
+    Parameters
+    ----------
+    number : int
+        The number.
+    path : str
+        Its node.
+
+    Returns
+    -------
+    list[Word]
+        The words.
+    """
+    return [
+        Word(said.text, frozenset(f"{path}/{part}" for part in said.parts))
+        for said in say_english(number)
+    ]
+
+
+def _say_determiner(phrase: Nominal, path: str, *, denied: bool) -> list[Word]:
+    node = f"{path}/det"
+    collective = phrase.plural or phrase.noun.is_mass
+    text = "the"
+    match phrase.determiner:
+        case Determiner.INDEFINITE:
+            text = "a"
+            if phrase.cardinal:
+                text = ""
+            elif collective:
+                text = "any" if denied else "some"
+        case Determiner.DEMONSTRATIVE:
+            text = "these" if phrase.plural else "this"
+        case Determiner.GENERIC:
+            text = ""
+        case Determiner.POSSESSIVE:
+            assert phrase.owner is not None
+            owner = Features(phrase.owner.person, phrase.owner.plural, phrase.owner.feminine)
+            text = _POSSESSIVES[owner.form_index]
+            if owner.form_index == 2 and owner.feminine:
+                text = "her"
+    words = make_words(text, node)
+    if phrase.cardinal:
+        words += say_number(phrase.cardinal, f"{path}/number")
+    return words
+
+
+def _say_nominal(
+    phrase: Nominal, path: str, say_relative: SayRelative, *, denied: bool
+) -> list[Word]:
+    if phrase.possessor is not None:
+        words = say_phrase(phrase.possessor, f"{path}/possessor", say_relative)
+        plural = isinstance(phrase.possessor, Nominal) and phrase.possessor.plural
+        ending = "’" if plural and words[-1].text.endswith("s") else "’s"
+        words += make_words(ending, f"{path}/of", f"{path}/det")
+    else:
+        words = _say_determiner(phrase, path, denied=denied)
+    for index, quality in enumerate(phrase.qualities):
+        words += make_words(quality.degree, f"{path}/degree{index}")
+        words += make_words(quality.adjective.english, f"{path}/adj{index}")
+    noun = phrase.noun.english
+    nodes = [f"{path}/noun"]
+    if phrase.determiner is Determiner.GENERIC:
+        nodes.append(f"{path}/det")
+    words += make_words(noun.plural if phrase.plural else noun.singular, *nodes)
+    if phrase.relative is not None:
+        words += say_relative(phrase.relative, f"{path}/relative")
+    return words
+
+
+def say_phrase(
+    phrase: NounPhrase, path: str, say_relative: SayRelative, *, denied: bool = False
+) -> list[Word]:
+    """Say a noun phrase that is not a subject.
+
+    Parameters
+    ----------
+    phrase : NounPhrase
+        The phrase.
+    path : str
+        Its node.
+    say_relative : SayRelative
+        Says a relative clause.
+    denied : bool
+        Whether it is the object of a denied verb, which turns “some” into “any”.
+
+    Returns
+    -------
+    list[Word]
+        The words.
+    """
+    match phrase:
+        case Pronoun():
+            return say_object_pronoun(phrase, path)
+        case Person():
+            return make_words(phrase.name, path)
+        case Nominal():
+            return _say_nominal(phrase, path, say_relative, denied=denied)
+        case Joined(first, second):
+            words = say_phrase(first, f"{path}/first", say_relative, denied=denied)
+            words += make_words("and", f"{path}/and")
+            return words + say_phrase(second, f"{path}/second", say_relative, denied=denied)
+        case Place():
+            return make_words(f"{phrase.english_article} {phrase.english}", path)
+        case Gap():
+            return []
+
+
+def say_subject(phrase: NounPhrase, path: str, say_relative: SayRelative) -> list[Word]:
+    """Say a noun phrase as a subject.
+
+    Parameters
+    ----------
+    phrase : NounPhrase
+        The phrase.
+    path : str
+        Its node.
+    say_relative : SayRelative
+        Says a relative clause.
+
+    Returns
+    -------
+    list[Word]
+        The words.
+    """
+    if not isinstance(phrase, Pronoun):
+        return say_phrase(phrase, path, say_relative)
+    features = find_features(phrase)
+    text = _SUBJECT_PRONOUNS[features.form_index]
+    if features.form_index == 2 and features.feminine:
+        text = "she"
+    return make_words(text, path)
+
+
+def say_circumstance(
+    circumstance: Circumstance, path: str, say_relative: SayRelative
+) -> list[Word]:
+    """Say a prepositional phrase.
+
+    Parameters
+    ----------
+    circumstance : Circumstance
+        The relation, which is named by its English preposition, and what it holds.
+    path : str
+        Its node.
+    say_relative : SayRelative
+        Says a relative clause.
+
+    Returns
+    -------
+    list[Word]
+        The words.
+    """
+    phrase, text = circumstance.phrase, circumstance.relation
+    if text in ("arrival", "around"):
+        text = "in"
+    if text == "in" and isinstance(phrase, Nominal) and "at" in phrase.noun.kinds:
+        text = "at"
+    words = make_words(text, f"{path}/preposition")
+    return words + say_phrase(phrase, f"{path}/phrase", say_relative)

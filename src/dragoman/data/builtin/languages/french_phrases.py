@@ -1,0 +1,315 @@
+"""French noun phrases: determiners, agreement, and the prepositions that places take."""
+
+from collections.abc import Callable
+
+from dragoman.data.builtin.lexicon.entries import Place
+from dragoman.data.builtin.lexicon.numerals import say_french
+from dragoman.data.builtin.meaning.meaning import (
+    Circumstance,
+    Determiner,
+    Features,
+    Gap,
+    Joined,
+    Nominal,
+    NounPhrase,
+    Person,
+    Pronoun,
+    Relative,
+)
+from dragoman.data.builtin.meaning.word_meanings import Word, make_words
+
+SUBJECT_PRONOUNS = ("je", "tu", "il", "nous", "ils")
+_STRESSED_PRONOUNS = ("moi", "toi", "lui", "nous", "eux")
+_POSSESSIVES = {
+    0: ("mon", "ma", "mes"),
+    1: ("ton", "ta", "tes"),
+    2: ("son", "sa", "ses"),
+    3: ("notre", "notre", "nos"),
+    4: ("leur", "leur", "leurs"),
+}
+_DEGREES = {"very": "très", "too": "trop"}
+_PREPOSITIONS = {
+    "with": "avec",
+    "without": "sans",
+    "for": "pour",
+    "on": "sur",
+    "under": "sous",
+    "in front of": "devant",
+    "behind": "derrière",
+    "near": "près de",
+}
+SayRelative = Callable[[Relative, str], list[Word]]
+
+
+def find_features(phrase: NounPhrase) -> Features:
+    """Find what a noun phrase passes on in French.
+
+    Parameters
+    ----------
+    phrase : NounPhrase
+        The phrase.
+
+    Returns
+    -------
+    Features
+        Person, number and French gender.
+    """
+    match phrase:
+        case Pronoun(person, plural, feminine, antecedent):
+            return Features(person, plural, antecedent.french.feminine if antecedent else feminine)
+        case Person():
+            return Features(3, False, phrase.feminine)
+        case Nominal():
+            return Features(3, phrase.plural, phrase.noun.french.feminine)
+        case Gap():
+            return Features(3, phrase.plural, bool(phrase.noun and phrase.noun.french.feminine))
+        case Joined(first, second):
+            feminine = find_features(first).feminine and find_features(second).feminine
+            return Features(3, True, feminine)
+        case Place():
+            return Features(3, phrase.plural, phrase.french_feminine)
+
+
+def agree_adjective(forms: tuple[str, str, str, str], features: Features) -> str:
+    """Choose the form of an adjective.
+
+    Parameters
+    ----------
+    forms : tuple[str, str, str, str]
+        Masculine, feminine, masculine plural, feminine plural.
+    features : Features
+        Of what the adjective describes.
+
+    Returns
+    -------
+    str
+        The form that agrees.
+    """
+    return forms[2 * features.plural + features.feminine]
+
+
+def say_number(number: int, path: str, *, feminine: bool) -> list[Word]:
+    """Say a cardinal number.
+
+    Parameters
+    ----------
+    number : int
+        The number.
+    path : str
+        Its node.
+    feminine : bool
+        Whether the noun counted is feminine.
+
+    Returns
+    -------
+    list[Word]
+        The words.
+    """
+    return [
+        Word(said.text, frozenset(f"{path}/{part}" for part in said.parts))
+        for said in say_french(number, feminine=feminine)
+    ]
+
+
+def say_article(features: Features, node: str) -> Word:
+    """Say the definite article, not yet elided or contracted.
+
+    Parameters
+    ----------
+    features : Features
+        Of the noun.
+    node : str
+        The node it expresses.
+
+    Returns
+    -------
+    Word
+        “le”, “la” or “les”.
+    """
+    if features.plural:
+        return Word("les", frozenset({node}), article=True)
+    text = "la" if features.feminine else "le"
+    return Word(text, frozenset({node}), prevocalic="l’", article=True)
+
+
+def _say_possessive(owner: Pronoun, features: Features, node: str) -> Word:
+    index = Features(owner.person, owner.plural, False).form_index
+    masculine, feminine, plural = _POSSESSIVES[index]
+    if features.plural:
+        return Word(plural, frozenset({node}))
+    if features.feminine:
+        return Word(feminine, frozenset({node}), prevocalic=masculine)
+    return Word(masculine, frozenset({node}))
+
+
+def _say_indefinite(
+    phrase: Nominal, features: Features, node: str, *, bare_de: bool, after_de: bool
+) -> list[Word]:
+    """Say un, une, du, des or “de”; nothing before a number or where “de” swallows it."""
+    nodes = frozenset({node})
+    if phrase.cardinal:
+        return []
+    collective = phrase.plural or phrase.noun.is_mass
+    if after_de and collective:
+        return []
+    if bare_de:
+        return [Word("de", nodes, prevocalic="d’")]
+    if phrase.noun.is_mass:
+        return [Word("de", nodes, prevocalic="d’"), say_article(features, node)]
+    if phrase.plural:
+        if phrase.qualities and phrase.qualities[0].adjective.french_first:
+            return [Word("de", nodes, prevocalic="d’")]
+        return [Word("des", nodes)]
+    return [Word("une" if features.feminine else "un", nodes)]
+
+
+def _say_determiner(
+    phrase: Nominal, features: Features, path: str, *, bare_de: bool, after_de: bool
+) -> list[Word]:
+    node = f"{path}/det"
+    match phrase.determiner:
+        case Determiner.INDEFINITE:
+            words = _say_indefinite(phrase, features, node, bare_de=bare_de, after_de=after_de)
+        case Determiner.DEMONSTRATIVE:
+            if features.plural:
+                words = [Word("ces", frozenset({node}))]
+            elif features.feminine:
+                words = [Word("cette", frozenset({node}))]
+            else:
+                words = [Word("ce", frozenset({node}), prevocalic="cet")]
+        case Determiner.POSSESSIVE:
+            assert phrase.owner is not None
+            words = [_say_possessive(phrase.owner, features, node)]
+        case _:
+            words = [say_article(features, node)]
+    if phrase.cardinal:
+        words += say_number(phrase.cardinal, f"{path}/number", feminine=features.feminine)
+    return words
+
+
+def _say_nominal(
+    phrase: Nominal, path: str, say_relative: SayRelative, *, bare_de: bool, after_de: bool
+) -> list[Word]:
+    features = find_features(phrase)
+    words = _say_determiner(phrase, features, path, bare_de=bare_de, after_de=after_de)
+    # a determiner swallowed by “de” is expressed by the bare noun
+    nodes = [f"{path}/noun"] if words else [f"{path}/noun", f"{path}/det"]
+    after: list[Word] = []
+    for index, quality in enumerate(phrase.qualities):
+        adjective = quality.adjective
+        said = make_words(_DEGREES.get(quality.degree, ""), f"{path}/degree{index}")
+        form = Word(agree_adjective(adjective.french, features), frozenset({f"{path}/adj{index}"}))
+        if not features.feminine and not features.plural and adjective.french_first:
+            form.prevocalic = adjective.french_prevocalic
+        said.append(form)
+        if adjective.french_first:
+            words += said
+        else:
+            after += said
+    noun = phrase.noun.french
+    words += make_words(noun.plural if phrase.plural else noun.singular, *nodes)
+    words += after
+    if phrase.possessor is not None:
+        words.append(Word("de", frozenset({f"{path}/of"}), prevocalic="d’"))
+        words += say_phrase(phrase.possessor, f"{path}/possessor", say_relative)
+    if phrase.relative is not None:
+        words += say_relative(phrase.relative, f"{path}/relative")
+    return words
+
+
+def say_phrase(
+    phrase: NounPhrase,
+    path: str,
+    say_relative: SayRelative,
+    *,
+    without_partitive: bool = False,
+    after_de: bool = False,
+) -> list[Word]:
+    """Say a noun phrase as it stands anywhere but before a verb that it would be a clitic of.
+
+    Parameters
+    ----------
+    phrase : NounPhrase
+        The phrase.
+    path : str
+        Its node.
+    say_relative : SayRelative
+        Says a relative clause.
+    without_partitive : bool
+        Whether a negated verb turns un, du and des into “de”.
+    after_de : bool
+        Whether “de” comes before, which swallows du and des.
+
+    Returns
+    -------
+    list[Word]
+        The words, not yet elided or contracted.
+    """
+    match phrase:
+        case Pronoun():
+            features = find_features(phrase)
+            text = _STRESSED_PRONOUNS[features.form_index]
+            if features.person == 3 and features.feminine:
+                text = "elles" if features.plural else "elle"
+            return make_words(text, path)
+        case Person():
+            return make_words(phrase.name, path)
+        case Nominal():
+            return _say_nominal(
+                phrase, path, say_relative, bare_de=without_partitive, after_de=after_de
+            )
+        case Joined(first, second):
+            words = say_phrase(first, f"{path}/first", say_relative)
+            words += make_words("et", f"{path}/and")
+            return words + say_phrase(second, f"{path}/second", say_relative)
+        case Place():
+            article = [] if phrase.kind == "city" else [say_article(find_features(phrase), path)]
+            return article + make_words(phrase.french, path)
+        case Gap():
+            return []
+
+
+def _say_place(relation: str, place: Place, path: str) -> list[Word]:
+    """Say en France, au Canada, aux États-Unis, à Paris; de France, du Canada, de Paris."""
+    node = frozenset({f"{path}/preposition"})
+    name = make_words(place.french, f"{path}/phrase")
+    article = [] if place.kind == "city" else [say_article(find_features(place), f"{path}/phrase")]
+    if relation == "from":
+        opening = Word("de", node, prevocalic="d’")
+        return [opening, *name] if place.french_feminine else [opening, *article, *name]
+    if place.french_feminine:
+        return [Word("en", node), *name]
+    return [Word("à", node), *article, *name]
+
+
+def say_circumstance(
+    circumstance: Circumstance, path: str, say_relative: SayRelative
+) -> list[Word]:
+    """Say a prepositional phrase.
+
+    Parameters
+    ----------
+    circumstance : Circumstance
+        The relation and what it holds.
+    path : str
+        Its node.
+    say_relative : SayRelative
+        Says a relative clause.
+
+    Returns
+    -------
+    list[Word]
+        The words, not yet elided or contracted.
+    """
+    phrase, relation = circumstance.phrase, circumstance.relation
+    if isinstance(phrase, Place):
+        return _say_place(relation, phrase, path)
+    text = _PREPOSITIONS.get(relation, "à")
+    if relation == "from":
+        text = "de"
+    elif relation in ("in", "arrival", "around"):
+        text = "à" if isinstance(phrase, Nominal) and "at" in phrase.noun.kinds else "dans"
+    words = make_words(text, f"{path}/preposition")
+    if words[-1].text == "de":
+        words[-1].prevocalic = "d’"
+    return words + say_phrase(phrase, f"{path}/phrase", say_relative)

@@ -1,0 +1,189 @@
+"""What a user demands of every translation: terms that must appear and words that must not."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dragoman.decoding.constraints.spelling import WordFinder, fold_case
+from dragoman.errors import DataError
+from dragoman.text.normalise import normalise
+
+LONGEST_PHRASE = 500
+"""Characters of a forbidden phrase at most: its repetitions take time by the square of them."""
+
+
+class Term(NamedTuple):
+    """How a source term must be translated, and where that was said."""
+
+    source: str
+    target: str
+    place: str
+
+
+class ForbiddenPhrase(NamedTuple):
+    """Words that must not appear, and where that was said."""
+
+    text: str
+    place: str
+
+
+class Glossary:
+    """Terms and their translations.
+
+    Parameters
+    ----------
+    terms : Sequence[Term]
+        The terms, each source once.
+
+    Notes
+    -----
+    A source term is found where it stands as whole words, in whatever case; what hyphens join is
+    one word, so “mère” is not found in “grand-mère”. Of two that begin at the same place the longer
+    counts, and what is found does not overlap.
+    """
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        self.terms = tuple(terms)
+        self._by_source = {fold_case(normalise(each.source)): each for each in terms}
+        self._finder = WordFinder([each.source for each in terms], joiners="-‐‑")
+
+    def find(self, text: str) -> list[Term]:
+        """Find the terms of a text.
+
+        Parameters
+        ----------
+        text : str
+            A source text.
+
+        Returns
+        -------
+        list[Term]
+            In order; a term that occurs twice is there twice.
+        """
+        return [self._by_source[each] for each in self._finder.find(text)]
+
+    def without(self, dropped: Sequence[Term]) -> "Glossary":
+        """Leave some terms out.
+
+        Parameters
+        ----------
+        dropped : Sequence[Term]
+            Which.
+
+        Returns
+        -------
+        Glossary
+            The others.
+        """
+        gone = set(dropped)
+        return Glossary([each for each in self.terms if each not in gone])
+
+
+def read_glossary(path: Path) -> Glossary:
+    """Read a glossary: on each line a source term, a tab, and the term that must translate it.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    Glossary
+        Its terms; empty lines are skipped.
+    """
+    terms: dict[str, Term] = {}
+    for number, line in _read_lines(path):
+        place = f"{path}:{number}"
+        columns = [normalise(column) for column in line.split("\t")]
+        if len(columns) != 2:
+            raise DataError(
+                f"{place}: has {len(columns)} columns, not 2; write a source term, a tab and a "
+                "target term"
+            )
+        if not all(columns):
+            side = "source" if not columns[0] else "target"
+            raise DataError(f"{place}: the {side} term is empty; write one, or leave the line out")
+        term = Term(columns[0], columns[1], place)
+        other = terms.setdefault(fold_case(term.source), term)
+        if other.target != term.target:
+            raise DataError(
+                f"{place}: “{term.source}” is “{term.target}” here but “{other.target}” in "
+                f"{other.place}; keep one of them"
+            )
+    return Glossary(list(terms.values()))
+
+
+def read_forbidden(path: Path) -> list[ForbiddenPhrase]:
+    """Read words that must not appear, one a line.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    list[ForbiddenPhrase]
+        The words; a line may have several, which then must not appear in a row.
+    """
+    phrases = []
+    for number, line in _read_lines(path):
+        if "\t" in line.strip():
+            raise DataError(
+                f"{path}:{number}: has a tab, but must be one word or phrase; put each on a line "
+                "of its own"
+            )
+        phrase = normalise(line)
+        if len(phrase) > LONGEST_PHRASE:
+            raise DataError(
+                f"{path}:{number}: has {len(phrase):,} characters, but {LONGEST_PHRASE} are the "
+                "most; forbid a part of it"
+            )
+        phrases.append(ForbiddenPhrase(phrase, f"{path}:{number}"))
+    return phrases
+
+
+class Prohibition:
+    """All words that must not appear.
+
+    Parameters
+    ----------
+    phrases : Sequence[ForbiddenPhrase]
+        The words.
+    """
+
+    def __init__(self, phrases: Sequence[ForbiddenPhrase]) -> None:
+        self._by_text = {fold_case(normalise(each.text)): each for each in phrases}
+        self._finder = WordFinder([each.text for each in phrases])
+
+    def find(self, text: str) -> ForbiddenPhrase | None:
+        """Find what forbids a text.
+
+        Parameters
+        ----------
+        text : str
+            A term or a beginning that is required.
+
+        Returns
+        -------
+        ForbiddenPhrase | None
+            The first words in it that must not appear; None if there are none.
+        """
+        found = self._finder.find(text)
+        return self._by_text[found[0]] if found else None
+
+
+def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Give the lines that are not empty, with their numbers."""
+    try:
+        contents = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path") from None
+    for number, line in enumerate(contents.split(b"\n"), start=1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError:
+            raise DataError(f"{path}:{number}: is not UTF-8; save the file as UTF-8") from None
+        if normalise(text):
+            yield number, text.rstrip("\r")

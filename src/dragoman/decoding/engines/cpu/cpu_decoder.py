@@ -1,0 +1,308 @@
+"""The compiled Transformer as a model that any search can extend word by word.
+
+The compiled search of `dragoman.decoding.engines.cpu.cpu_engine` finds the most probable words and
+nothing else. What else may be asked for (ensembles, say) is the general search's affair, which calls
+the same compiled functions here.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.data.batches import Sequences
+from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine, check_ids
+from dragoman.kernels.cpu_search.model import Model
+from dragoman.models.state import rows_of_beams, rows_of_sentences
+from dragoman.shapes import Bool, Float, Int, UInt32
+
+
+class CpuMemory(NamedTuple):
+    """Source sentences that wait to be read."""
+
+    source: Sequences
+
+
+class Cache(NamedTuple):
+    """Keys, values and cells of words, as `Pool` has them, and which places are free."""
+
+    keys: np.ndarray
+    values: np.ndarray
+    cells: np.ndarray
+    is_free: Bool[np.ndarray, "places"]
+
+    @staticmethod
+    def make(model: Model, num_places: int) -> "Cache":
+        """Make room for words.
+
+        Parameters
+        ----------
+        model : Model
+            The model.
+        num_places : int
+            How many words.
+
+        Returns
+        -------
+        Cache
+            All free.
+        """
+        shape, num_layers, width = model.shape, len(model.decoder.norms), model.positions.shape[1]
+        room = (num_layers, shape.num_heads, num_places)
+        return Cache(
+            np.empty((*room, shape.key_dim), shape.cached.dtype),
+            np.empty((*room, shape.value_dim), shape.cached.dtype),
+            np.empty((num_layers, num_places * shape.is_recurrent, width), np.float32),
+            np.ones(num_places, np.bool_),
+        )
+
+    def take(self, count: int) -> UInt32[np.ndarray, "taken"]:
+        """Take free places, of which there must be enough.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+
+        Returns
+        -------
+        UInt32[np.ndarray, "taken"]
+            The places.
+        """
+        places = np.flatnonzero(self.is_free)[:count]
+        self.is_free[places] = False
+        return places.astype(np.uint32)
+
+    def grown(self, least: int) -> "Cache":
+        """Copy everything into more room.
+
+        Parameters
+        ----------
+        least : int
+            Free places that are added at least.
+
+        Returns
+        -------
+        Cache
+            The larger one.
+        """
+        old = len(self.is_free)
+        more = max(old, least)
+        pads = [(0, 0), (0, 0), (0, more), (0, 0)]
+        return Cache(
+            np.pad(self.keys, pads),
+            np.pad(self.values, pads),
+            np.pad(self.cells, [(0, 0), (0, more if self.cells.shape[1] else 0), (0, 0)]),
+            np.concatenate([self.is_free, np.ones(more, np.bool_)]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuState:
+    """What the decoder remembers of several sentences and their hypotheses.
+
+    Parameters
+    ----------
+    cache : Cache
+        Keys and values of all of them.
+    own : UInt32[np.ndarray, "rows capacity"]
+        The places of each hypothesis' words in the cache.
+    source : UInt32[np.ndarray, "sentences longest"]
+        Those of each sentence's words.
+    source_lengths : Int[np.ndarray, "sentences"]
+        How many of these count.
+    num_beams : int
+        Hypotheses of each sentence.
+    length : int
+        Words that each hypothesis has read.
+    """
+
+    cache: Cache
+    own: UInt32[np.ndarray, "rows capacity"]
+    source: UInt32[np.ndarray, "sentences longest"]
+    source_lengths: Int[np.ndarray, "sentences"]
+    num_beams: int
+    length: int
+
+    @property
+    def coverage(self) -> None:
+        """Many heads look at the source, each for its own reasons: there is no one coverage."""
+        return
+
+    def reorder(self, beams: Int[Tensor, "sentences beams"]) -> "CpuState":
+        """Let each hypothesis continue another of the same sentence.
+
+        Parameters
+        ----------
+        beams : Int[Tensor, "sentences beams"]
+            The hypothesis that each new one continues.
+
+        Returns
+        -------
+        CpuState
+            With as many hypotheses as `beams` names.
+        """
+        if beams.size(1) == self.num_beams == 1:
+            return self
+        rows = rows_of_beams(beams, self.num_beams).numpy()
+        return replace(self, own=self.own[rows], num_beams=beams.size(1))
+
+    def keep(self, sentences: Int[Tensor, "kept"]) -> "CpuState":
+        """Forget all sentences but these.
+
+        Parameters
+        ----------
+        sentences : Int[Tensor, "kept"]
+            Their places.
+
+        Returns
+        -------
+        CpuState
+            The smaller state.
+        """
+        rows, kept = rows_of_sentences(sentences, self.num_beams).numpy(), sentences.numpy()
+        return replace(
+            self,
+            own=self.own[rows],
+            source=self.source[kept],
+            source_lengths=self.source_lengths[kept],
+        )
+
+    def with_room(self) -> "CpuState":
+        """Make sure that every hypothesis can have one more place.
+
+        Returns
+        -------
+        CpuState
+            The same; places that nobody names any more are free, or there are more places.
+        """
+        is_free, count = self.cache.is_free, len(self.own)
+        if is_free.sum() >= count:
+            return self
+        is_free[:] = True
+        is_free[self.own[:, : self.length]] = False
+        longest = np.arange(self.source.shape[1])
+        is_free[self.source[longest < self.source_lengths[:, None]]] = False
+        if is_free.sum() >= max(count, len(is_free) // 4):
+            return self
+        return replace(self, cache=self.cache.grown(count))
+
+
+class CpuDecoder:
+    """A compiled Transformer, offered to the search of all models.
+
+    Parameters
+    ----------
+    engine : CpuEngine
+        Whose weights it computes with.
+    """
+
+    def __init__(self, engine: CpuEngine) -> None:
+        self._engine = engine
+        self.pad_id = engine.start_id
+
+    def output(self, hidden: Float[Tensor, "... model_dim"]) -> Float[Tensor, "... vocabulary"]:
+        """Score every subword.
+
+        Parameters
+        ----------
+        hidden : Float[Tensor, "... model_dim"]
+            What the decoder says at each position.
+
+        Returns
+        -------
+        Float[Tensor, "... vocabulary"]
+            Logits, which may be written into.
+        """
+        from dragoman.kernels.cpu_search.tiles import fill_tiles, multiply_rows
+
+        words = self._engine.model.output
+        states = np.ascontiguousarray(hidden.reshape(-1, hidden.size(-1)).numpy())
+        scores = np.empty((fill_tiles(len(states)), words.outputs[:, 0].size), np.float32)
+        multiply_rows(states, len(states), words.panels, words.outputs, words.width, scores)
+        found = torch.from_numpy(scores)[: len(states), : self._engine.target_size]
+        return found.view(*hidden.shape[:-1], -1)
+
+    def encode(self, source: Sequences) -> CpuMemory:
+        """Take the source sentences; they are read when a search starts.
+
+        Parameters
+        ----------
+        source : Sequences
+            Their tokens.
+
+        Returns
+        -------
+        CpuMemory
+            For `start`.
+        """
+        return CpuMemory(source)
+
+    def start(self, memory: CpuMemory, capacity: int) -> CpuState:
+        """Read the sources and begin one hypothesis for each.
+
+        Parameters
+        ----------
+        memory : CpuMemory
+            The source sentences.
+        capacity : int
+            How many words a hypothesis may get.
+
+        Returns
+        -------
+        CpuState
+            Before the first word.
+        """
+        from dragoman.kernels.cpu_search.steps import read_sources
+        from dragoman.kernels.cpu_search.transformer_steps import Pool
+
+        lengths = memory.source.lengths.numpy()
+        is_token = np.arange(memory.source.ids.size(1)) < lengths[:, None]
+        ids = memory.source.ids.numpy()[is_token]
+        check_ids(ids, self._engine.source_size)
+        model = self._engine.model_for(max(int(lengths.max()), capacity))
+        cache = Cache.make(model, len(ids) + 4 * len(lengths) * min(capacity, 16))
+        source = np.zeros(is_token.shape, np.uint32)
+        source[is_token] = places = cache.take(len(ids))
+        read_sources(ids, lengths, places, model, Pool(*cache[:3]))
+        own = np.zeros((len(lengths), capacity), np.uint32)
+        return CpuState(
+            cache=cache, own=own, source=source, source_lengths=lengths, num_beams=1, length=0
+        )
+
+    def step(
+        self, tokens: Int[Tensor, "sentences beams"], state: CpuState
+    ) -> tuple[Float[Tensor, "sentences beams model_dim"], CpuState]:
+        """Read one more word of each hypothesis.
+
+        Parameters
+        ----------
+        tokens : Int[Tensor, "sentences beams"]
+            The newest words; the padding id to begin.
+        state : CpuState
+            What came before. It is used up.
+
+        Returns
+        -------
+        tuple[Float[Tensor, "sentences beams model_dim"], CpuState]
+            What the decoder now says, and the state for the next step.
+        """
+        from dragoman.kernels.cpu_search.steps import read_newest
+        from dragoman.kernels.cpu_search.transformer_steps import NOBODY_ASKS, Pool, Rows
+
+        state, words = state.with_room(), tokens.flatten().numpy()
+        check_ids(words, self._engine.target_size)
+        model, count, own = self._engine.model_for(state.length + 1), len(words), state.own
+        own[:, state.length] = state.cache.take(count)
+        sentences = np.repeat(np.arange(len(state.source)), state.num_beams)
+        rows = Rows(
+            own, np.arange(count), np.full(count, state.length + 1),
+            state.source, sentences, state.source_lengths[sentences],
+        )  # fmt: skip
+        states = np.empty((count, model.positions.shape[1]), np.float32)
+        pool = Pool(*state.cache[:3])
+        read_newest(words, state.length, rows, model, pool, states, NOBODY_ASKS)
+        hidden = torch.from_numpy(states).view(*tokens.shape, -1)
+        return hidden, replace(state, length=state.length + 1)

@@ -1,0 +1,503 @@
+"""A Transformer on a CPU with a search of its own: compiled, without PyTorch."""
+
+import math
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from dragoman.data.workers import count_cores
+from dragoman.decoding.allocator import keep_freed_memory, keep_little_memory
+from dragoman.decoding.engines.cpu.background_compile import compile_search, tell_of_compiling
+from dragoman.decoding.engines.cpu.cpu_constraints import (
+    find_starts,
+    lay_out_terms,
+    prepare_samples,
+)
+from dragoman.decoding.engines.cpu.cpu_weights import make_positions, read_cpu_model
+from dragoman.decoding.engines.search_engine import Asking, Hypothesis, count_candidates
+from dragoman.decoding.options import CpuPrecision
+from dragoman.errors import DataError
+from dragoman.folder import ModelFolder
+from dragoman.kernels.cpu_search.model import Model
+from dragoman.kernels.cpu_search.task import (
+    IS_OVER,
+    IS_STOPPED,
+    ForbiddenTable,
+    Results,
+    Rules,
+    Samples,
+    Sentences,
+    Size,
+    Team,
+    Terms,
+    forbid_nothing,
+    make_team,
+)
+from dragoman.kernels.cpu_search.weight_layout import COLUMNS
+from dragoman.models.options import TransformerOptions
+from dragoman.shapes import Float, Int
+from dragoman.text.vocabulary import Vocabularies
+
+Choose = Callable[[Sequence[int]], Int[np.ndarray, "words"]]
+
+# Hypotheses under way on a core: more do not make products faster.
+MOST_ROWS = 96
+# Bytes that a core's sentences have in keys and values, so that they stay in the caches: words of
+# sources, and about as many of translations.
+REMEMBERED_BYTES = 20 << 20
+# Words of a core's sentences and hypotheses for which there must be room; with one sentence, more.
+MOST_PLACES = 1 << 16
+# Translations whose attention is looked at together.
+ATTENDING = 24
+# Bytes of all short-lists that a core's sentences have.
+LISTED_BYTES = 32 << 20
+# Cores that help with one sentence, which is worth it if the words of the vocabulary take so many
+# bytes. More cores would wait for the memory.
+MOST_HELPERS = 3
+HELPED_BYTES = 1 << 20
+# So few sentences are not worth a thread of their own.
+FEW_SENTENCES = 4
+
+
+def count_threads() -> int:
+    """Count the cores on which to translate.
+
+    Returns
+    -------
+    int
+        As many as PyTorch uses, where it is loaded; else all that this process may use, but no more
+        than the environment variable says by which other libraries are told.
+    """
+    if "torch" in sys.modules:
+        return int(sys.modules["torch"].get_num_threads())
+    said = os.environ.get("OMP_NUM_THREADS", "")
+    return min(count_cores(), int(said)) if said.isdecimal() and int(said) else count_cores()
+
+
+class CpuEngine:
+    """A Transformer that translates on a CPU.
+
+    Parameters
+    ----------
+    model : Model
+        Its weights.
+    options : TransformerOptions
+        Its shape.
+    vocabularies : Vocabularies
+        Its subwords, of which only numbers are taken.
+    """
+
+    def __init__(
+        self, model: Model, options: TransformerOptions, vocabularies: Vocabularies
+    ) -> None:
+        self.model, self._options = model, options
+        self.start_id, self._eos_id = vocabularies.pad_id, vocabularies.eos_id
+        self.source_size, self.target_size = map(len, vocabularies)
+        self._num_cores = count_threads()
+        self._known_kinds = [[True, False, False]]
+        self._num_searches, self._counting = 0, threading.Lock()
+        self._helpers: ThreadPoolExecutor | None = None
+
+    @staticmethod
+    def load(folder: ModelFolder, precision: CpuPrecision, *, searches: bool = True) -> "CpuEngine":
+        """Load a folder's model.
+
+        Parameters
+        ----------
+        folder : ModelFolder
+            One that `can_be_compiled` accepts.
+        precision : CpuPrecision
+            Of the products.
+        searches : bool
+            Whether the search is compiled, too; else it must not be called.
+
+        Returns
+        -------
+        CpuEngine
+            Ready to translate.
+        """
+        assert isinstance(folder.options, TransformerOptions)
+        if searches:
+            compile_search(precision)
+        keep_little_memory()
+        engine = CpuEngine(read_cpu_model(folder, precision), folder.options, folder.vocabularies)
+        keep_freed_memory()
+        return engine
+
+    def find(
+        self,
+        sources: Sequence[Sequence[int]],
+        limits: Sequence[int],
+        asking: Asking,
+        prefixes: Sequence[Sequence[int]] = (),
+        choose: Choose | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Find the best translations of some sentences, as `search` does.
+
+        Parameters
+        ----------
+        sources : Sequence[Sequence[int]]
+            Their tokens, ended by the end symbol, in any order.
+        limits : Sequence[int]
+            How long each translation may become, the end symbol included.
+        asking : Asking
+            What is asked for.
+        prefixes : Sequence[Sequence[int]]
+            How each translation must begin; nothing: all are free.
+        choose : Choose | None
+            From a sentence to the words among which to search, in rising order, the end symbol
+            among them; None: all words.
+
+        Returns
+        -------
+        list[list[Hypothesis]]
+            For each sentence its translations, best first.
+
+        Notes
+        -----
+        A sentence's translation is the same, bit by bit, whatever others are under way with it.
+        Long sentences come first, so that cores finish at about the same time. They run compiled
+        functions that do not need the interpreter; what ends this call from outside ends them.
+        """
+        assert asking.num_best <= asking.num_beams
+        if not sources:
+            return []
+        order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
+        sentences = _line_up(sources, order, limits, prefixes, choose)
+        self._check_ids(sentences, asking.banned_ids)
+        is_banned = np.zeros(self.model.output.outputs[:, 0].size, np.bool_)
+        is_banned[list(asking.banned_ids)] = True
+        terms = samples = None
+        num_words = count_candidates(asking.num_beams)
+        if asking.required is not None:
+            terms, num_words = lay_out_terms(asking.required, order), asking.required.num_words
+        forbidden = asking.forbidden or forbid_nothing()
+        is_banned[forbidden.banned] = True
+        if asking.sampling is not None:
+            num_words = asking.num_beams
+            samples = prepare_samples(asking.sampling, sources, order, num_words, max(limits))
+        rules = Rules(
+            asking.num_beams,
+            num_words,
+            asking.num_best,
+            float(asking.alpha),
+            self._eos_id,
+            self.start_id,
+            asking.is_scored or asking.num_beams > 1,
+            is_banned,
+            asking.is_unrepeated,
+            asking.is_aligned,
+        )
+        results = _make_results(sentences, asking)
+        longest = max(len(sources[order[0]]), max(limits))
+        demanded = (forbidden, terms, samples)
+        self._search(self.model_for(longest), sentences, rules, results, demanded)
+        found: list[list[Hypothesis]] = [[] for _ in sources]
+        for place, index in enumerate(order):
+            found[index] = _collect(results, place, limits[index], len(sources[index]), asking)
+        return found
+
+    def _check_ids(self, sentences: Sentences, banned_ids: Sequence[int]) -> None:
+        """Refuse tokens that are not in the vocabulary: compiled functions read where they say."""
+        special = [self._eos_id, self.start_id, *banned_ids]
+        for size, ids in (
+            (self.source_size, sentences.ids),
+            (self.target_size, np.array(special, np.int64)),
+            (self.target_size, sentences.prefixes[sentences.prefixes != -1]),
+            (self.target_size, sentences.choices),
+        ):
+            check_ids(ids, size)
+
+    def _search(
+        self,
+        model: Model,
+        sentences: Sentences,
+        rules: Rules,
+        results: Results,
+        demanded: tuple[ForbiddenTable, Terms | None, Samples | None],
+    ) -> None:
+        """Let as many cores as are useful translate."""
+        from dragoman.kernels.cpu_search.slot_search import search
+
+        num_cores = min(self._num_cores, len(sentences.limits))
+        size = _choose_size(model, sentences, rules, num_cores)
+        queue, alone = np.zeros(2, np.int64), make_team(0, 1)
+        kind = [each is not None for each in demanded]
+        if kind not in self._known_kinds:  # it is compiled, or loaded, at the first use
+            stopped = np.ones_like(queue)
+            with tell_of_compiling():
+                search(model, sentences, rules, stopped, Size(1, 1, 1), results, alone, *demanded)
+            self._known_kinds.append(kind)
+
+        def work(team: Team = alone) -> None:
+            search(model, sentences, rules, queue, size, results, team, *demanded)
+
+        with self._counting:
+            self._num_searches += 1
+        try:
+            if num_cores == 1 and len(sentences.limits) <= FEW_SENTENCES:
+                with self._helped(model, rules) as team:
+                    work(team)
+                return
+            with ThreadPoolExecutor(num_cores, "core") as threads:
+                try:
+                    asked = [threads.submit(work) for _ in range(num_cores)]
+                    wait(asked)
+                finally:
+                    queue[IS_STOPPED] = 1
+            for each in asked:
+                each.result()
+        finally:
+            with self._counting:
+                self._num_searches -= 1
+
+    @contextmanager
+    def _helped(self, model: Model, rules: Rules) -> Iterator[Team]:
+        """Let other cores help with a search, unless another goes on or there is little to do."""
+        from dragoman.kernels.cpu_search.team import help_out
+
+        panels, num_helpers = model.output.panels, min(self._num_cores - 1, MOST_HELPERS)
+        if num_helpers < 1 or panels.nbytes < HELPED_BYTES or self._num_searches > 1:
+            yield make_team(0, 1)
+            return
+        if self._helpers is None:
+            self._helpers = ThreadPoolExecutor(num_helpers, "helper")
+        team = make_team(rules.num_beams, len(panels))
+        try:
+            for _ in range(num_helpers):
+                self._helpers.submit(help_out, panels, team)
+            yield team
+        finally:
+            team.turns[IS_OVER] = 1
+
+    def attend(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[Float[np.ndarray, "targets sources"]]:
+        """Find what each word of given translations attends to while it is produced.
+
+        Parameters
+        ----------
+        sources : Sequence[Sequence[int]]
+            Sentences, ended by the end symbol.
+        targets : Sequence[Sequence[int]]
+            Their translations, likewise.
+
+        Returns
+        -------
+        list[Float[np.ndarray, "targets sources"]]
+            The sums over all layers and heads.
+        """
+        from dragoman.kernels.cpu_search.steps import attend
+
+        order = sorted(range(len(targets)), key=lambda index: -len(targets[index]))
+        found: list[np.ndarray] = [np.empty((0, 0), np.float32)] * len(targets)
+        longest = max((len(each) for each in (*sources, *targets)), default=0)
+        model = self.model_for(longest)
+
+        def read(batch: Sequence[int]) -> None:
+            source, target = ([side[index] for index in batch] for side in (sources, targets))
+            ids = np.concatenate([np.array(each, np.int64) for each in source])
+            words = _pad([(self.start_id, *each[:-1]) for each in target])
+            check_ids(ids, self.source_size)
+            check_ids(words[words >= 0], self.target_size)
+            lengths, counts = (np.array([*map(len, side)]) for side in (source, target))
+            weights = np.zeros((*words.shape, lengths.max()), np.float32)
+            attend(ids, lengths, words, counts, model, weights)
+            for index, own, num_words, length in zip(batch, weights, counts, lengths, strict=True):
+                found[index] = own[:num_words, :length]
+
+        batches = [order[start : start + ATTENDING] for start in range(0, len(order), ATTENDING)]
+        with ThreadPoolExecutor(self._num_cores, "core") as threads:
+            list(threads.map(read, batches))
+        return found
+
+    def model_for(self, longest: int) -> Model:
+        """Make sure that there are as many positions as words.
+
+        Parameters
+        ----------
+        longest : int
+            Words of the longest sentence or translation.
+
+        Returns
+        -------
+        Model
+            The model, with at least as many positions.
+        """
+        model, count = self.model, len(self.model.positions)
+        if longest <= count:
+            return model
+        if self._options.positions == "learned":
+            raise DataError(
+                f"a sequence of {longest} subwords is longer than the {count} learned positions of "
+                "the model; give shorter sentences"
+            )
+        # Another thread may do the same meanwhile: each goes on with its own.
+        self.model = model = model._replace(positions=make_positions(self._options, 2 * longest))
+        return model
+
+
+def check_ids(ids: Int[np.ndarray, "..."], size: int) -> None:
+    """Refuse tokens that are not in a vocabulary, before compiled functions read where they say.
+
+    Parameters
+    ----------
+    ids : Int[np.ndarray, "..."]
+        The tokens.
+    size : int
+        How many the vocabulary has.
+    """
+    if ids.size and not (ids.min() >= 0 and ids.max() < size):
+        raise ValueError(f"a token is not among the {size} of the vocabulary")
+
+
+def _choose_size(model: Model, sentences: Sentences, rules: Rules, num_cores: int) -> Size:
+    """Say how many sentences a core has under way, and for how many words there must be room."""
+    shape, lengths = model.shape, np.diff(sentences.starts)
+    places = lengths + rules.num_beams * sentences.limits
+    if len(lengths) <= num_cores:
+        return Size(1, int(places.max()), num_cores)
+    entries = shape.num_heads * (shape.key_dim + shape.value_dim) * len(model.decoder.norms)
+    remembered = 2 * float(lengths.mean()) * entries * shape.cached.itemsize
+    listed = int(np.diff(sentences.choice_starts).max()) * model.output.panels[0].nbytes // COLUMNS
+    places = np.cumsum(np.sort(places)[::-1])
+    num_slots = min(
+        -(-len(lengths) // num_cores),
+        MOST_ROWS // rules.num_beams,
+        int(REMEMBERED_BYTES / remembered),
+        LISTED_BYTES // max(1, listed),
+        int(np.searchsorted(places, MOST_PLACES, "right")),
+    )
+    num_slots = max(1, num_slots)
+    return Size(num_slots, int(places[num_slots - 1]), num_cores)
+
+
+@dataclass(frozen=True)
+class ListedEngine:
+    """An engine that searches among some words.
+
+    Parameters
+    ----------
+    engine : CpuEngine
+        The engine.
+    choose : Choose
+        From a sentence to its words.
+    """
+
+    engine: CpuEngine
+    choose: Choose
+
+    def find(
+        self,
+        sources: Sequence[Sequence[int]],
+        limits: Sequence[int],
+        asking: Asking,
+        prefixes: Sequence[Sequence[int]] = (),
+    ) -> list[list[Hypothesis]]:
+        """Find the best translations of some sentences.
+
+        Parameters
+        ----------
+        sources : Sequence[Sequence[int]]
+            As `CpuEngine` is told.
+        limits : Sequence[int]
+            Likewise.
+        asking : Asking
+            Likewise.
+        prefixes : Sequence[Sequence[int]]
+            Likewise. If there are any, or anything else is demanded, all words count: what is
+            demanded may be on no list.
+
+        Returns
+        -------
+        list[list[Hypothesis]]
+            For each sentence its translations, best first.
+        """
+        choose = None if any(prefixes) or asking.is_special else self.choose
+        return self.engine.find(sources, limits, asking, prefixes, choose)
+
+
+def _line_up(
+    sources: Sequence[Sequence[int]],
+    order: Sequence[int],
+    limits: Sequence[int],
+    prefixes: Sequence[Sequence[int]],
+    choose: Choose | None,
+) -> Sentences:
+    """Put sentences behind one another, in the order in which they are translated."""
+    lengths, size = [len(sources[index]) for index in order], sum(map(len, sources))
+    choices = [] if choose is None else [choose(sources[index]) for index in order]
+    return Sentences(
+        np.fromiter(chain.from_iterable(sources[index] for index in order), np.int32, size),
+        find_starts(lengths),
+        np.array([limits[index] for index in order], np.int64),
+        _pad([prefixes[index] for index in order] if any(prefixes) else []),
+        np.concatenate([np.zeros(0, np.int64), *choices]),
+        find_starts([len(each) for each in choices] or [0] * len(order)),
+    )
+
+
+def _make_results(sentences: Sentences, asking: Asking) -> Results:
+    """Make room for the translations of each sentence, each as long as it may become."""
+    num_words = asking.num_best * sentences.limits
+    shape, places = (len(num_words), asking.num_best), find_starts(num_words.tolist())
+    lengths = np.diff(sentences.starts) * asking.is_aligned
+    attention_starts = find_starts((num_words * lengths).tolist())
+    return Results(
+        np.full(shape, -np.inf, np.float32),
+        np.zeros(shape, np.int64),
+        places[:-1],
+        np.zeros(places[-1], np.int32),
+        np.zeros(places[-1], np.float32),
+        np.empty(attention_starts[-1], np.float32),
+        attention_starts,
+    )
+
+
+def _pad(prefixes: Sequence[Sequence[int]]) -> Int[np.ndarray, "sentences longest"]:
+    """Put prefixes into one array, −1 behind each."""
+    longest = max(map(len, prefixes), default=0)
+    padded = np.full((len(prefixes), longest), -1, np.int64)
+    for row, each in zip(padded, prefixes, strict=True):
+        row[: len(each)] = each
+    return padded
+
+
+def _collect(
+    results: Results, place: int, limit: int, num_sources: int, asking: Asking
+) -> list[Hypothesis]:
+    """Read the translations of one sentence."""
+    found = []
+    for rank, score in enumerate(results.scores[place].tolist()):
+        if score == -math.inf:
+            break
+        start = int(results.starts[place]) + rank * limit
+        length = int(results.lengths[place, rank])
+        tokens = tuple(results.tokens[start : start + length].tolist())
+        attention = None
+        if asking.is_aligned:
+            first = int(results.attention_starts[place]) + rank * limit * num_sources
+            lines = results.attention[first : first + length * num_sources]
+            attention = lines.reshape(length, num_sources)[:, :-1].copy()
+        log_probability, logs = math.nan, ()
+        if asking.is_scored:
+            sums = results.logs[start : start + length + 1].tolist()
+            log_probability = sums[-1]
+            logs = tuple(later - sooner for later, sooner in zip(sums, [0.0, *sums], strict=False))
+        found.append(
+            Hypothesis(
+                tokens=tokens,
+                log_probability=log_probability,
+                score=score if asking.is_scored else math.nan,
+                token_log_probabilities=logs,
+                attention=attention,
+            )
+        )
+    return found

@@ -1,0 +1,366 @@
+"""A rebuilt Transformer with a search of its own: static memory, and no questions between words."""
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dragoman.data.batches import Sequences
+from dragoman.decoding.engines.cuda.device_buffers import (
+    MOST_QUEUED,
+    WIDTH_STEP,
+    Asked,
+    Chunk,
+    Look,
+    Station,
+    StationSize,
+)
+from dragoman.decoding.engines.cuda.rebuilt_state import EngineMemory, EngineState
+from dragoman.decoding.engines.cuda.rebuilt_transformer import Engine
+from dragoman.decoding.engines.cuda.slot_decoder import SlotDecoder
+from dragoman.decoding.engines.search_engine import MOST_BEAMS, Asking, Hypothesis
+from dragoman.decoding.search.backtrace import trace_back_many
+from dragoman.decoding.search.hypotheses import Finished, History, trace_back
+from dragoman.models.interface import Vocabulary
+from dragoman.models.transformer import Transformer
+from dragoman.shapes import Float, Int
+
+# Slots of the stations for few sentences; those for many have as many as there is room for.
+FEW_SLOTS = (1, 4, 16, 64, 256)
+# Words of a hypothesis for which there is room, at least, and the steps in which there is more, so
+# that few stations are made. Few sentences are translated together whatever their lengths.
+LEAST_PITCH = 128
+FEW_SENTENCES, FEW_PITCH = 16, 256
+# Sentences that are encoded together, and places in the source's memory for each.
+CHUNK_SENTENCES = 256
+SOURCE_PLACES = 128
+MOST_STATIONS = 6
+# A share of the device's free memory that one station may take; all together take twice as much.
+MEMORY_SHARE = 8
+
+
+class Extent(NamedTuple):
+    """How much an engine does at once.
+
+    Rows are hypotheses of all slots; places are words of all hypotheses that are remembered.
+    Stations with at most `small_slots` are looked at after every step, larger ones after a few
+    while more sentences wait.
+    """
+
+    most_rows: int = 4096
+    most_places: int = 1 << 21
+    chunk_sentences: int = CHUNK_SENTENCES
+    small_slots: int = 64
+    steps_between_looks: int = 4
+    looks_in_flight: int = 3
+
+
+class GraphEngine:
+    """A Transformer that translates on an accelerator without asking the host.
+
+    Parameters
+    ----------
+    model : Transformer
+        The trained model, one that `can_take_slots` accepts, in the precision in which to compute.
+    vocabulary : Vocabulary
+        Its special symbols.
+    device : torch.device
+        Where the model is.
+    extent : Extent
+        How much to do at once.
+
+    Notes
+    -----
+    For searches that make other demands it is a model like any other: it offers what `Engine` does.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        vocabulary: Vocabulary,
+        device: torch.device,
+        extent: Extent = Extent(),  # noqa: B008
+    ) -> None:
+        self.engine = Engine(model)
+        self._decoder = SlotDecoder(model, self.engine)
+        self._vocabulary, self._device = vocabulary, device
+        self._extent = extent
+        if device.type == "cuda":
+            share = torch.cuda.mem_get_info(device)[0] // MEMORY_SHARE
+            place = self._decoder.num_layers * self._decoder.memory_width
+            room = share // (place * self._decoder.dtype.itemsize)
+            self._extent = extent._replace(most_places=min(extent.most_places, room))
+        self._stations: OrderedDict[StationSize, Station] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def output(self, hidden: Float[Tensor, "... model_dim"]) -> Float[Tensor, "... vocabulary"]:
+        """Score every subword.
+
+        Parameters
+        ----------
+        hidden : Float[Tensor, "... model_dim"]
+            What the decoder says.
+
+        Returns
+        -------
+        Float[Tensor, "... vocabulary"]
+            Logits.
+        """
+        return self.engine.output(hidden)
+
+    def encode(self, source: Sequences) -> EngineMemory:
+        """Read the source sentences.
+
+        Parameters
+        ----------
+        source : Sequences
+            Their tokens.
+
+        Returns
+        -------
+        EngineMemory
+            A vector for each source position.
+        """
+        return self.engine.encode(source)
+
+    def start(self, memory: EngineMemory, capacity: int) -> EngineState:
+        """Begin one hypothesis for each sentence.
+
+        Parameters
+        ----------
+        memory : EngineMemory
+            The source sentences.
+        capacity : int
+            How many words a hypothesis may get.
+
+        Returns
+        -------
+        EngineState
+            Before the first word.
+        """
+        return self.engine.start(memory, capacity)
+
+    def step(
+        self, tokens: Int[Tensor, "sentences beams"], state: EngineState
+    ) -> tuple[Float[Tensor, "sentences beams model_dim"], EngineState]:
+        """Read one more word of each hypothesis.
+
+        Parameters
+        ----------
+        tokens : Int[Tensor, "sentences beams"]
+            The newest words.
+        state : EngineState
+            What came before. It is used up.
+
+        Returns
+        -------
+        tuple[Float[Tensor, "sentences beams model_dim"], EngineState]
+            What the decoder now says, and the state for the next step.
+        """
+        return self.engine.step(tokens, state)
+
+    @torch.inference_mode()
+    def find(
+        self,
+        sources: Sequence[Sequence[int]],
+        limits: Sequence[int],
+        asking: Asking,
+        prefixes: Sequence[Sequence[int]] = (),
+    ) -> list[list[Hypothesis]]:
+        """Find the best translations of some sentences, as `search` does.
+
+        Parameters
+        ----------
+        sources : Sequence[Sequence[int]]
+            Their tokens, ended by the end symbol, in any order.
+        limits : Sequence[int]
+            How long each translation may become, the end symbol included.
+        asking : Asking
+            What is asked for; at most `MOST_BEAMS` hypotheses.
+        prefixes : Sequence[Sequence[int]]
+            How each translation must begin; nothing: all are free.
+
+        Returns
+        -------
+        list[list[Hypothesis]]
+            For each sentence its translations, best first.
+
+        Notes
+        -----
+        Long sentences come first, so that those that are under way together are similar, and the
+        last ones are short.
+        """
+        assert asking.num_best <= asking.num_beams <= MOST_BEAMS
+        prefixes = prefixes or [()] * len(sources)
+        results: list[list[Hypothesis]] = [[] for _ in sources]
+        order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
+        groups: dict[int, list[int]] = {}
+        least = least_pitch(limits, asking.num_beams, self._extent)
+        for index in order:
+            groups.setdefault(_pitch(limits[index], least), []).append(index)
+        with self._lock:
+            for pitch, indices in groups.items():
+                for first in range(0, len(indices), MOST_QUEUED - CHUNK_SENTENCES):
+                    part = indices[first : first + MOST_QUEUED - CHUNK_SENTENCES]
+                    station = self._station(len(part), len(sources[part[0]]), pitch, asking)
+                    chunks = _chunks(part, station.size, sources, limits, prefixes)
+                    for index, found in self._run(station, deque(chunks), asking):
+                        results[index] = found
+        return results
+
+    def _station(self, num_sentences: int, longest: int, pitch: int, asking: Asking) -> Station:
+        """Find, or set up, a station for some sentences."""
+        size = choose_size(num_sentences, longest, pitch, asking.num_beams, self._extent)
+        if size not in self._stations:
+            while self._stations and not self._has_room(size):
+                self._stations.popitem(last=False)
+            self._stations[size] = Station(
+                self.engine, self._decoder, size, self._vocabulary, self._device
+            )
+        self._stations.move_to_end(size)
+        return self._stations[size]
+
+    def _has_room(self, size: StationSize) -> bool:
+        """Say whether one more station may be kept beside those that are there."""
+        places = sum(each.num_places for each in (*self._stations, size))
+        return len(self._stations) < MOST_STATIONS and places <= 2 * self._extent.most_places
+
+    def _run(
+        self, station: Station, waiting: deque[Chunk], asking: Asking
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """Translate all chunks in a station; give what is found as it is found.
+
+        While more waits, the device is kept busy some steps ahead. Then, and with few slots, every
+        step is looked at while the next one runs, so that hardly one is done for nothing.
+        """
+        size, extent = station.size, self._extent
+        station.begin(Asked(asking.num_best, asking.alpha, asking.banned_ids))
+        free, busy = deque(range(size.num_regions)), dict[int, tuple[Chunk, int]]()
+        looks: deque[Look] = deque()
+        num_looks = 0
+        while waiting or busy:
+            # Enough for all slots at first; later one at a time, between steps that keep going.
+            most = 1 if num_looks else -(-size.num_slots // size.region_sentences)
+            for _ in range(min(most, len(waiting), len(free))):
+                region, chunk = free.popleft(), waiting.popleft()
+                station.add(region, chunk)
+                busy[region] = chunk, num_looks
+            is_close = not waiting or size.num_slots <= extent.small_slots
+            for _ in range(1 if is_close else extent.steps_between_looks):
+                station.step()
+            looks.append(station.look())
+            num_looks += 1
+            while len(looks) > (1 if is_close else extent.looks_in_flight):
+                flags = looks.popleft().wait()
+                seen = num_looks - len(looks) - 1
+                for region, (chunk, since) in list(busy.items()):
+                    first, count = region * size.region_sentences, len(chunk.indices)
+                    if seen >= since and flags[first : first + count].all():
+                        found = _trace(*station.fetch(region, count, asking.num_best), asking)
+                        yield from zip(chunk.indices, found, strict=True)
+                        del busy[region]
+                        free.append(region)
+
+
+def choose_size(
+    num_sentences: int, longest: int, pitch: int, num_beams: int, extent: Extent
+) -> StationSize:
+    """Choose a station for some sentences.
+
+    Parameters
+    ----------
+    num_sentences : int
+        How many they are.
+    longest : int
+        Words of the longest.
+    pitch : int
+        Words for which a hypothesis needs room.
+    num_beams : int
+        Hypotheses of a sentence.
+    extent : Extent
+        How much to do at once.
+
+    Returns
+    -------
+    StationSize
+        One of few sizes, so that few stations serve all searches.
+    """
+    most = min(extent.most_rows // num_beams, extent.most_places // (num_beams * pitch))
+    most = max(1, most)
+    num_slots = next((few for few in FEW_SLOTS if num_sentences <= few <= most), most)
+    sentences = min(num_slots, extent.chunk_sentences)
+    is_single = num_sentences <= sentences
+    regions = 1 if is_single else 4 * -(-num_slots // sentences) + 4
+    share = SOURCE_PLACES if num_slots <= extent.small_slots else SOURCE_PLACES // 2
+    places = max(share * sentences, 1 << (longest + WIDTH_STEP - 1).bit_length())
+    return StationSize(num_slots, num_beams, pitch, regions, sentences, places)
+
+
+def least_pitch(limits: Sequence[int], num_beams: int, extent: Extent) -> int:
+    """Choose how much room a hypothesis gets at least, where sentences differ in length.
+
+    Parameters
+    ----------
+    limits : Sequence[int]
+        How long each translation may become.
+    num_beams : int
+        Hypotheses of a sentence.
+    extent : Extent
+        How much to do at once.
+
+    Returns
+    -------
+    int
+        Enough for the longest, so that all sentences are under way together, unless that would
+        leave less than half the rows; then what leaves half of them.
+
+    Notes
+    -----
+    Were the few longest sentences translated by themselves, the device would make as many steps
+    for them as for thousands of others.
+    """
+    if len(limits) <= FEW_SENTENCES:
+        return _pitch(max(limits, default=1), FEW_PITCH)
+    pitch = _pitch(max(limits), LEAST_PITCH)
+    rows = min(extent.most_rows, len(limits) * num_beams) // 2
+    while pitch > LEAST_PITCH and extent.most_places // pitch < rows:
+        pitch = _pitch(pitch // 2 + 1, LEAST_PITCH)
+    return pitch
+
+
+def _pitch(limit: int, least: int) -> int:
+    """Round the room for a translation up, so that few stations serve all."""
+    power = max(least, 1 << (limit - 1).bit_length())
+    return power // 4 * 3 if limit <= power // 4 * 3 >= least else power
+
+
+def _trace(finished: Finished, history: History, asking: Asking) -> list[list[Hypothesis]]:
+    """Read translations, many together or few one by one, whichever is faster."""
+    if len(finished.scores) > FEW_SENTENCES:
+        return trace_back_many(finished, history, asking.is_scored)
+    return trace_back(finished, history, int(finished.lengths.max()), asking.is_scored)
+
+
+def _chunks(
+    indices: Sequence[int],
+    size: StationSize,
+    sources: Sequence[Sequence[int]],
+    limits: Sequence[int],
+    prefixes: Sequence[Sequence[int]],
+) -> Iterator[Chunk]:
+    """Cut sentences, longest first, into chunks that a region takes."""
+    first = 0
+    while first < len(indices):
+        width = -(-len(sources[indices[first]]) // WIDTH_STEP) * WIDTH_STEP
+        count = min(size.region_sentences, size.region_places // width)
+        part = indices[first : first + count]
+        first += count
+        yield Chunk(
+            indices=part,
+            sources=[sources[index] for index in part],
+            limits=[limits[index] for index in part],
+            prefixes=[prefixes[index] for index in part],
+        )

@@ -1,0 +1,271 @@
+"""Keys and values of all layers of an engine, where moving and reading them costs least."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dragoman.kernels.cuda_search.beam_attention import Heads
+from dragoman.models.attention.multihead_attention import KeysAndValues
+from dragoman.shapes import Float, Int
+
+BLOCK = 16
+
+
+def whole_blocks(length: int) -> int:
+    """Say at how many places attention looks.
+
+    Parameters
+    ----------
+    length : int
+        Words of the longest sentence.
+
+    Returns
+    -------
+    int
+        A multiple of 16, masked where a sentence ends.
+
+    Notes
+    -----
+    Products and sums over whole blocks are the same to the last bit however many zeros follow. So a
+    sentence is read the same way whatever its neighbours; eight bits would make more of a last bit.
+    """
+    return -(-length // BLOCK) * BLOCK
+
+
+class EngineCache(NamedTuple):
+    """Keys and values of the words so far, place by place.
+
+    Notes
+    -----
+    What all rows wrote at one place lies side by side: the filled places are one block of memory
+    however much room there is, and a row moves in all layers at once.
+    """
+
+    keys: Float[Tensor, "layers places rows heads key_dim"]
+    values: Float[Tensor, "layers places rows heads value_dim"]
+
+    @staticmethod
+    def make(num_layers: int, places: int, rows: int, heads: Heads, like: Tensor) -> "EngineCache":
+        """Make room.
+
+        Parameters
+        ----------
+        num_layers : int
+            Layers.
+        places : int
+            Of each row.
+        rows : int
+            Hypotheses.
+        heads : Heads
+            How many, and how wide.
+        like : Tensor
+            For precision and device.
+
+        Returns
+        -------
+        EngineCache
+            With nothing in it yet.
+        """
+        shape = (num_layers, places, rows, heads.num_heads)
+        return EngineCache(
+            *(like.new_empty(*shape, dim) for dim in (heads.key_dim, heads.value_dim))
+        )
+
+    def layer(self, index: int) -> KeysAndValues:
+        """Look at one layer.
+
+        Parameters
+        ----------
+        index : int
+            Which.
+
+        Returns
+        -------
+        KeysAndValues
+            The same memory, as attention wants it.
+        """
+        return KeysAndValues(*(each[index].permute(1, 2, 0, 3) for each in self))
+
+    def moved(self, rows: Int[Tensor, "rows"] | None, length: int, capacity: int) -> "EngineCache":
+        """Let each row come from another, and make room for one more word.
+
+        Parameters
+        ----------
+        rows : Int[Tensor, "rows"] | None
+            From which; None: itself.
+        length : int
+            Places that are filled.
+        capacity : int
+            Places that are needed at most.
+
+        Returns
+        -------
+        EngineCache
+            This one is used up.
+        """
+        return (self if rows is None else self.move(rows, length)).grow(length, capacity)
+
+    def move(self, rows: Int[Tensor, "rows"], length: int) -> "EngineCache":
+        """Let each row come from another.
+
+        Parameters
+        ----------
+        rows : Int[Tensor, "rows"]
+            From which.
+        length : int
+            Places that are filled.
+
+        Returns
+        -------
+        EngineCache
+            With as many rows as were named. If these are no more than before, it is the same
+            memory, where only what comes from elsewhere was written.
+        """
+        count = len(rows)
+        if count > self.keys.size(2):
+            copies = []
+            for each in self:
+                copy = each.new_empty(*each.shape[:2], count, *each.shape[3:])
+                copy[:, :length] = each[:, :length, rows]
+                copies.append(copy)
+            return EngineCache(*copies)
+        movers = _find_movers(rows)
+        if len(movers):
+            parents = rows[movers]
+            for each in self:
+                each[:, :length, movers] = each[:, :length, parents]
+        return EngineCache(*(each[:, :, :count] for each in self))
+
+    def grow(self, length: int, capacity: int) -> "EngineCache":
+        """Make room for one more word, if there is none.
+
+        Parameters
+        ----------
+        length : int
+            Places that are filled.
+        capacity : int
+            Places that are needed at most.
+
+        Returns
+        -------
+        EngineCache
+            With half as many places again if all were filled.
+        """
+        if length < self.keys.size(1):
+            return self
+        places = min(capacity, length + max(BLOCK, length // 2))
+        copies = []
+        for each in self:
+            copy = each.new_empty(each.size(0), places, *each.shape[2:])
+            copy[:, :length] = each
+            copies.append(copy)
+        return EngineCache(*copies)
+
+
+class SourceCache(NamedTuple):
+    """Keys and values of the source, sentence by sentence.
+
+    Notes
+    -----
+    No place is ever added, so what attention reads of a sentence can lie in one stretch of memory,
+    which a processor reads twice as fast as many pieces.
+    """
+
+    keys: Float[Tensor, "layers sentences heads places key_dim"]
+    values: Float[Tensor, "layers sentences heads places value_dim"]
+
+    @staticmethod
+    def of_layers(
+        layers: Iterable[KeysAndValues], num_layers: int, num_places: int
+    ) -> "SourceCache":
+        """Put those of layers together.
+
+        Parameters
+        ----------
+        layers : Iterable[KeysAndValues]
+            Of each layer; best made one after the other, as none is kept.
+        num_layers : int
+            How many they are.
+        num_places : int
+            Places of each sentence, at least as many as there are; the others are zero.
+
+        Returns
+        -------
+        SourceCache
+            A copy.
+        """
+        copies: list[Tensor] = []
+        for index, layer in enumerate(layers):
+            for place, each in enumerate(layer):
+                sentences, heads, filled, dim = each.shape
+                if not index:
+                    copies.append(each.new_empty(num_layers, sentences, heads, num_places, dim))
+                copies[place][index, :, :, :filled] = each
+                copies[place][index, :, :, filled:] = 0
+        return SourceCache(*copies)
+
+    def layer(self, index: int) -> KeysAndValues:
+        """Look at one layer.
+
+        Parameters
+        ----------
+        index : int
+            Which.
+
+        Returns
+        -------
+        KeysAndValues
+            The same memory.
+        """
+        return KeysAndValues(self.keys[index], self.values[index])
+
+    def keep(self, sentences: Int[Tensor, "kept"], num_places: int) -> "SourceCache":
+        """Forget all sentences but these.
+
+        Parameters
+        ----------
+        sentences : Int[Tensor, "kept"]
+            Their places, none twice.
+        num_places : int
+            Places that the longest of them has.
+
+        Returns
+        -------
+        SourceCache
+            With these only. This one is used up.
+        """
+        kept = keep_sentences(self, sentences)
+        if num_places == self.keys.size(3):
+            return SourceCache(*kept)
+        return SourceCache(*(each[:, :, :, :num_places].contiguous() for each in kept))
+
+
+def keep_sentences(caches: Iterable[Tensor], sentences: Int[Tensor, "kept"]) -> list[Tensor]:
+    """Forget all sentences but these, moving none that can stay.
+
+    Parameters
+    ----------
+    caches : Iterable[Tensor]
+        Each [layers, sentences, …]; they are used up.
+    sentences : Int[Tensor, "kept"]
+        The places of those that stay, none twice.
+
+    Returns
+    -------
+    list[Tensor]
+        The same memory, with these only.
+    """
+    movers = _find_movers(sentences)
+    kept = []
+    for each in caches:
+        if len(movers):
+            each[:, movers] = each[:, sentences[movers]]
+        kept.append(each[:, : len(sentences)])
+    return kept
+
+
+def _find_movers(rows: Tensor) -> Tensor:
+    """Find the rows that do not stay where they are."""
+    return (rows != torch.arange(len(rows), device=rows.device)).nonzero().flatten()

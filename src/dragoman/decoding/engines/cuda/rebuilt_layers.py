@@ -1,0 +1,288 @@
+"""The layers of a rebuilt Transformer: products side by side, caches written in place."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from dragoman.decoding.engines.cuda.linear_products import FloatProduct, join_layers
+from dragoman.kernels.cuda_search.beam_attention import Heads
+from dragoman.kernels.training.activations import activate
+from dragoman.models.attention.multihead_attention import KeysAndValues, MultiheadAttention
+from dragoman.models.attention.scaled_dot_product_attention import attend, score_scale
+from dragoman.models.layers.feed_forward import FeedForward
+from dragoman.models.layers.residual import AddAndNorm
+
+
+class EngineAttention:
+    """One attention, its projections side by side.
+
+    Parameters
+    ----------
+    attention : object
+        The trained attention.
+    is_self : bool
+        Whether queries, keys and values come from the same vectors: then `joined` makes them all,
+        else `query` the first and `memory` the others.
+    """
+
+    def __init__(self, attention: object, *, is_self: bool) -> None:
+        assert isinstance(attention, MultiheadAttention)
+        query, key, value = attention.query, attention.key, attention.value
+        if is_self:
+            self.joined = _join(query, key, value)
+        else:
+            self.query, self.memory = _join(query), _join(key, value)
+        self.output = _join(attention.output)
+        key_dim = key.out_features // attention.num_heads
+        self.heads = Heads(
+            attention.num_heads,
+            key_dim,
+            value.out_features // attention.num_heads,
+            score_scale(key_dim, attention.scaled),
+        )
+        self.rotation, self.score_bias = attention.rotation, attention.score_bias
+
+    def project_memory(self, hidden: Tensor) -> KeysAndValues:
+        """Project what the encoder made of the source.
+
+        Parameters
+        ----------
+        hidden : Tensor
+            Its vectors, [sentences, length, model_dim].
+
+        Returns
+        -------
+        KeysAndValues
+            One row a sentence.
+        """
+        joined = self.memory(hidden.flatten(0, 1))
+        keys, values = self._split(
+            joined.view(*hidden.shape[:2], -1), (self.heads.key_dim, self.heads.value_dim)
+        )
+        return KeysAndValues(keys, values)
+
+    def attend_to_self(self, states: Tensor, shape: Sequence[int], mask: Tensor | None) -> Tensor:
+        """Let whole sentences attend to themselves.
+
+        Parameters
+        ----------
+        states : Tensor
+            Their vectors, [sentences × length, model_dim].
+        shape : Sequence[int]
+            Sentences and length.
+        mask : Tensor | None
+            What is added to scores, perhaps wider than the sentences are; None: nothing.
+
+        Returns
+        -------
+        Tensor
+            What each position found.
+        """
+        dims = (self.heads.key_dim, self.heads.key_dim, self.heads.value_dim)
+        query, keys, values = self._split(self.joined(states).view(*shape[:2], -1), dims)
+        if self.rotation is not None:
+            query, keys = self.rotation(query, 0), self.rotation(keys, 0)
+        more = 0 if mask is None else mask.size(-1) - keys.size(2)
+        if more:
+            query, keys, values = (pad(each, (0, 0, 0, more)) for each in (query, keys, values))
+        return self._find(query, keys, values, mask, shape[1])
+
+    def attend_to_past(self, states: Tensor, past: KeysAndValues, length: int) -> Tensor:
+        """Let the newest words attend to those before them, after writing them into the cache.
+
+        Parameters
+        ----------
+        states : Tensor
+            The newest words, [rows, 1, model_dim].
+        past : KeysAndValues
+            The cache.
+        length : int
+            Words before.
+
+        Returns
+        -------
+        Tensor
+            What each found, [rows, model_dim].
+        """
+        dims = (self.heads.key_dim, self.heads.key_dim, self.heads.value_dim)
+        query, keys, values = self._split(self.joined(states.squeeze(1)).unsqueeze(1), dims)
+        if self.rotation is not None:
+            query, keys = self.rotation(query, length), self.rotation(keys, length)
+        end = length + 1
+        past.keys[:, :, length:end] = keys
+        past.values[:, :, length:end] = values
+        return self._find(query, past.keys[:, :, :end], past.values[:, :, :end], None)
+
+    def attend_to_source(
+        self, states: Tensor, source: KeysAndValues, mask: Tensor | None
+    ) -> Tensor:
+        """Let the newest words of a sentence's hypotheses look at its source.
+
+        Parameters
+        ----------
+        states : Tensor
+            The newest words, [rows, 1, model_dim].
+        source : KeysAndValues
+            Of the sentences.
+        mask : Tensor | None
+            What is added to scores; None: nothing.
+
+        Returns
+        -------
+        Tensor
+            What each found, [rows, model_dim].
+        """
+        query = self.query(states.squeeze(1)).view(
+            len(source.keys), -1, self.heads.num_heads, self.heads.key_dim
+        )
+        return self._find(query.transpose(1, 2), source.keys, source.values, mask)
+
+    def _find(
+        self,
+        query: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: Tensor | None,
+        num_queries: int | None = None,
+    ) -> Tensor:
+        """Let the first queries look, or all."""
+        if self.score_bias is not None:
+            bias = self.score_bias(query, keys.size(2))
+            mask = bias if mask is None else bias + mask
+        found = attend(query, keys, values, mask, scale=self.heads.scale)[:, :, :num_queries]
+        return self.output(
+            found.transpose(1, 2).reshape(-1, self.heads.num_heads * self.heads.value_dim)
+        )
+
+    def _split(self, joined: Tensor, dims: Sequence[int]) -> list[Tensor]:
+        parts = joined.split([self.heads.num_heads * dim for dim in dims], dim=-1)
+        return [
+            part.unflatten(-1, (self.heads.num_heads, dim)).transpose(1, 2)
+            for part, dim in zip(parts, dims, strict=True)
+        ]
+
+
+class EngineFeedForward:
+    """One feed-forward layer.
+
+    Parameters
+    ----------
+    layer : nn.Module
+        The trained layer.
+    """
+
+    def __init__(self, layer: nn.Module) -> None:
+        assert isinstance(layer, FeedForward)
+        gates = [] if layer.gate is None else [layer.gate]
+        self.inner = _join(layer.inner, *gates)
+        self.outer = _join(layer.outer)
+        self.kind, self._has_gate = layer.kind, layer.gate is not None
+
+    def __call__(self, states: Tensor) -> Tensor:
+        """Apply the layer.
+
+        Parameters
+        ----------
+        states : Tensor
+            One vector a row.
+
+        Returns
+        -------
+        Tensor
+            The vectors, transformed.
+        """
+        if self.kind == "relu":
+            return self.outer(self.inner.rectified(states))
+        inner, gate = self.inner(states), None
+        if self._has_gate:
+            inner, gate = inner.chunk(2, dim=-1)
+        return self.outer(activate(inner, gate, self.kind))
+
+
+class EngineEncoderLayer(NamedTuple):
+    """A layer of the encoder, with the norms of the trained one."""
+
+    own: EngineAttention
+    feed: EngineFeedForward
+    own_norm: AddAndNorm
+    feed_norm: AddAndNorm
+
+    def read(self, states: Tensor, shape: Sequence[int], mask: Tensor | None) -> Tensor:
+        """Apply the layer.
+
+        Parameters
+        ----------
+        states : Tensor
+            The source positions, [sentences × length, model_dim].
+        shape : Sequence[int]
+            Sentences and length.
+        mask : Tensor | None
+            What is added to scores.
+
+        Returns
+        -------
+        Tensor
+            The source positions, each informed by the others.
+        """
+        states = self.own_norm(states, lambda x: self.own.attend_to_self(x, shape, mask))
+        return self.feed_norm(states, self.feed)
+
+
+class EngineDecoderLayer(NamedTuple):
+    """A layer of the decoder, with the norms of the trained one."""
+
+    own: EngineAttention
+    cross: EngineAttention
+    feed: EngineFeedForward
+    own_norm: AddAndNorm
+    cross_norm: AddAndNorm
+    feed_norm: AddAndNorm
+
+    def step(
+        self,
+        states: Tensor,
+        past: KeysAndValues,
+        source: KeysAndValues,
+        mask: Tensor | None,
+        length: int,
+    ) -> Tensor:
+        """Apply the layer to the newest word of each hypothesis.
+
+        Parameters
+        ----------
+        states : Tensor
+            The newest words, [rows, 1, model_dim].
+        past : KeysAndValues
+            The cache, which is written.
+        source : KeysAndValues
+            The source positions, projected by this layer.
+        mask : Tensor | None
+            What is added to scores of the source.
+        length : int
+            Words read before.
+
+        Returns
+        -------
+        Tensor
+            The newest words, informed.
+        """
+
+        def own(x: Tensor) -> Tensor:
+            return self.own.attend_to_past(x, past, length).unsqueeze(1)
+
+        def cross(x: Tensor) -> Tensor:
+            return self.cross.attend_to_source(x, source, mask).unsqueeze(1)
+
+        def feed(x: Tensor) -> Tensor:
+            return self.feed(x.squeeze(1)).unsqueeze(1)
+
+        states = self.own_norm(states, own, length)
+        states = self.cross_norm(states, cross, length)
+        return self.feed_norm(states, feed, length)
+
+
+def _join(*layers: nn.Linear) -> FloatProduct:
+    """Put linear layers that read the same vectors side by side."""
+    return FloatProduct(*join_layers(layers))

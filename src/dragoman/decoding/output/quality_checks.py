@@ -1,0 +1,203 @@
+"""Translations that cannot be right: noticed by their look, and searched for once more."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
+
+from dragoman.decoding.options import LARGEST_ALPHA, SearchOptions
+from dragoman.decoding.segment import Piece
+from dragoman.decoding.translation import Part
+
+LONGEST_PHRASE = 12
+MOST_REPEATS = 4
+LONGEST_SYLLABLE = 12
+MOST_SYLLABLES = 8
+SHORTEST_BABBLE = 24
+LENGTH_RATIO = 5
+LENGTH_SLACK = 40
+WIDEST_BEAM = 8
+_BABBLE = re.compile(rf"(.{{1,{LONGEST_SYLLABLE}}}?)\1{{{MOST_SYLLABLES - 1},}}")
+
+Kind = Literal["repetition", "short", "long"]
+
+
+@runtime_checkable
+class SearchPieces(Protocol):
+    """Translates pieces in order; told so, without saying a phrase three times in a row."""
+
+    def __call__(
+        self, pieces: Sequence[Piece], options: SearchOptions, *, is_unrepeated: bool
+    ) -> list[Part]:
+        """Translate."""
+        ...
+
+
+class Repetition(NamedTuple):
+    """A stretch of units that comes several times in a row."""
+
+    start: int
+    period: int
+    num_times: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suspicion:
+    """Why a translation cannot be right.
+
+    Parameters
+    ----------
+    kind : Literal["repetition", "short", "long"]
+        What is wrong.
+    words : str
+        The same for people.
+    """
+
+    kind: Kind
+    words: str
+
+
+def find_suspicion(source: str, translation: str) -> Suspicion | None:
+    """Look for a sign that a translation went wrong.
+
+    Parameters
+    ----------
+    source : str
+        A text.
+    translation : str
+        What it became.
+
+    Returns
+    -------
+    Suspicion | None
+        The sign; None: there is none.
+
+    Notes
+    -----
+    Suspicious is a phrase of up to twelve words that comes four times or more in a row, or up to
+    twelve characters that come eight times or more and fill 24 characters, unless the source
+    repeats something at least half as often (“ha ha ha ha”). And suspicious is a translation with
+    more than five times the characters of its source and forty, or the other way round: no pair of
+    languages is that uneven, and a short text may well be. The cost is linear in the length.
+    """
+    words = _repeated_words(translation.split(), source.split())
+    if words is not None:
+        return words
+    babble = _repeated_characters(translation, source)
+    if babble is not None:
+        return babble
+    lengths = len("".join(source.split())), len("".join(translation.split()))
+    said = f"{lengths[1]:,} characters from {lengths[0]:,}"
+    if lengths[1] > LENGTH_RATIO * lengths[0] + LENGTH_SLACK:
+        return Suspicion(kind="long", words=f"far too long ({said})")
+    if lengths[0] > LENGTH_RATIO * lengths[1] + LENGTH_SLACK:
+        return Suspicion(kind="short", words=f"far too short ({said})")
+    return None
+
+
+def find_repetition(units: Sequence[str], longest: int) -> Repetition:
+    """Find what comes most often in a row.
+
+    Parameters
+    ----------
+    units : Sequence[str]
+        Words, or a text as characters.
+    longest : int
+        The longest stretch to look for.
+
+    Returns
+    -------
+    Repetition
+        The one with the highest count, the shortest of those; a count of 1: nothing is repeated.
+    """
+    best = Repetition(0, max(1, len(units)), 1)
+    for period in range(1, min(longest, len(units) // 2) + 1):
+        length = 0
+        for place in range(period, len(units)):
+            length = length + 1 if units[place] == units[place - period] else 0
+            count = 1 + length // period
+            if count > best.num_times:
+                best = Repetition(place - count * period + 1, period, count)
+    return best
+
+
+def search_again(parts: Sequence[Part], search: SearchPieces, options: SearchOptions) -> list[Part]:
+    """Search once more for suspicious translations, and keep what is not suspicious.
+
+    Parameters
+    ----------
+    parts : Sequence[Part]
+        Parts of texts, and what they became.
+    search : SearchPieces
+        Translates some pieces anew.
+    options : SearchOptions
+        With which they were translated.
+
+    Returns
+    -------
+    list[Part]
+        In place of each suspicious translation the new one if that is not suspicious and drops no
+        demand that the old one meets, otherwise the old one; each with a note that says so.
+
+    Notes
+    -----
+    What repeats itself is searched for with a rule that no phrase may come three times in a row;
+    what is too short with the length penalty's exponent raised by 1, what is too long with none,
+    and both with a beam of eight if it was narrower. The rule of choice asks nothing of scores,
+    which different searches give differently.
+    """
+    chosen = list(parts)
+    found: dict[Kind, list[tuple[int, Suspicion]]] = {}
+    for index, part in enumerate(parts):
+        suspicion = find_suspicion(part.piece.text, part.candidates[0][0])
+        if suspicion is not None:
+            found.setdefault(suspicion.kind, []).append((index, suspicion))
+    for kind, suspects in found.items():
+        other = _other_options(options, kind)
+        pieces = [parts[index].piece for index, _ in suspects]
+        anew = search(pieces, other, is_unrepeated=kind == "repetition")
+        for (index, suspicion), new in zip(suspects, anew, strict=True):
+            old = parts[index]
+            is_better = find_suspicion(old.piece.text, new.candidates[0][0]) is None and set(
+                new.notes
+            ) <= set(old.notes)
+            outcome = "another search did better" if is_better else "another search did no better"
+            remark = f"translation {suspicion.words}; {outcome}"
+            best = new._replace(anew=other) if is_better else old
+            chosen[index] = best._replace(notes=(remark, *best.notes))
+    return chosen
+
+
+def _other_options(options: SearchOptions, kind: Kind) -> SearchOptions:
+    """Say how to search for what went wrong."""
+    if kind == "repetition":
+        return options
+    alpha = min(options.length_penalty + 1, LARGEST_ALPHA) if kind == "short" else 0.0
+    wide = max(options.beam_size, WIDEST_BEAM)
+    return replace(options, beam_size=wide, length_penalty=alpha)
+
+
+def _repeated_words(words: list[str], source: list[str]) -> Suspicion | None:
+    """Look for a phrase that comes many times in a row."""
+    if len(words) - len(set(words)) < MOST_REPEATS - 1:
+        return None
+    found = find_repetition(words, LONGEST_PHRASE)
+    if found.num_times < MOST_REPEATS:
+        return None
+    if found.num_times <= 2 * find_repetition(source, LONGEST_PHRASE).num_times:
+        return None
+    phrase = " ".join(words[found.start : found.start + found.period])
+    return Suspicion(kind="repetition", words=f"says “{phrase}” {found.num_times:,} times in a row")
+
+
+def _repeated_characters(text: str, source: str) -> Suspicion | None:
+    """Look for a syllable that comes many times in a row; the pattern rules most texts out fast."""
+    if not any(len(each.group()) >= SHORTEST_BABBLE for each in _BABBLE.finditer(text)):
+        return None
+    found = find_repetition(text, LONGEST_SYLLABLE)
+    if found.num_times <= 2 * find_repetition(source, LONGEST_SYLLABLE).num_times:
+        return None
+    syllable = text[found.start : found.start + found.period]
+    return Suspicion(
+        kind="repetition", words=f"says “{syllable}” {found.num_times:,} times in a row"
+    )

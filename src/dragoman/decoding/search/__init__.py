@@ -1,0 +1,4 @@
+"""Beam search over any model, its scorer, hypotheses, penalties, sampling and ensembles.
+
+Imports the seam `dragoman.models.interface`, and no engine.
+"""

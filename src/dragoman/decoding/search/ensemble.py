@@ -1,0 +1,269 @@
+"""Several models that translate as one."""
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.data.batches import Sequences
+from dragoman.decoding.engines.select import choose_engine, load_engine
+from dragoman.decoding.options import Precision
+from dragoman.errors import OptionError
+from dragoman.folder import ModelFolder, join_sentence_facts, read_folder
+from dragoman.models.interface import DecoderState, Output
+from dragoman.shapes import Float, Int
+from dragoman.weights import load_model
+
+
+@dataclass(frozen=True)
+class EnsembleState:
+    """What the decoders of an ensemble remember.
+
+    Parameters
+    ----------
+    members : tuple[DecoderState, ...]
+        A state of each.
+    """
+
+    members: tuple[DecoderState, ...]
+
+    @property
+    def coverage(self) -> Float[Tensor, "sentences beams source"] | None:
+        """How much attention each source word has had on average; None: one cannot tell."""
+        found = [each.coverage for each in self.members]
+        known = [each for each in found if each is not None]
+        return torch.stack(known).mean(0) if len(known) == len(found) else None
+
+    def reorder(self, beams: Int[Tensor, "sentences beams"]) -> "EnsembleState":
+        """Let each hypothesis continue another of the same sentence.
+
+        Parameters
+        ----------
+        beams : Int[Tensor, "sentences beams"]
+            The hypothesis that each new one continues.
+
+        Returns
+        -------
+        EnsembleState
+            With as many hypotheses as `beams` names.
+        """
+        return replace(self, members=tuple(each.reorder(beams) for each in self.members))
+
+    def keep(self, sentences: Int[Tensor, "kept"]) -> "EnsembleState":
+        """Forget all sentences but these.
+
+        Parameters
+        ----------
+        sentences : Int[Tensor, "kept"]
+            Their places.
+
+        Returns
+        -------
+        EnsembleState
+            The smaller state.
+        """
+        return replace(self, members=tuple(each.keep(sentences) for each in self.members))
+
+
+class Ensemble(nn.Module):
+    r"""Models of any families whose probabilities are averaged, word by word.
+
+    Parameters
+    ----------
+    members : Sequence[SearchedModel]
+        The models, with the same vocabularies, on one device, not in training; those that are to
+        be trained or looked into are `TranslationModel`s.
+
+    Notes
+    -----
+    :math:`p(y_t \mid y_{<t}, x)=\frac1M\sum_m p_m(y_t \mid y_{<t}, x)`. What its decoder says are
+    the logarithms of these, so its output layer has nothing left to do. To a search it is a model
+    like any other.
+    """
+
+    def __init__(self, members: Sequence[Any]) -> None:
+        super().__init__()
+        self.members = tuple(members)
+        # Known to PyTorch, so that attention can be observed; an engine need not be a module.
+        self.modules_among = nn.ModuleList(each for each in members if isinstance(each, nn.Module))
+        self.output: Any = nn.Identity()
+
+    def forward(self, batch: Any) -> Output:  # noqa: ANN401
+        """Predict every target word from the source and the true words before it.
+
+        Parameters
+        ----------
+        batch : Any
+            Sentence pairs, as every member takes them.
+
+        Returns
+        -------
+        Output
+            Log-probabilities of all words at each target position.
+        """
+        hidden = [each.forward(batch).hidden for each in self.members]
+        return Output(self._average(hidden), None)
+
+    def encode(self, source: Sequences) -> list[Any]:
+        """Read the source sentences.
+
+        Parameters
+        ----------
+        source : Sequences
+            Their tokens.
+
+        Returns
+        -------
+        list[Any]
+            What each member makes of them.
+        """
+        return [each.encode(source) for each in self.members]
+
+    def start(self, memory: list[Any], capacity: int) -> EnsembleState:
+        """Begin one hypothesis for each sentence.
+
+        Parameters
+        ----------
+        memory : list[Any]
+            The source sentences.
+        capacity : int
+            How many words a hypothesis may get.
+
+        Returns
+        -------
+        EnsembleState
+            Before the first word.
+        """
+        pairs = zip(self.members, memory, strict=True)
+        return EnsembleState(tuple(each.start(read, capacity) for each, read in pairs))
+
+    def step(
+        self, tokens: Int[Tensor, "sentences beams"], state: EnsembleState
+    ) -> tuple[Float[Tensor, "sentences beams vocabulary"], EnsembleState]:
+        """Read one more word of each hypothesis.
+
+        Parameters
+        ----------
+        tokens : Int[Tensor, "sentences beams"]
+            The newest words; the padding id to begin.
+        state : EnsembleState
+            What came before. It is used up.
+
+        Returns
+        -------
+        tuple[Float[Tensor, "sentences beams vocabulary"], EnsembleState]
+            Log-probabilities of all words, and the state for the next step.
+        """
+        hidden, states = [], []
+        for member, own in zip(self.members, state.members, strict=True):
+            said, after = member.step(tokens, own)
+            hidden.append(said)
+            states.append(after)
+        return self._average(hidden), EnsembleState(tuple(states))
+
+    def _average(self, hidden: Sequence[Tensor]) -> Tensor:
+        """Average the probabilities that each member's hidden states mean."""
+        logs = [
+            member.output(said).float().log_softmax(-1)
+            for member, said in zip(self.members, hidden, strict=True)
+        ]
+        total = logs[0]
+        for other in logs[1:]:
+            total = torch.logaddexp(total, other)
+        return total - math.log(len(logs))
+
+
+def read_member(path: Path, first: ModelFolder) -> ModelFolder:
+    """Read the folder of a model that is to join another.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+    first : ModelFolder
+        The model that it joins.
+
+    Returns
+    -------
+    ModelFolder
+        The folder, if both models have the same vocabularies.
+    """
+    folder = read_folder(path)
+    if folder.vocabularies.content_hash() != first.vocabularies.content_hash():
+        raise OptionError(
+            f"{path}: has other subwords than {first.path}, so they cannot translate together; "
+            "train it with “--from” that model, or on the same text with the same vocabulary"
+        )
+    return folder
+
+
+def join_folders(folders: Sequence[ModelFolder]) -> ModelFolder:
+    """Describe models that translate together.
+
+    Parameters
+    ----------
+    folders : Sequence[ModelFolder]
+        Their folders.
+
+    Returns
+    -------
+    ModelFolder
+        The first, with the limits of those that read and write least.
+    """
+    first = folders[0]
+    longest = [each.facts.longest_source for each in folders if each.facts.longest_source]
+    facts = replace(
+        first.facts,
+        longest_source=min(longest, default=0),
+        one_sentence_a_line=join_sentence_facts([each.facts for each in folders]),
+    )
+    shortest = min(folders, key=lambda each: each.options.max_length or sys.maxsize)
+    return replace(first, facts=facts, options=shortest.options)
+
+
+def load_together(
+    folders: Sequence[ModelFolder], device: "torch.device | str", precision: Precision
+) -> Ensemble:
+    """Load the engines of models that translate together.
+
+    Parameters
+    ----------
+    folders : Sequence[ModelFolder]
+        The models, with the same subwords.
+    device : torch.device | str
+        Where to translate.
+    precision : Precision
+        Of the products.
+
+    Returns
+    -------
+    Ensemble
+        Ready to translate.
+    """
+    where = torch.device(device)
+    return Ensemble(
+        [load_engine(each, where, choose_engine(each, where.type, precision)) for each in folders]
+    ).eval()
+
+
+def load_members(folders: Sequence[ModelFolder], device: "torch.device | str") -> Ensemble:
+    """Load models that translate together as they were trained, to look inside.
+
+    Parameters
+    ----------
+    folders : Sequence[ModelFolder]
+        The models.
+    device : torch.device | str
+        Where to put them.
+
+    Returns
+    -------
+    Ensemble
+        Of the models themselves.
+    """
+    return Ensemble([load_model(each).to(device) for each in folders]).eval()

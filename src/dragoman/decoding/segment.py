@@ -1,0 +1,46 @@
+"""Parts of texts, and what was found for them."""
+
+from dataclasses import dataclass
+
+from dragoman.decoding.engines.search_engine import Hypothesis
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """A part of a text that is translated by itself, short enough for the model.
+
+    Parameters
+    ----------
+    text_index : int
+        Which text it is a part of.
+    text : str
+        The part as it is written.
+    ids : tuple[int, ...]
+        Its subwords, ended by the end symbol.
+    space : str
+        The white space after it.
+    is_first : bool
+        Whether the text begins with it.
+    """
+
+    text_index: int
+    text: str
+    ids: tuple[int, ...]
+    space: str
+    is_first: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What was found for a piece.
+
+    Parameters
+    ----------
+    hypotheses : list[Hypothesis]
+        Translations, best first.
+    notes : tuple[str, ...]
+        What of the demands could not be met, in words.
+    """
+
+    hypotheses: list[Hypothesis]
+    notes: tuple[str, ...] = ()

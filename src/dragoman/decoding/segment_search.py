@@ -1,0 +1,239 @@
+"""Pieces of text in, hypotheses out, with what a user demands of them."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import TYPE_CHECKING
+
+from dragoman.decoding.constraints.constraints import Demands, Wanted
+from dragoman.decoding.constraints.term_automaton import Requirement
+from dragoman.decoding.constraints.term_speller import NARROWEST_BEAM, count_beams
+from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine, ListedEngine
+from dragoman.decoding.engines.search_engine import (
+    MOST_BEAMS,
+    Asking,
+    FindingEngine,
+    Hypothesis,
+    Required,
+    count_candidates,
+)
+from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.segment import Found, Piece
+from dragoman.text.vocabulary import Vocabularies
+
+if TYPE_CHECKING:  # PyTorch, which most translations on a CPU do not need
+    import torch
+
+    from dragoman.models.interface import SearchedModel
+
+_NOTHING = Hypothesis(tokens=(), log_probability=-inf, score=-inf, token_log_probabilities=(-inf,))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PieceSearch:
+    """Searches for translations of pieces of text.
+
+    Parameters
+    ----------
+    model : SearchedModel | FindingEngine
+        What translates, on its device.
+    vocabularies : Vocabularies
+        Its subwords.
+    device : torch.device | str
+        That device.
+    max_length : int | None
+        The longest sequence that the model can write; None: any.
+    options : SearchOptions
+        How to search.
+    num_best : int
+        Translations of a piece.
+    prefix_ids : Sequence[int]
+        Subwords with which the translation of a text's first piece must begin.
+    demands : Demands
+        What else must be.
+    is_unrepeated : bool
+        Whether no phrase may be said three times in a row.
+    """
+
+    model: "SearchedModel | FindingEngine"
+    vocabularies: Vocabularies
+    device: "torch.device | str"
+    max_length: int | None
+    options: SearchOptions
+    num_best: int
+    prefix_ids: Sequence[int]
+    demands: Demands
+    is_unrepeated: bool = False
+
+    def find(self, pieces: Sequence[Piece]) -> list[Found]:
+        """Translate pieces.
+
+        Parameters
+        ----------
+        pieces : Sequence[Piece]
+            In any order.
+
+        Returns
+        -------
+        list[Found]
+            In that order. A piece for which nothing meets all demands is translated without them;
+            one for which nothing is found at all has an empty translation, and a note.
+
+        Notes
+        -----
+        All pieces are first translated without their terms; only where a translation lacks one
+        is it searched for again, with terms and a wider beam. So terms cost little where the
+        model knows them anyway, and change nothing there.
+        """
+        wanted = [self.demands.want(piece.text, self._room(piece)) for piece in pieces]
+        free = self._search(pieces, [()] * len(pieces))
+        results = [
+            Found(hypotheses=hypotheses, notes=each.notes)
+            for hypotheses, each in zip(free, wanted, strict=True)
+        ]
+        lacking = [index for index, each in enumerate(wanted) if self._lacks(each, results[index])]
+        again = self._search(
+            [pieces[index] for index in lacking], [wanted[index].requirements for index in lacking]
+        )
+        for index, hypotheses in zip(lacking, again, strict=True):
+            results[index] = replace(results[index], hypotheses=hypotheses)
+        self._give_up(pieces, wanted, results)
+        return list(map(_or_nothing, results))
+
+    def _lacks(self, wanted: Wanted, found: Found) -> bool:
+        """Say whether a translation lacks a term."""
+        if not wanted.requirements:
+            return False
+        assert self.demands.speller is not None
+        return not found.hypotheses or not all(
+            self.demands.speller.is_met(wanted.requirements, each.tokens)
+            for each in found.hypotheses
+        )
+
+    def _give_up(
+        self, pieces: Sequence[Piece], wanted: Sequence[Wanted], results: list[Found]
+    ) -> None:
+        """Translate without demands where nothing was found that meets them, and say so."""
+        failed = [index for index, each in enumerate(results) if not each.hypotheses]
+        if not failed or (self.demands.glossary is None and self.demands.forbidden is None):
+            return
+        free = replace(self, demands=self.demands.without_words())
+        again = free.find([pieces[index] for index in failed])
+        for index, found in zip(failed, again, strict=True):
+            note = _say_what_failed(wanted[index], self.demands)
+            results[index] = replace(found, notes=(*wanted[index].notes, note, *found.notes))
+
+    def _search(
+        self, pieces: Sequence[Piece], requirements: Sequence[tuple[Requirement, ...]]
+    ) -> list[list[Hypothesis]]:
+        """Let the engine search, if it can do all that is asked; else the search of all models."""
+        if not pieces:
+            return []
+        if isinstance(self.model, FindingEngine) and self._can_find(requirements):
+            return self._ask(self.model, pieces, requirements)
+        from dragoman.decoding.search.batched_search import GeneralSearch
+
+        return GeneralSearch(self).find(pieces, requirements)
+
+    def _can_find(self, requirements: Sequence[tuple[Requirement, ...]]) -> bool:
+        """Say whether an engine can do all that is asked."""
+        if self.options.coverage_penalty:
+            return False
+        return isinstance(self.model, CpuEngine | ListedEngine) or not (
+            any(requirements)
+            or self.is_unrepeated
+            or self.demands.sampling
+            or self.demands.forbidden
+            or self.options.beam_size > MOST_BEAMS
+        )
+
+    def _ask(
+        self,
+        engine: FindingEngine,
+        pieces: Sequence[Piece],
+        requirements: Sequence[tuple[Requirement, ...]],
+    ) -> list[list[Hypothesis]]:
+        """Let the engine search, at once for all pieces with equally many hypotheses."""
+        groups: dict[tuple[int, bool], list[int]] = defaultdict(list)
+        for index, each in enumerate(requirements):
+            groups[self.count_beams(each), bool(each)].append(index)
+        results: list[list[Hypothesis]] = [[] for _ in pieces]
+        for (num_beams, has_terms), group in groups.items():
+            chosen = [pieces[index] for index in group]
+            prefixes = [self.prefix_ids if piece.is_first else () for piece in chosen]
+            asking = Asking(
+                num_beams=num_beams,
+                num_best=self.num_best,
+                alpha=self.options.length_penalty,
+                banned_ids=self.banned_ids,
+                is_scored=self.demands.is_scored or num_beams > 1,
+                is_unrepeated=self.is_unrepeated,
+                forbidden=self.demands.forbidden,
+                sampling=self.demands.sampling,
+                required=self._require([requirements[index] for index in group])
+                if has_terms
+                else None,
+                is_aligned=self.demands.is_aligned,
+            )
+            limits = [
+                self._limit(piece, prefix) for piece, prefix in zip(chosen, prefixes, strict=True)
+            ]
+            found = engine.find([piece.ids for piece in chosen], limits, asking, prefixes)
+            for index, hypotheses in zip(group, found, strict=True):
+                results[index] = hypotheses
+        return results
+
+    def _limit(self, piece: Piece, prefix: Sequence[int]) -> int:
+        """Say how many subwords a translation may have, the prefix and the end included."""
+        limit = len(piece.ids) + self.options.max_extra_tokens + len(prefix)
+        return limit if self.max_length is None else min(limit, self.max_length)
+
+    def _room(self, piece: Piece) -> int:
+        """Count the subwords that a translation may have, less the prefix and the end."""
+        return self._limit(piece, self.prefix_ids) - len(self.prefix_ids) - 1
+
+    def _require(self, requirements: Sequence[tuple[Requirement, ...]]) -> Required:
+        """Say what must appear in translations, of which each has terms."""
+        speller = self.demands.speller
+        assert speller is not None
+        num_words = count_candidates(max(self.options.beam_size, NARROWEST_BEAM))
+        machines = [speller.automaton(each) for each in requirements]
+        return Required(machines, speller.kinds, num_words)
+
+    def count_beams(self, requirements: tuple[Requirement, ...]) -> int:
+        """Count the hypotheses that a piece takes.
+
+        Parameters
+        ----------
+        requirements : tuple[Requirement, ...]
+            What must appear in its translation.
+
+        Returns
+        -------
+        int
+            As many as samples, if there are any.
+        """
+        if self.demands.sampling is not None:
+            return self.num_best
+        return count_beams(self.options.beam_size, requirements)
+
+    @property
+    def banned_ids(self) -> tuple[int, ...]:
+        """Subwords that must not occur: the unknown one, unless it is replaced afterwards."""
+        return () if self.vocabularies.is_closed else (self.vocabularies.target.unk_id,)
+
+
+def _or_nothing(found: Found) -> Found:
+    """Give a piece for which nothing was found an empty translation, and a note."""
+    if found.hypotheses:
+        return found
+    return Found(hypotheses=[_NOTHING], notes=(*found.notes, "found no translation"))
+
+
+def _say_what_failed(wanted: Wanted, demands: Demands) -> str:
+    """Say which demands had to be given up."""
+    what = [f"“{each.text}”" for each in wanted.requirements]
+    if demands.forbidden is not None:
+        what.append("a way around the forbidden words")
+    return f"found no translation with {', '.join(what)}; translated without that demand"

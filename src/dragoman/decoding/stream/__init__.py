@@ -1,0 +1,4 @@
+"""Lines in, lines out: windows in constant memory, resumable output, progress.
+
+Imports the translator.
+"""

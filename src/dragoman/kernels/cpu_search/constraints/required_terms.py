@@ -1,0 +1,309 @@
+"""Beam search in which terms must appear: hypotheses compete with those that are equally far.
+
+What `dragoman.decoding.constraints.constrained_beam` does with any model, here compiled, one slot
+at a time.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dragoman.kernels.cpu_search.compiler.instructions import borrow, compiled
+from dragoman.kernels.cpu_search.slots import TERM_STATE, TERMS_MET, finish, go_on, settle
+
+
+class Candidates(NamedTuple):
+    """Extensions of a slot's hypotheses, in the order in which they were proposed."""
+
+    totals: np.ndarray
+    words: np.ndarray
+    parents: np.ndarray
+    states: np.ndarray
+    met: np.ndarray
+    done: np.ndarray  # subwords of terms that it has written
+
+
+@compiled
+def most_asked(terms) -> int:
+    """Say how many subwords the terms of a sentence have at most.
+
+    Parameters
+    ----------
+    terms : Terms
+        All terms.
+
+    Returns
+    -------
+    int
+        How many.
+    """
+    return np.diff(terms.alphabet_starts).max()
+
+
+@compiled
+def ask(sentence, terms, asked) -> None:
+    """List the subwords of a sentence's terms, to be scored.
+
+    Parameters
+    ----------
+    sentence : int
+        The sentence.
+    terms : Terms
+        All terms.
+    asked : ndarray
+        Where they are listed, the last one repeated.
+    """
+    start, past = terms.alphabet_starts[sentence], terms.alphabet_starts[sentence + 1]
+    for place in range(len(asked)):
+        asked[place] = terms.alphabets[min(start + place, past - 1)]
+
+
+@compiled
+def read_term(sentence, state, met, word, alphabet, terms) -> tuple[int, int]:
+    """Let the machine of a sentence read one more word.
+
+    Parameters
+    ----------
+    sentence : int
+        The sentence.
+    state : int
+        What the machine has read.
+    met : int
+        The terms that are there, a bit each.
+    word : int
+        The word.
+    alphabet : ndarray
+        The subwords of the sentence's terms.
+    terms : Terms
+        All terms.
+
+    Returns
+    -------
+    tuple[int, int]
+        The new state, and the terms that are there now.
+    """
+    column = np.searchsorted(alphabet, word)
+    if column == len(alphabet) or alphabet[column] != word:
+        column = len(alphabet) + terms.kinds[word]
+    entry = terms.entry_starts[sentence] + state * (len(alphabet) + terms.num_kinds) + column
+    for block in terms.met[entry]:
+        missing = block & ~met
+        met |= missing & -missing
+    return terms.targets[entry], met
+
+
+@compiled
+def measure_terms(sentence, state, met, sizes, terms) -> tuple[int, int]:
+    """Count the subwords of terms that a hypothesis has written, and those that it still needs.
+
+    Parameters
+    ----------
+    sentence : int
+        Its sentence.
+    state : int
+        What the machine has read.
+    met : int
+        The terms that are there, a bit each.
+    sizes : ndarray
+        The subwords that each term takes.
+    terms : Terms
+        All terms.
+
+    Returns
+    -------
+    tuple[int, int]
+        Both counts.
+    """
+    done, needed, gain, saved = 0, 0, 0, 0
+    for bit in range(len(sizes)):
+        needed += sizes[bit]
+        done += sizes[bit] * (met >> bit & 1)
+    for block, far, less in terms.leads[terms.state_starts[sentence] + state]:
+        if block & ~met:
+            gain, saved = max(gain, far), max(saved, less)
+    return done + gain, needed - done - saved
+
+
+@compiled
+def propose(
+    slot, first_row, forced, best, words, asked_scores, slots, sentences, rules, terms, room
+) -> int:
+    """List the extensions that can still get all terms: best words, and subwords of terms.
+
+    Parameters
+    ----------
+    slot : int
+        The slot.
+    first_row : int
+        The row of its first hypothesis.
+    forced : ndarray
+        For each row the only word that may come, or −1.
+    best : ndarray
+        Log-probabilities of the best words of each row.
+    words : ndarray
+        The words.
+    asked_scores : ndarray
+        Log-probabilities of the subwords of terms.
+    slots : Slots
+        All slots.
+    sentences : Sentences
+        How long translations may become.
+    rules : Rules
+        The end symbol.
+    terms : Terms
+        All terms.
+    room : Candidates
+        Where they are listed.
+
+    Returns
+    -------
+    int
+        How many there are.
+    """
+    sentence, count = slots.sentences[slot], 0
+    start, past = terms.alphabet_starts[sentence], terms.alphabet_starts[sentence + 1]
+    alphabet = terms.alphabets[start:past]
+    sizes = terms.sizes[terms.size_starts[sentence] : terms.size_starts[sentence + 1]]
+    every = (1 << len(sizes)) - 1
+    places_left = sentences.limits[sentence] - slots.lengths[slot] - 2
+    for beam in range(slots.counts[slot]):
+        row, is_free = first_row + beam, forced[first_row + beam] < 0
+        state, met = slots.progress[slot, beam, TERM_STATE], slots.progress[slot, beam, TERMS_MET]
+        for index in range(best.shape[1] + len(alphabet) * is_free):
+            if index < best.shape[1]:
+                word, log = words[row, index], best[row, index]
+                place = np.searchsorted(alphabet, word)
+                if is_free and place < len(alphabet) and alphabet[place] == word:
+                    continue  # it comes again, as a subword of a term
+            else:
+                place = index - best.shape[1]
+                word, log = alphabet[place], asked_scores[row, place]
+            if log == -np.inf:
+                continue
+            after, now = read_term(sentence, state, met, word, alphabet, terms)
+            done, missing = measure_terms(sentence, after, now, sizes, terms)
+            if (word == rules.eos_id and now != every) or (
+                word != rules.eos_id and missing > places_left
+            ):
+                continue
+            room.totals[count], room.words[count] = log + slots.alive[slot, beam], word
+            room.parents[count], room.done[count] = beam, done
+            room.states[count], room.met[count] = after, now
+            count += 1
+    return count
+
+
+@compiled
+def sort_falling(scores, order, spare) -> None:
+    """Sort numbers, the earlier of equal ones first.
+
+    Parameters
+    ----------
+    scores : ndarray
+        The numbers.
+    order : ndarray
+        Where the places of the sorted numbers are written, the largest first.
+    spare : ndarray
+        Room for as many.
+    """
+    count = len(scores)
+    for place in range(count):
+        order[place] = place
+    length = 1
+    while length < count:
+        for start in range(0, count, 2 * length):
+            middle, past = min(start + length, count), min(start + 2 * length, count)
+            left, right = start, middle
+            for place in range(start, past):
+                takes_left = left < middle and (
+                    right == past or scores[order[left]] >= scores[order[right]]
+                )
+                if takes_left:
+                    spare[place] = order[left]
+                    left += 1
+                else:
+                    spare[place] = order[right]
+                    right += 1
+        order[:count] = spare[:count]
+        length *= 2
+
+
+@compiled
+def extend_with_terms(
+    slot, first_row, forced, best, words, asked_scores, slots, sentences, rules, terms
+) -> None:
+    """Extend the hypotheses of a slot by a word, or end those that have all terms.
+
+    Parameters
+    ----------
+    slot : int
+        The slot.
+    first_row : int
+        The row of its first hypothesis.
+    forced : ndarray
+        As `propose` is told.
+    best : ndarray
+        Likewise.
+    words : ndarray
+        Likewise.
+    asked_scores : ndarray
+        Likewise.
+    slots : Slots
+        All slots; its hypotheses are replaced.
+    sentences : Sentences
+        How long translations may become.
+    rules : Rules
+        How many live on.
+    terms : Terms
+        All terms.
+
+    Notes
+    -----
+    Candidates are divided into banks by how many subwords of terms they have written; the best of
+    each bank live on, then the second best, until there are as many as may live.
+    """
+    terms = borrow(terms)
+    sentence, num_beams = slots.sentences[slot], rules.num_beams
+    most = slots.counts[slot] * (best.shape[1] + asked_scores.shape[1])
+    room = Candidates(
+        np.empty(most, np.float32), np.empty(most, np.int64), np.empty(most, np.int64),
+        np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64),
+    )  # fmt: skip
+    count = propose(
+        slot, first_row, forced, best, words, asked_scores, slots, sentences, rules, terms, room
+    )
+    order, ranks = np.empty(count, np.int64), np.empty(count, np.int64)
+    sort_falling(room.totals[:count], order, ranks)
+    needed = terms.sizes[terms.size_starts[sentence] : terms.size_starts[sentence + 1]].sum()
+    in_bank = np.zeros(num_beams, np.int64)
+    last_rank = -1
+    for place in range(count):
+        each = order[place]
+        # With fewer hypotheses than banks, neighbouring banks are one.
+        bank = room.done[each]
+        if needed >= num_beams:
+            bank = bank * (num_beams - 1) // needed
+        rank = in_bank[bank]
+        in_bank[bank] += 1
+        ranks[place] = -1
+        if rank >= 2 * num_beams:
+            continue
+        if room.words[each] == rules.eos_id:
+            finish(slot, room.totals[each], room.parents[each], slots, rules)
+        else:
+            ranks[place] = rank
+            last_rank = max(last_rank, rank)
+    chosen, living = np.empty(num_beams, np.int64), 0
+    for rank in range(last_rank + 1):
+        for place in range(count):
+            if ranks[place] == rank and living < num_beams:
+                each = order[place]
+                go_on(slot, living, room.words[each], room.parents[each], room.totals[each], slots)
+                chosen[living] = each
+                living += 1
+        if living == num_beams:
+            break
+    settle(slot, living, slots)
+    for beam in range(living):
+        slots.progress[slot, beam, TERM_STATE] = room.states[chosen[beam]]
+        slots.progress[slot, beam, TERMS_MET] = room.met[chosen[beam]]

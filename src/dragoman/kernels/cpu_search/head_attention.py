@@ -1,0 +1,170 @@
+"""One head of 32, 48 or 64 entries looking at other words, in instructions of our own.
+
+Keys and values are in float32, or in 16 bits, the upper half of those of a float32.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from dragoman.kernels.cpu_search.compiler.instructions import (
+    FRACTION,
+    FRACTIONS,
+    HALVES,
+    LONG,
+    REGISTER,
+    WORD,
+    WORDS,
+    Writer,
+)
+from dragoman.kernels.cpu_search.compiler.polynomial import COEFFICIENTS, LOWEST
+from dragoman.kernels.cpu_search.weight_layout import LANES
+
+
+def _make_look(width: int) -> Callable:
+    """Make the instructions that let one head of so many entries look at some places.
+
+    They take an array of the type of keys and values; the address of the query; what makes of
+    products with keys scores in units of log 2; the addresses of keys and values, place behind
+    place, and of the places, 32 bits each; how many these are, at least one; and the addresses of
+    room for as many fractions and 16 more, and of what is found.
+    """
+
+    @intrinsic
+    def look(context, kind, query, steps, keys, values, places, count, shares, told):
+        size = 4 if kind.dtype == types.float32 else 2
+
+        def write(_context: Any, builder: Any, _signature: Any, arguments: Any) -> None:  # noqa: ANN401
+            query, steps, keys, values, places, count, shares, told = arguments[1:]
+            row = _Row(Writer(builder), width // LANES, size)
+            top = _write_scores(row, query, steps, keys, places, count, shares)
+            total = _write_shares(row.writer, top, count, shares)
+            found = _write_found(row, values, places, count, shares)
+            inverse = row.writer.repeat(builder.fdiv(FRACTION(1), total))
+            for place, each in enumerate(found):
+                row.writer.write(builder.fmul(each, inverse), told, REGISTER * place)
+
+        return types.void(kind, types.int64, types.float32, *[types.int64] * 6), write
+
+    return look
+
+
+look_32, look_48, look_64 = map(_make_look, (32, 48, 64))
+
+
+class _Row(NamedTuple):
+    """How keys or values of a place are read: registers of each, and bytes of an entry."""
+
+    writer: Writer
+    num_registers: int
+    size: int
+
+
+def _find_row(row, numbers, places, index):
+    """Find the keys or values of one place."""
+    writer = row.writer
+    place = writer.builder.zext(writer.read(WORD, writer.move(places, index, 4)), LONG)
+    return writer.move(numbers, place, row.size * LANES * row.num_registers)
+
+
+def _read_row(row, address):
+    """Read the keys or values at an address, as registers of fractions."""
+    writer, builder = row.writer, row.writer.builder
+    half = ir.Constant(WORDS, [16] * LANES)
+    for place in range(row.num_registers):
+        if row.size == 4:
+            yield writer.read(FRACTIONS, address, REGISTER * place)
+            continue
+        words = builder.zext(writer.read(HALVES, address, REGISTER // 2 * place), WORDS)
+        yield builder.bitcast(builder.shl(words, half), FRACTIONS)
+
+
+def _write_scores(row, query, steps, keys, places, count, shares):
+    """Write how scores are found; return the highest, in all places of a register."""
+    writer = row.writer
+    steps = writer.repeat(steps)
+    asked = [
+        writer.builder.fmul(writer.read(FRACTIONS, query, REGISTER * place), steps)
+        for place in range(row.num_registers)
+    ]
+    nothing = ir.Constant(FRACTIONS, [0.0] * LANES)
+    lowest = ir.Constant(FRACTION, float("-inf"))
+
+    def find_score(index, olds):
+        sums, address = nothing, _find_row(row, keys, places, index)
+        for own, key in zip(asked, _read_row(row, address), strict=True):
+            sums = writer.call("llvm.fmuladd.v16f32", own, key, sums)
+        score = writer.add_up(sums)
+        writer.write(score, writer.move(shares, index, 4))
+        return [writer.call("llvm.maxnum.f32", score, olds[0])]
+
+    (top,) = writer.loop(count, [lowest], find_score)
+    return writer.repeat(top)
+
+
+def _write_shares(writer, top, count, shares):
+    """Write how scores become powers of two; return their sum."""
+    builder = writer.builder
+    nothing = ir.Constant(FRACTIONS, [0.0] * LANES)
+    behind = ir.Constant(FRACTIONS, [float("-inf")] * LANES)
+    writer.write(behind, writer.move(shares, count, 4))
+    blocks = builder.udiv(builder.add(count, LONG(LANES - 1)), LONG(LANES))
+
+    def raise_two(index, olds):
+        place = writer.move(shares, index, REGISTER)
+        power = write_power(writer, builder.fsub(writer.read(FRACTIONS, place), top))
+        writer.write(power, place)
+        return [builder.fadd(olds[0], power)]
+
+    (total,) = writer.loop(blocks, [nothing], raise_two)
+    return writer.add_up(total)
+
+
+def write_power(writer, exponents) -> ir.Value:
+    """Write 2 to the power of each number of a register, as `power_of_two` computes it.
+
+    Parameters
+    ----------
+    writer : Writer
+        What writes.
+    exponents : ir.Value
+        The register.
+
+    Returns
+    -------
+    ir.Value
+        The powers.
+    """
+    builder = writer.builder
+
+    def every(number):
+        return ir.Constant(FRACTIONS, [float(number)] * LANES)
+
+    exponents = writer.call("llvm.maxnum.v16f32", exponents, every(LOWEST))
+    whole = writer.call("llvm.rint.v16f32", exponents)
+    rest = builder.fsub(exponents, whole)
+    found = every(COEFFICIENTS[0])
+    for coefficient in COEFFICIENTS[1:]:
+        found = writer.call("llvm.fmuladd.v16f32", found, rest, every(coefficient))
+    bits = builder.add(builder.fptosi(whole, WORDS), ir.Constant(WORDS, [127] * LANES))
+    bits = builder.shl(bits, ir.Constant(WORDS, [23] * LANES))
+    return builder.fmul(found, builder.bitcast(bits, FRACTIONS))
+
+
+def _write_found(row, values, places, count, shares):
+    """Write the sum of values, each as often as its share says; return its registers."""
+    writer = row.writer
+
+    def add_value(index, sums):
+        share = writer.repeat(writer.read(FRACTION, writer.move(shares, index, 4)))
+        numbers = _read_row(row, _find_row(row, values, places, index))
+        return [
+            writer.call("llvm.fmuladd.v16f32", share, value, old)
+            for value, old in zip(numbers, sums, strict=True)
+        ]
+
+    nothing = [ir.Constant(FRACTIONS, [0.0] * LANES)] * row.num_registers
+    return writer.loop(count, nothing, add_value)

@@ -1,0 +1,142 @@
+"""Tensors as arrays that compiled functions read and write, in float32 or bfloat16.
+
+NumPy has no bfloat16: such a tensor is seen as the 16-bit integers of its bits, which are the upper
+half of those of a float32.
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numba.core import types
+from numba.extending import overload, register_jitable
+from torch import Tensor
+
+from dragoman.kernels.cpu_search.compiler.instructions import as_float, as_int
+from dragoman.kernels.language import dropout_threshold
+
+_i32 = np.int32
+
+
+class Drop(NamedTuple):
+    """What dropout needs: both halves of its seed, a threshold, and the scale of what is kept.
+
+    A threshold of 0 keeps everything.
+    """
+
+    seed_low: np.uint32
+    seed_high: np.uint32
+    threshold: np.uint32
+    scale: np.float32
+
+
+def make_drop(share: float, seed: int) -> Drop:
+    """Prepare the dropout of a share of all entries.
+
+    Parameters
+    ----------
+    share : float
+        What is dropped, in [0, 1).
+    seed : int
+        Of what is dropped; the same on the way back.
+
+    Returns
+    -------
+    Drop
+        For compiled functions.
+    """
+    return Drop(
+        np.uint32(seed & 0x7FFFFFFF),
+        np.uint32(seed >> 31 & 0x7FFFFFFF),
+        np.uint32(min(dropout_threshold(share), (1 << 32) - 1)),
+        np.float32(1 / (1 - share)),
+    )
+
+
+def as_array(tensor: Tensor) -> np.ndarray:
+    """View a tensor on the CPU as an array.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Of float32, bfloat16 or integers.
+
+    Returns
+    -------
+    np.ndarray
+        The same memory; bfloat16 as uint16.
+    """
+    tensor = tensor.detach()
+    if tensor.dtype == torch.bfloat16:
+        return tensor.view(torch.uint16).numpy()
+    return tensor.numpy()
+
+
+@functools.cache
+def no_array(dtype: torch.dtype, num_axes: int) -> np.ndarray:
+    """Make an empty array that stands for an argument that is not given.
+
+    Parameters
+    ----------
+    dtype : torch.dtype
+        Its type, so that no other variant of a function is compiled.
+    num_axes : int
+        Its axes.
+
+    Returns
+    -------
+    np.ndarray
+        Without entries.
+    """
+    return as_array(torch.empty((0,) * num_axes, dtype=dtype))
+
+
+def read(_value: float) -> float:
+    """Read an entry of an array as float32 (in compiled functions only)."""
+    raise NotImplementedError
+
+
+@overload(read, inline="always")
+def _read(value):
+    if isinstance(value, types.Float):
+        return lambda value: value
+    return lambda value: as_float(_i32(value) << _i32(16))
+
+
+def write(_array: np.ndarray, _place: int, _value: float) -> None:
+    """Round a float32 to the type of an array and store it (in compiled functions only)."""
+    raise NotImplementedError
+
+
+@overload(write, inline="always")
+def _write(array, place, value):
+    if isinstance(array.dtype, types.Float):
+
+        def store(array, place, value):
+            array[place] = value
+    else:
+
+        def store(array, place, value):
+            array[place] = to_bfloat16(value)
+
+    return store
+
+
+@register_jitable(inline="always")
+def to_bfloat16(value):
+    """Round a float32 to the bits of a bfloat16, ties to even (in compiled functions)."""
+    bits = as_int(value)
+    even = (bits >> _i32(16)) & _i32(1)
+    return np.uint16(((bits + _i32(0x7FFF) + even) >> _i32(16)) & _i32(0xFFFF))
+
+
+@register_jitable(inline="always")
+def is_kept(seed_low, seed_high, place, threshold):
+    """Decide whether dropout keeps a place: the hash of `dragoman.kernels.language.kept`."""
+    # Numba widens what it computes; the hash is one of 32 bits.
+    value = np.uint32(np.uint32(place) * np.uint32(0x9E3779B1) + seed_low)
+    value = np.uint32((value ^ (value >> np.uint32(16))) * np.uint32(0x7FEB352D))
+    value = np.uint32((value ^ (value >> np.uint32(15))) + seed_high)
+    value = np.uint32((value ^ (value >> np.uint32(16))) * np.uint32(0x846CA68B))
+    return np.uint32(value ^ (value >> np.uint32(16))) >= threshold

@@ -1,0 +1,4 @@
+"""What an experiment yields, written down, drawn, printed and collected into a page.
+
+Imports nothing of the experiments.
+"""

@@ -1,0 +1,346 @@
+"""Translated documents, kept for a while in a temporary folder until somebody fetches them."""
+
+import asyncio
+import contextlib
+import hmac
+import os
+import secrets
+import shutil
+import tempfile
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from starlette.applications import Starlette
+
+from dragoman.serving.documents.documents import Progress, read_document
+from dragoman.serving.documents.text_documents import Document
+from dragoman.serving.options import ServeOptions
+from dragoman.serving.service_types import ServiceError
+
+try:
+    from fcntl import LOCK_EX, LOCK_NB, flock
+except ImportError:  # Windows, where what a killed server leaves is left to the system
+    flock = None  # type: ignore[assignment]
+
+Status = Literal["queued", "translating", "done", "error"]
+
+PREFIX = "dragoman-served-"
+"""Of the names of folders for documents."""
+UNPACKED_TIMES = 8
+"""How many times larger than it may be sent a file may be when unpacked."""
+MOST_DOCUMENTS = 200
+"""Documents that are kept at the same time; for another, the client with most loses one."""
+MOST_OF_A_CLIENT = 20
+"""Documents of one client that are translated at the same time."""
+
+
+@dataclass(kw_only=True, eq=False)
+class StoredDocument:
+    """A document that is being translated, or has been.
+
+    Parameters
+    ----------
+    document_id : str
+        A UUID.
+    key : str
+        Whoever knows it may fetch the document.
+    owner : str
+        Name of the client.
+    name : str
+        Of the translated file.
+    path : Path
+        Where the translated file is, or will be.
+    expires : float
+        When it is removed, as the store's clock tells time.
+    status : Status
+        How far it is.
+    progress : Progress
+        The same in characters.
+    started : float
+        When it was begun.
+    message : str
+        What went wrong.
+    """
+
+    document_id: str
+    key: str
+    owner: str
+    name: str
+    path: Path
+    expires: float
+    started: float
+    status: Status = "queued"
+    progress: Progress = field(default_factory=Progress)
+    message: str = ""
+    task: "asyncio.Task[None] | None" = None
+
+
+class DocumentStore:
+    """Keeps translated documents for a while.
+
+    Parameters
+    ----------
+    seconds : float
+        How long each is kept.
+    now : Callable[[], float]
+        Tells the seconds since some moment.
+
+    Notes
+    -----
+    Files are in a temporary folder of the store's own that only its user can read, under names that
+    no client chooses. They go when their time is over, and the folder goes with the store. If the
+    process is killed, the system lets go of the folder's lock, by which `sweep_folders` knows.
+    """
+
+    def __init__(self, seconds: float = 3600.0, now: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._now = now
+        self._folder, self._lock = _make_folder()
+        self._documents: dict[str, StoredDocument] = {}
+        self._reading = asyncio.Lock()
+
+    @property
+    def folder(self) -> Path:
+        """Where the files are."""
+        return Path(self._folder.name)
+
+    async def read(self, name: str, content: bytes, options: ServeOptions) -> Document:
+        """Take a file apart, one at a time, so that others are answered meanwhile.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        content : bytes
+            What is in it.
+        options : ServeOptions
+            With the limits.
+
+        Returns
+        -------
+        Document
+            The document.
+        """
+        most = UNPACKED_TIMES * options.max_file_bytes
+        async with self._reading:
+            return await asyncio.to_thread(read_document, name, content, most)
+
+    def create(self, owner: str, name: str) -> StoredDocument:
+        """Make room for a document.
+
+        Parameters
+        ----------
+        owner : str
+            Name of the client.
+        name : str
+            Of the translated file.
+
+        Returns
+        -------
+        StoredDocument
+            What will be known of it.
+        """
+        self.remove_old()
+        busy = [each for each in self._documents.values() if each.status in _BUSY]
+        of_owner = sum(each.owner == owner for each in busy)
+        has_room = of_owner < MOST_OF_A_CLIENT and self._make_room()
+        if not has_room:
+            raise ServiceError(
+                "too_many_requests",
+                "too many documents are being kept; fetch yours later, or send fewer",
+                retry_after=60.0,
+            )
+        document_id = str(uuid.uuid4())
+        document = StoredDocument(
+            document_id=document_id,
+            key=secrets.token_hex(32).upper(),
+            owner=owner,
+            name=name,
+            path=self.folder / document_id,
+            expires=self._now() + self._seconds,
+            started=self._now(),
+        )
+        self._documents[document_id] = document
+        # Also when nobody ever comes again.
+        with contextlib.suppress(RuntimeError):
+            asyncio.get_running_loop().call_later(self._seconds + 1, self.remove_old)
+        return document
+
+    def _make_room(self) -> bool:
+        """Forget a document if there are too many, so that one client cannot fill the store.
+
+        It is the oldest that nobody waits for, of who has most of those.
+        """
+        if len(self._documents) < MOST_DOCUMENTS:
+            return True
+        idle = [each for each in self._documents.values() if each.status not in _BUSY]
+        counts = Counter(each.owner for each in idle)
+        if not idle:
+            return False
+        self.remove(max(idle, key=lambda each: counts[each.owner]))  # Of equal ones the first.
+        return True
+
+    def finish(self, document: StoredDocument, content: bytes) -> None:
+        """Keep a translated file.
+
+        Parameters
+        ----------
+        document : StoredDocument
+            Which document.
+        content : bytes
+            The file.
+        """
+        document.path.write_bytes(content)
+        document.status = "done"
+
+    def get(self, document_id: str) -> StoredDocument:
+        """Find a document by its id alone.
+
+        Parameters
+        ----------
+        document_id : str
+            Its id, which nobody can guess.
+
+        Returns
+        -------
+        StoredDocument
+            The document.
+        """
+        self.remove_old()
+        document = self._documents.get(document_id)
+        if document is None:
+            raise ServiceError("not_found", "Document not found")
+        return document
+
+    def unlock(self, document_id: str, key: str, owner: str) -> StoredDocument:
+        """Find a document by its id and key.
+
+        Parameters
+        ----------
+        document_id : str
+            Its id.
+        key : str
+            Its key.
+        owner : str
+            Name of the client that asks.
+
+        Returns
+        -------
+        StoredDocument
+            The document; that an id exists is told only to who also knows the key.
+        """
+        document = self.get(document_id)
+        is_right = hmac.compare_digest(document.key.encode(), key.encode("utf-8", "replace"))
+        if not is_right or document.owner != owner:
+            raise ServiceError("not_found", "Document not found")
+        return document
+
+    def estimate_seconds(self, document: StoredDocument) -> int:
+        """Guess how long a document will still take.
+
+        Parameters
+        ----------
+        document : StoredDocument
+            The document.
+
+        Returns
+        -------
+        int
+            Seconds, by what it took so far.
+        """
+        progress = document.progress
+        passed = self._now() - document.started
+        rest = progress.num_characters - progress.num_done
+        return round(passed * rest / progress.num_done) + 1 if progress.num_done else 30
+
+    def remove(self, document: StoredDocument) -> None:
+        """Forget a document, whether it is done or not.
+
+        Parameters
+        ----------
+        document : StoredDocument
+            Which.
+        """
+        self._documents.pop(document.document_id, None)
+        if document.task is not None:
+            document.task.cancel()
+        document.path.unlink(missing_ok=True)
+
+    def remove_old(self) -> None:
+        """Forget the documents whose time is over."""
+        now = self._now()
+        for document in list(self._documents.values()):
+            if document.expires <= now:
+                self.remove(document)
+
+    def close(self) -> None:
+        """Forget all documents, and remove the folder."""
+        for document in list(self._documents.values()):
+            self.remove(document)
+        self._folder.cleanup()
+        os.close(self._lock)
+
+
+def find_store(app: Starlette) -> DocumentStore:
+    """Find the documents of an application.
+
+    Parameters
+    ----------
+    app : Starlette
+        The application.
+
+    Returns
+    -------
+    DocumentStore
+        Its store, which is made when it is first needed.
+    """
+    if not hasattr(app.state, "documents"):
+        app.state.documents = DocumentStore()
+    store: DocumentStore = app.state.documents
+    return store
+
+
+def sweep_folders() -> int:
+    """Remove the documents of servers that were killed.
+
+    Returns
+    -------
+    int
+        How many folders were removed: those of this user whose server no longer holds their lock.
+    """
+    if flock is None:
+        return 0
+    num_removed = 0
+    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                if os.fstat(handle).st_uid == os.geteuid():
+                    flock(handle, LOCK_EX | LOCK_NB)
+                    shutil.rmtree(path)
+                    num_removed += 1
+            finally:
+                os.close(handle)
+    return num_removed
+
+
+def _make_folder() -> "tuple[tempfile.TemporaryDirectory[str], int]":
+    """Make a folder, and hold its lock for as long as this process lives."""
+    while True:
+        folder = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
+        if flock is None:
+            return folder, os.open(os.devnull, os.O_RDONLY)
+        handle = os.open(folder.name, os.O_RDONLY)
+        with contextlib.suppress(OSError):  # no locks there: others cannot sweep it either
+            flock(handle, LOCK_EX)
+        if Path(folder.name).exists():
+            return folder, handle
+        os.close(handle)  # swept by a server that began between the two calls
+
+
+_BUSY: tuple[Status, ...] = ("queued", "translating")

@@ -1,0 +1,276 @@
+"""Documents: files of several formats, taken apart into texts and put together again."""
+
+import asyncio
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from dragoman.serving.detection import choose_source
+from dragoman.serving.documents.office_documents import OFFICE_FORMATS, read_office
+from dragoman.serving.documents.text_documents import (
+    TEXT_FORMATS,
+    Document,
+    Translated,
+    check_length,
+    read_text,
+)
+from dragoman.serving.queue.model_queue import TERMS_WEIGHT
+from dragoman.serving.service import Service
+from dragoman.serving.service_types import Request, ServiceError, Span
+from dragoman.text.sentence_splitting import split_long
+
+FindTerms = Callable[[Sequence[str]], tuple[tuple[str, str], ...]]
+
+FORMATS = (*TEXT_FORMATS, *OFFICE_FORMATS)
+"""Extensions of the files that can be translated."""
+
+MOST_CHARACTERS = 1_000_000
+"""Characters of the texts of a document, as many as DeepL takes."""
+MOST_TEXTS_AT_ONCE = 32
+"""Texts of a document that are translated together, so that others have their turn between."""
+_PATIENCE = 20
+_LONGEST_NAME = 200
+# Controls, marks that reverse writing, half surrogate pairs, separators of lines.
+_NO_NAME = ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def check_name(name: str) -> str:
+    """Refuse the name of a file that could be a path, or no name.
+
+    Parameters
+    ----------
+    name : str
+        What a client calls its file.
+
+    Returns
+    -------
+    str
+        The same.
+    """
+    if not name.strip() or name.strip(". ") == "":
+        raise ServiceError("bad_request", "Invalid request: the file has no name; give it one")
+    if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:
+        raise ServiceError("bad_request", "Invalid request: the file name is too long; shorten it")
+    # What looks like a path is one, also in wide letters.
+    plain = unicodedata.normalize("NFKC", name)
+    is_path = plain.startswith("..") or "/" in plain or "\\" in plain
+    if is_path or any(unicodedata.category(each) in _NO_NAME for each in name):
+        raise ServiceError(
+            "bad_request",
+            "Invalid request: the file name has characters that are not for file names; rename it",
+        )
+    return name
+
+
+def find_format(name: str) -> str:
+    """Find out the format of a file by its name.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+
+    Returns
+    -------
+    str
+        The extension, such as “.txt”.
+    """
+    extension = PurePosixPath(name).suffix.lower()
+    if extension not in FORMATS:
+        known = ", ".join(each[1:] for each in FORMATS)
+        raise ServiceError(
+            "bad_request",
+            "Invalid request: file format not supported; send one of " + known,
+            details={"parameter": "file"},
+        )
+    return extension
+
+
+def read_document(name: str, content: bytes, most_bytes: int) -> Document:
+    """Take a file apart.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    content : bytes
+        What is in it.
+    most_bytes : int
+        How large it may be when unpacked.
+
+    Returns
+    -------
+    Document
+        The texts that are to be translated, and how to write the file with others.
+    """
+    extension = find_format(check_name(name))
+    is_office = extension in OFFICE_FORMATS
+    document = (
+        read_office(content, extension, most_bytes) if is_office else read_text(content, extension)
+    )
+    check_length(sum(map(len, document.texts)), MOST_CHARACTERS)
+    return document
+
+
+@dataclass(kw_only=True)
+class Progress:
+    """How far a document is.
+
+    Parameters
+    ----------
+    num_characters : int
+        Of all its texts.
+    num_done : int
+        Of those that are translated.
+    """
+
+    num_characters: int = 0
+    num_done: int = 0
+
+
+async def translate_document(
+    service: Service,
+    document: Document,
+    request: Request,
+    *,
+    progress: Progress | None = None,
+    find_terms: FindTerms | None = None,
+) -> bytes:
+    """Translate a document.
+
+    Parameters
+    ----------
+    service : Service
+        Translates.
+    document : Document
+        The document.
+    request : Request
+        The languages and the client; its texts do not matter. A language that is to be found is
+        found for the document as a whole.
+    progress : Progress | None
+        Is told how far it is.
+    find_terms : FindTerms | None
+        Finds what of a glossary occurs in some texts; None: there is none.
+
+    Returns
+    -------
+    bytes
+        The translated file.
+
+    Notes
+    -----
+    Texts go to the service a few at a time, so that a book does not fill its queue; while the queue
+    is full, the document waits.
+    """
+    texts = document.texts
+    if request.source is None and texts:
+        request = replace(request, source=find_source(service, texts, request.target))
+    longest = service.options.max_characters
+    pieces = [(index, piece) for index, text in enumerate(texts) for piece in _cut(text, longest)]
+    progress = Progress() if progress is None else progress
+    progress.num_characters = sum(len(piece) for _, piece in pieces)
+    translated: list[list[tuple[str, Translated]]] = [[] for _ in texts]
+    most = min(MOST_TEXTS_AT_ONCE, service.options.max_texts)
+    at_once = longest if find_terms is None else longest // TERMS_WEIGHT
+    for batch in _gather(pieces, most, at_once):
+        texts_now = tuple(piece for _, piece in batch)
+        terms = request.terms if find_terms is None else find_terms(texts_now)
+        some = replace(request, texts=texts_now, terms=terms, wants_alignment=True)
+        answers = await _translate_patiently(service, some)
+        for (index, piece), answer in zip(batch, answers, strict=True):
+            translated[index].append((piece, (answer.text, answer.alignment)))
+            progress.num_done += len(piece)
+    joined = [_join(parts) for parts in translated]
+    return await asyncio.to_thread(document.write, joined)
+
+
+def find_source(service: Service, texts: Sequence[str], target: str) -> str:
+    """Find the language of a document.
+
+    Parameters
+    ----------
+    service : Service
+        Knows the languages.
+    texts : Sequence[str]
+        The document.
+    target : str
+        The language that it is to become.
+
+    Returns
+    -------
+    str
+        The most likely language, or one as good that can become the target: see `choose_source`.
+    """
+    found = service.detect("\n".join(texts[:200]))
+    return choose_source(found, find_fitting(service, target), target)[0]
+
+
+def find_fitting(service: Service, target: str) -> set[str]:
+    """Find the languages that can become another.
+
+    Parameters
+    ----------
+    service : Service
+        Knows the languages.
+    target : str
+        Code of the other.
+
+    Returns
+    -------
+    set[str]
+        Their codes, with its own.
+    """
+    languages = service.languages()
+    return {each.code for each in languages if target in (each.code, *each.targets)}
+
+
+async def _translate_patiently(service: Service, request: Request) -> Sequence:
+    """Translate, and wait while there is no room."""
+    for attempt in range(_PATIENCE):
+        try:
+            return await service.translate(request)
+        except ServiceError as error:
+            if error.kind != "overloaded" or attempt == _PATIENCE - 1:
+                raise
+            await asyncio.sleep(min(error.retry_after or 0.5, 5.0))
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _cut(text: str, longest: int) -> list[str]:
+    """Cut a text that is longer than a request may be."""
+    return split_long(text, None, lambda piece: len(piece) <= longest)
+
+
+def _gather(
+    pieces: Sequence[tuple[int, str]], most: int, longest: int
+) -> list[list[tuple[int, str]]]:
+    """Put texts together for the service."""
+    batches: list[list[tuple[int, str]]] = []
+    length = longest
+    for each in pieces:
+        length += len(each[1])
+        if not batches or length > longest or len(batches[-1]) == most:
+            batches.append([])
+            length = len(each[1])
+        batches[-1].append(each)
+    return batches
+
+
+def _join(parts: Sequence[tuple[str, Translated]]) -> Translated:
+    """Join the translations of a text that was cut, and their spans."""
+    if len(parts) == 1:
+        return parts[0][1]
+    written = ""
+    spans: list[Span] = []
+    begin = 0
+    for piece, (text, links) in parts:
+        if written and not written[-1].isspace():
+            written += " "
+        spans += [
+            (begin + link[0], begin + link[1], len(written) + link[2], len(written) + link[3])
+            for link in links
+        ]
+        begin += len(piece)
+        written += text
+    return written, spans

@@ -1,0 +1,254 @@
+"""Documents of office programs and books: archives of XML, of which only the text is changed."""
+
+import io
+import itertools
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from xml.etree.ElementTree import ParseError
+
+from defusedxml import DefusedXmlException, ElementTree  # type: ignore[import-untyped]
+
+from dragoman.serving.documents.text_documents import (
+    MOST_MARKUP,
+    Document,
+    Translated,
+    check_length,
+)
+from dragoman.serving.markup.markup import Marked, parse_markup, parse_tokens
+from dragoman.serving.markup.markup_tokens import Token, split_xml
+from dragoman.serving.markup.tag_rules import OPEN_DOCUMENT, PRESENTATION, WORD, TagRules
+from dragoman.serving.service_types import ServiceError
+
+_PARTS = {
+    ".docx": r"word/(?:document|footnotes|endnotes|header\d*|footer\d*)\.xml",
+    ".pptx": r"ppt/(?:slides|notesSlides)/\w+\.xml",
+    ".odt": r"content\.xml",
+    ".odp": r"content\.xml",
+    ".epub": r".*\.x?html?",
+}
+OFFICE_FORMATS = tuple(_PARTS)
+
+MOST_MEMBERS = 5000
+"""Files in an archive."""
+
+_RUN_NAMES = {".docx": "w", ".pptx": "a"}
+_UNSEEN = frozenset(("w:proofErr", "w:lastRenderedPageBreak"))
+# Others could be unpacked too, but no office program packs so, and some want a lot of memory.
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# All that was seen to be raised for damaged archives.
+_DAMAGES = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    OSError,
+    ValueError,
+    struct.error,
+)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A file of an archive that has text for people."""
+
+    name: str
+    marked: Marked
+    mark: bytes
+
+
+def read_office(content: bytes, extension: str, most_bytes: int) -> Document:
+    """Take an archive apart.
+
+    Parameters
+    ----------
+    content : bytes
+        The archive.
+    extension : str
+        One of `OFFICE_FORMATS`.
+    most_bytes : int
+        How large it may be when unpacked.
+
+    Returns
+    -------
+    Document
+        Its texts. Everything else in it, and the order of its files, stays as it is.
+
+    Notes
+    -----
+    Nothing is unpacked to the disk. An archive that would grow too large, is encrypted, or has
+    names that lead out of it, is refused before anything of it is unpacked.
+    """
+    wanted = _unpack(content, most_bytes, re.compile(_PARTS[extension], re.IGNORECASE))
+    check_length(sum(map(len, wanted.values())), MOST_MARKUP)
+    parts = [_read_part(name, each, extension) for name, each in wanted.items()]
+    if not parts:
+        raise _bad(f"Invalid request: the file has no text where {extension[1:]} files have it")
+
+    def write(translations: Sequence[Translated]) -> bytes:
+        rest = iter(translations)
+        written = {}
+        for part in parts:
+            some = list(itertools.islice(rest, len(part.marked.segments)))
+            text = part.marked.rebuild(some)
+            written[part.name] = part.mark + _without_controls(text).encode()
+        return _pack(content, written)
+
+    return Document(texts=[each for part in parts for each in part.marked.segments], write=write)
+
+
+def _unpack(content: bytes, most_bytes: int, names: re.Pattern[str]) -> dict[str, bytes]:
+    """Read some files of an archive, after looking at how many and how large all are.
+
+    The others are read too, to see that they are whole, but not kept: they may be large.
+    """
+    wanted = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            infos = archive.infolist()
+            _check_members(infos, most_bytes)
+            for info in infos:
+                part = archive.read(info)
+                if names.fullmatch(info.filename):
+                    wanted[info.filename] = part
+            return wanted
+    except _DAMAGES as error:
+        reason = " ".join(str(error).split())[:100]
+        raise _bad(f"Invalid request: the file is damaged, or no archive ({reason})") from None
+
+
+def _check_members(infos: Sequence[zipfile.ZipInfo], most_bytes: int) -> None:
+    size = sum(info.file_size for info in infos)
+    if size > most_bytes or len(infos) > MOST_MEMBERS:
+        raise ServiceError(
+            "too_long",
+            f"the file would be {size:,} bytes in {len(infos):,} parts when unpacked, but "
+            f"{most_bytes:,} and {MOST_MEMBERS:,} are the most",
+            details={"limit": most_bytes, "length": size},
+        )
+    names = [info.filename for info in infos]
+    if len(set(names)) < len(names):
+        raise _bad("Invalid request: the archive has two parts of the same name")
+    for name in names:
+        is_outside = name.startswith("/") or ".." in name.split("/")
+        if is_outside or re.search(r"[\\\x00-\x1f]|^\w:", name):
+            raise _bad("Invalid request: the archive has a name that leads out of it")
+    if any(info.compress_type not in _PACKINGS for info in infos):
+        raise _bad("Invalid request: the file is packed in a way that office programs do not know")
+    if any(info.flag_bits & 1 for info in infos):
+        raise _bad("Invalid request: the file is encrypted; remove the password")
+
+
+def _pack(content: bytes, written: Mapping[str, bytes]) -> bytes:
+    """Write an archive again, with the same names, times and kinds of compression."""
+    file = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(content)) as original,
+        zipfile.ZipFile(file, "w") as archive,
+    ):
+        for info in original.infolist():
+            copy = zipfile.ZipInfo(info.filename, info.date_time)
+            copy.compress_type = info.compress_type
+            copy.external_attr = info.external_attr
+            part = written.get(info.filename)
+            archive.writestr(copy, original.read(info) if part is None else part)
+    return file.getvalue()
+
+
+def _read_part(name: str, content: bytes, extension: str) -> _Part:
+    """Take one file of XML apart."""
+    mark = b"\xef\xbb\xbf" if content.startswith(b"\xef\xbb\xbf") else b""
+    try:
+        text = content[len(mark) :].decode()
+        if extension != ".epub":
+            ElementTree.fromstring(content, forbid_dtd=True)
+    except UnicodeDecodeError:
+        raise _bad("Invalid request: a part of the file is not UTF-8") from None
+    except (ParseError, DefusedXmlException, ValueError, LookupError):
+        raise _bad("Invalid request: a part of the file is wrong or hostile XML") from None
+    if extension == ".epub":
+        return _Part(name, parse_markup(text, "html"), mark)
+    tokens = list(split_xml(text))
+    rules: TagRules = OPEN_DOCUMENT
+    if extension in _RUN_NAMES:
+        rules = WORD if extension == ".docx" else PRESENTATION
+        tokens = _merge_runs(tokens, _RUN_NAMES[extension])
+    return _Part(name, parse_tokens(tokens, rules), mark)
+
+
+def _merge_runs(tokens: Sequence[Token], prefix: str) -> list[Token]:
+    """Join runs of text that look the same, and have Word keep the spaces at their ends.
+
+    Word cuts text into runs wherever somebody has edited it or the spelling was checked.
+    """
+    pieces: list[list[Token]] = []
+    last_format: str | None = None  # Of the run that ends here; None: something else does.
+    last_content: list[Token] = []  # Its text, behind which that of the next may go.
+    place = 0
+    while place < len(tokens):
+        token = tokens[place]
+        run = _read_run(tokens, place, prefix) if token.name == f"{prefix}:r" else None
+        if run is None:
+            pieces.append([_keep_spaces(token, prefix)])
+            if token.name not in _UNSEEN:
+                last_format = None
+            place += 1
+            continue
+        end, look, content, opening = run
+        if look == last_format:
+            last_content += content
+        else:
+            pieces += [opening, content, list(tokens[end - 2 : end])]
+            last_format, last_content = look, content
+        place = end
+    return [token for piece in pieces for token in piece]
+
+
+def _read_run(
+    tokens: Sequence[Token], place: int, prefix: str
+) -> tuple[int, str, list[Token], list[Token]] | None:
+    """Read a run that has nothing but a format and one text; None: it has more, or less."""
+    if tokens[place].kind != "start":
+        return None
+    end = place + 1
+    properties: list[Token] = []
+    if tokens[end].name == f"{prefix}:rPr":
+        first = end
+        while not (tokens[end].kind in ("end", "empty") and tokens[end].name == f"{prefix}:rPr"):
+            end += 1
+            if tokens[end].name == f"{prefix}:r":  # One in another, over and over: hostile.
+                return None
+        end += 1
+        properties = list(tokens[first:end])
+    if tokens[end].name != f"{prefix}:t" or tokens[end].kind != "start":
+        return None
+    opening = [tokens[place], *properties, _keep_spaces(tokens[end], prefix)]
+    content_begin = end = end + 1
+    while tokens[end].kind in ("text", "other"):
+        end += 1
+    content = list(tokens[content_begin:end])
+    is_whole = tokens[end].name == f"{prefix}:t" and tokens[end + 1].name == f"{prefix}:r"
+    if not is_whole or tokens[end + 1].kind != "end":
+        return None
+    return end + 2, "".join(each.raw for each in properties), content, opening
+
+
+def _keep_spaces(token: Token, prefix: str) -> Token:
+    """Say that white space at the ends of a text of Word counts."""
+    is_text = prefix == "w" and token.name == "w:t" and token.kind == "start"
+    if not is_text or "xml:space" in token.raw:
+        return token
+    return token._replace(raw=f'{token.raw[:-1]} xml:space="preserve">')
+
+
+def _without_controls(text: str) -> str:
+    """Leave out what no XML may have, whatever a model wrote."""
+    return re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "", text)
+
+
+def _bad(message: str) -> ServiceError:
+    return ServiceError("bad_request", message)

@@ -1,0 +1,276 @@
+"""API keys: who a client is, and how much it may ask for."""
+
+import hashlib
+import hmac
+import ipaddress
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import DataError
+from dragoman.options import read_toml, suggest
+from dragoman.serving.http.rate_limits import Buckets
+from dragoman.serving.protocols.client import Client
+from dragoman.serving.service_types import ServiceError
+
+WRONG_KEYS_PER_MINUTE = 20
+"""Of one address; then each is answered with status 429."""
+_FIELDS = ("key", "requests_per_minute", "characters_per_month")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A key that is known, by its digest.
+
+    Parameters
+    ----------
+    digest : bytes
+        SHA-256 of the key; the key itself is not kept.
+    client : Client
+        Whose it is.
+    """
+
+    digest: bytes
+    client: Client
+
+
+class Keys:
+    """Tells clients apart and counts what they ask for.
+
+    Parameters
+    ----------
+    entries : Sequence[Entry] | None
+        The keys, from `read_keys`; None: nobody needs one.
+    requests_per_minute : int | None
+        For each address, where nobody needs a key; None: any number.
+    now : Callable[[], float]
+        Tells the seconds since some moment.
+    month : Callable[[], tuple[int, int]]
+        Tells the year and month.
+
+    Notes
+    -----
+    All keys are compared with what a client sends, each in a time that does not depend on where
+    they differ. Wrong keys are counted by address, and a right one is accepted whatever came from
+    there before, so that nobody can lock others out. Of clients that have been quiet for a minute
+    nothing need be remembered but how many characters the owners of keys have had translated in
+    this month. Counts begin anew with the server.
+    """
+
+    def __init__(
+        self,
+        entries: Sequence[Entry] | None = None,
+        *,
+        requests_per_minute: int | None = None,
+        now: Callable[[], float] = time.monotonic,
+        month: Callable[[], tuple[int, int]] = lambda: _month(datetime.now(UTC)),
+    ) -> None:
+        self._entries = None if entries is None else tuple(entries)
+        self._requests_per_minute = requests_per_minute
+        self._month = month
+        self._requests = Buckets(now)
+        self._wrong_keys = Buckets(now)
+        self._characters: dict[str, int] = {}
+        self._counted_month = month()
+
+    @property
+    def is_required(self) -> bool:
+        """Whether a client needs a key."""
+        return self._entries is not None
+
+    def client_of(self, raw_key: str | None, address: str) -> Client:
+        """Tell who sent a request.
+
+        Parameters
+        ----------
+        raw_key : str | None
+            The key that came with it; None or nothing: none did. Where nobody needs a key, it does
+            not matter.
+        address : str
+            Where it came from.
+
+        Returns
+        -------
+        Client
+            The owner of the key; without keys, the address.
+        """
+        if self._entries is None:
+            return Client(
+                name=self.name_address(address),
+                requests_per_minute=self._requests_per_minute,
+                has_key=False,
+            )
+        if not raw_key:
+            raise ServiceError("missing_key", "this server wants an API key; send one")
+        digest = _digest(raw_key)
+        found = [each for each in self._entries if hmac.compare_digest(each.digest, digest)]
+        if not found:
+            self._wrong_keys.fill(
+                _network(address),
+                WRONG_KEYS_PER_MINUTE,
+                "Invalid API key; wrong ones of an address",
+            )
+            raise ServiceError("bad_key", "Invalid API key")
+        return found[0].client
+
+    def name_address(self, address: str) -> str:
+        """Name whoever is at an address, before its key is known.
+
+        Parameters
+        ----------
+        address : str
+            Where a request came from.
+
+        Returns
+        -------
+        str
+            What turns are taken by; nothing where it depends on a key.
+        """
+        return _network(address) if self._entries is None else ""
+
+    def charge(self, client: Client, num_characters: int) -> None:
+        """Count a request, or refuse it.
+
+        Parameters
+        ----------
+        client : Client
+            Who asks.
+        num_characters : int
+            How many characters it wants translated.
+        """
+        self._requests.fill(client.name, client.requests_per_minute)
+        self.spend(client, num_characters)
+
+    def spend(self, client: Client, num_characters: int) -> None:
+        """Count characters of a request that was counted before, or refuse it.
+
+        Parameters
+        ----------
+        client : Client
+            Who asks.
+        num_characters : int
+            How many characters it wants translated.
+        """
+        used, limit = self.usage(client)
+        if limit is not None and used + num_characters > limit:
+            raise ServiceError(
+                "quota",
+                f"the key's {limit:,} characters a month are used up",
+                details={"limit": limit, "count": used},
+            )
+        if client.has_key:
+            self._characters[client.name] = used + num_characters
+
+    def check(self, client: Client) -> None:
+        """Refuse whatever a client asks, if it may not ask or has nothing left; count nothing.
+
+        Parameters
+        ----------
+        client : Client
+            Who asks.
+        """
+        self._requests.check(client.name, client.requests_per_minute)
+        used, limit = self.usage(client)
+        if limit is not None and used >= limit:
+            self.spend(client, 1)
+
+    def refund(self, client: Client, num_characters: int) -> None:
+        """Give back what was charged for a request that was not answered.
+
+        Parameters
+        ----------
+        client : Client
+            Who asked.
+        num_characters : int
+            What `charge` counted.
+        """
+        if client.has_key:
+            self._characters[client.name] = max(0, self.usage(client)[0] - num_characters)
+
+    def usage(self, client: Client) -> tuple[int, int | None]:
+        """Tell how many characters a client had translated.
+
+        Parameters
+        ----------
+        client : Client
+            The client.
+
+        Returns
+        -------
+        tuple[int, int | None]
+            Characters of this month since the server began, and how many they may be; None: any
+            number.
+        """
+        month = self._month()
+        if month != self._counted_month:
+            self._counted_month = month
+            self._characters.clear()
+        return self._characters.get(client.name, 0), client.characters_per_month
+
+
+def read_keys(path: Path) -> list[Entry]:
+    """Read a file of API keys.
+
+    Parameters
+    ----------
+    path : Path
+        A TOML file with a table for each client, which has its ``key`` and, where there are limits,
+        ``requests_per_minute`` and ``characters_per_month``.
+
+    Returns
+    -------
+    list[Entry]
+        The keys.
+    """
+    plain = read_toml(path)
+    if not plain:
+        raise DataError(f'{path}: has no keys; write [NAME] and key = "…" for each client')
+    entries = {name: _entry(name, table, path) for name, table in plain.items()}
+    names: dict[bytes, str] = {}
+    for name, entry in entries.items():
+        other = names.setdefault(entry.digest, name)
+        if other != name:
+            raise DataError(f"{path}: [{other}] and [{name}] have the same key; give each its own")
+    return list(entries.values())
+
+
+def _entry(name: str, table: Any, path: Path) -> Entry:  # noqa: ANN401
+    """Check one client's table; messages never show the key."""
+    place = f"{path}: [{name}]"
+    if not isinstance(table, dict):
+        raise DataError(f"{path}: “{name}” is outside of a table; write [NAME] above it")
+    for field in table:
+        if field not in _FIELDS:
+            raise DataError(f"{place}: unknown field “{field}”{suggest(field, _FIELDS)}")
+    key = table.get("key")
+    if not isinstance(key, str) or len(key) < 8:
+        raise DataError(f"{place}: key must be a string of at least 8 characters")
+    limits = {}
+    for field in _FIELDS[1:]:
+        value = table.get(field)
+        if value is not None and (type(value) is not int or value < 1):
+            raise DataError(f"{place}: {field} is {value!r}; must be a whole number from 1")
+        limits[field] = value
+    return Entry(digest=_digest(key), client=Client(name=f"key {name}", has_key=True, **limits))
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+
+
+def _month(moment: datetime) -> tuple[int, int]:
+    return moment.year, moment.month
+
+
+def _network(address: str) -> str:
+    """Name who is behind an address: of IPv6, one person has all that begin with 64 bits."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address[:64]  # whatever a proxy says: it is remembered
+    if isinstance(parsed, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return address

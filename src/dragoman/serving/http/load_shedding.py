@@ -1,0 +1,124 @@
+"""Shedding load: when nothing more is accepted, saying so must cost next to nothing."""
+
+import re
+from collections.abc import Callable
+
+from dragoman.serving.http.request_heads import is_ambiguous
+from dragoman.serving.metrics import Metrics
+from dragoman.serving.options import ServeOptions
+from dragoman.serving.protocols.error_responses import cors_headers, write_refusal
+
+# Requests to these may carry a file.
+FILE_PATHS = frozenset({"/translate_file", "/v2/document"})
+# Requests to these are refused unread while no model has room.
+TRANSLATING_PATHS = FILE_PATHS | {
+    "/translate",
+    "/v2/translate",
+    "/language/translate/v2",
+    "/api/translate",
+}
+# So many bytes of a request are a subword at least.
+TOKEN_BYTES = 8
+TOO_MUCH = "Slowdown: too many texts are waiting to be translated; try again"
+
+# A head, of which the path is known before the rest is looked at.
+_POST = re.compile(rb"POST ([^ ?\r\n]+)[^ \r\n]* HTTP/1\.1\r\n")
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d{1,7})\r\n", re.IGNORECASE)
+_UNUSUAL = re.compile(
+    rb"\r\n(?:transfer-encoding|expect|connection|upgrade) *:"
+    rb"|\r\ncontent-length.*\r\ncontent-length",
+    re.IGNORECASE | re.DOTALL,
+)
+
+WaitForRoom = Callable[[str, int], float | None]
+
+
+class Shedder:
+    """Refuses requests to translate while no model has room for them.
+
+    Parameters
+    ----------
+    options : ServeOptions
+        How to serve.
+    metrics : Metrics
+        Takes figures.
+    wait_for_room : Callable[[str, int], float | None] | None
+        Says of an address how long it must wait until some subwords of it are accepted; None if it
+        need not wait. None in its place: there is always room.
+
+    Notes
+    -----
+    A server that is asked four times as much as it can do spends its time on saying no. A request
+    that came in one piece, as small ones do, is answered before it is parsed, which costs a tenth
+    of what it would later.
+    """
+
+    def __init__(
+        self, options: ServeOptions, metrics: Metrics, wait_for_room: WaitForRoom | None
+    ) -> None:
+        self._options = options
+        self._metrics = metrics
+        self._wait_for_room = wait_for_room
+
+    def find_wait(self, path: str, address: str, size: int) -> float | None:
+        """Say how long a client must wait.
+
+        Parameters
+        ----------
+        path : str
+            What it asks for.
+        address : str
+            Where it is.
+        size : int
+            Bytes of its request.
+
+        Returns
+        -------
+        float | None
+            Seconds; None: it need not wait.
+        """
+        if self._wait_for_room is None or path not in TRANSLATING_PATHS:
+            return None
+        num_tokens = 1 if path in FILE_PATHS else 1 + size // TOKEN_BYTES
+        seconds = self._wait_for_room(address, num_tokens)
+        if seconds is not None:
+            self._metrics.note_failure("overloaded")
+        return seconds
+
+    def refuse(self, data: bytes, address: str) -> bytes | None:
+        """Refuse what a connection says, if that is one whole request for which there is no room.
+
+        Parameters
+        ----------
+        data : bytes
+            What came, where a request may begin.
+        address : str
+            Where from.
+
+        Returns
+        -------
+        bytes | None
+            The answer; None: it is for others to answer.
+        """
+        begin = _POST.match(data)
+        if begin is None or self._wait_for_room is None or self._options.proxy is not None:
+            return None
+        path = begin[1].decode("latin-1")
+        if path not in TRANSLATING_PATHS:
+            return None
+        head_end = data.find(b"\r\n\r\n")
+        length = _LENGTH.search(data, 0, head_end + 2)
+        is_whole = length is not None and int(length[1]) == len(data) - head_end - 4
+        if head_end < 0 or not is_whole or _UNUSUAL.search(data, 0, head_end + 2):
+            return None
+        if is_ambiguous(data):
+            return None
+        seconds = self.find_wait(path, address, len(data))
+        if seconds is None:
+            return None
+        self._metrics.note_begun()
+        self._metrics.note_answered("other", 429, 0.0)
+        headers, content = write_refusal(path, 429, TOO_MUCH, retry_after=seconds)
+        headers += cors_headers(path, self._options.allow_origin)
+        lines = [b"HTTP/1.1 429 Too Many Requests", *(b": ".join(each) for each in headers)]
+        return b"\r\n".join([*lines, b"", content])

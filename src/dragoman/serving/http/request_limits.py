@@ -1,0 +1,334 @@
+"""The gate: how much, how slowly and how many requests may come, and what happens if one goes."""
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dragoman.serving.http.api_keys import Keys
+from dragoman.serving.http.load_shedding import FILE_PATHS, TOO_MUCH, Shedder
+from dragoman.serving.http.request_heads import HeadCheck
+from dragoman.serving.metrics import Metrics
+from dragoman.serving.options import ServeOptions
+from dragoman.serving.pivot_path import begin_passage, describe_passage
+from dragoman.serving.protocols.error_responses import cors_headers, is_open, write_refusal
+from dragoman.serving.protocols.uploads import UploadCheck
+
+# These are answered while the server is stopping or full.
+SIGNS_OF_LIFE = frozenset({"/health", "/ready", "/metrics"})
+# A client may be this slow, in bytes a second, once its first seconds are over.
+SLOWEST = 16_384
+# What still comes after a refusal is thrown away for so long, or the client would not read it.
+LINGER_SECONDS = 1.0
+GONE = 499
+
+_log = logging.getLogger("dragoman.serving")
+
+
+class RefusedError(Exception):
+    """A request that is not even read.
+
+    Parameters
+    ----------
+    status : int
+        The answer's status.
+    message : str
+        One line for people.
+    retry_after : float | None
+        Seconds after which to try again.
+    is_coming : bool
+        Whether the client may still be sending the request.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        retry_after: float | None = None,
+        *,
+        is_coming: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.retry_after = retry_after
+        self.is_coming = is_coming
+
+
+class ClientGoneError(Exception):
+    """A client that has closed its connection."""
+
+
+@dataclass
+class _Progress:
+    """How far the answer to a request is."""
+
+    status: int = 0
+    is_over: bool = False
+
+
+class Gate:
+    """Lets requests through to the application, one task each, with limits.
+
+    Parameters
+    ----------
+    app : ASGIApp
+        The application.
+    options : ServeOptions
+        With the limits.
+    metrics : Metrics
+        Takes figures.
+    shedder : Shedder | None
+        Refuses requests for which there is no room; None: there is always some.
+    keys : Keys | None
+        Says whose files need not be read; None: nobody's.
+    heads : HeadCheck | None
+        Refuses requests that are for another server; None: for one without names.
+
+    Notes
+    -----
+    A request is read whole before the application sees it, so that its size and its client's speed
+    are limited in one place, and so that somebody listens for the client's going away while its
+    answer is being made: then the task is cancelled, and what it had waiting leaves the queues.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        options: ServeOptions,
+        metrics: Metrics,
+        shedder: Shedder | None = None,
+        keys: Keys | None = None,
+        heads: HeadCheck | None = None,
+    ) -> None:
+        self._app = app
+        self._shedder = Shedder(options, metrics, None) if shedder is None else shedder
+        self._options = options
+        self._metrics = metrics
+        self._keys = keys
+        self._heads = HeadCheck(options.host) if heads is None else heads
+        self._is_closed = self._is_given_up = False
+        self._running: set[asyncio.Task[object]] = set()
+        self.num_in_progress = 0
+
+    def close(self) -> None:
+        """Let nothing more in but questions about the server's health."""
+        self._is_closed = True
+
+    def give_up(self) -> None:
+        """Tell those who still wait for an answer that there will be none."""
+        self._is_given_up = True
+        for task in self._running:
+            task.cancel()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request.
+
+        Parameters
+        ----------
+        scope : Scope
+            What is asked for.
+        receive : Receive
+            Gives what the client sends.
+        send : Send
+            Takes the answer.
+        """
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        progress = _Progress()
+        answer = self._limited(send, progress, scope)
+        begin_passage()
+        self.num_in_progress += 1
+        self._metrics.note_begun()
+        try:
+            body = await self._read(scope, receive)
+            self._check_room(scope, len(body))
+            if scope["method"] == "OPTIONS" and is_open(scope["path"], self._options.allow_origin):
+                await answer({"type": "http.response.start", "status": 204, "headers": []})
+                await answer({"type": "http.response.body", "body": b""})
+            else:
+                await self._run(scope, body, receive, answer)
+        except RefusedError as refusal:
+            if not progress.status:
+                await self._refuse(scope, refusal, receive, answer)
+        except ClientGoneError:
+            progress.status = progress.status if progress.is_over else GONE
+        except Exception as error:
+            _log.error("%s failed: %s", _route(scope), _describe(error))
+            if progress.status:
+                raise
+            await self._refuse(scope, RefusedError(500, "internal error"), receive, answer)
+        finally:
+            self.num_in_progress -= 1
+            seconds = time.perf_counter() - began
+            self._metrics.note_answered(_route(scope), progress.status or GONE, seconds)
+
+    async def _read(self, scope: Scope, receive: Receive) -> bytes:
+        """Read a request's body, or refuse it as soon as it is clear that it is too large."""
+        path = scope["path"]
+        wrong = self._heads.find_refusal(scope)
+        if wrong is not None:
+            raise RefusedError(*wrong, is_coming=True)
+        if path not in SIGNS_OF_LIFE:
+            if self._is_closed:
+                raise RefusedError(503, "the server is stopping", 1.0)
+            if self.num_in_progress > self._options.max_connections:
+                raise RefusedError(429, "Slowdown: too many requests at once", 1.0)
+        is_file = path in FILE_PATHS
+        most = self._options.max_file_bytes if is_file else self._options.max_body_bytes
+        too_large = f"the request is larger than {most:,} bytes"
+        length = dict(scope["headers"]).get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > most:
+            raise RefusedError(413, too_large, is_coming=True)
+        check = UploadCheck(self._keys, scope) if is_file and self._keys is not None else None
+        _refuse_file(check, [])
+        until = time.monotonic() + self._options.client_seconds
+        chunks: list[bytes] = []
+        size = 0
+        while True:
+            try:
+                async with asyncio.timeout(until + size / SLOWEST - time.monotonic()):
+                    message = await receive()
+            except TimeoutError:
+                slow = "the request came too slowly"
+                raise RefusedError(408, slow, is_coming=True) from None
+            if message["type"] == "http.disconnect":
+                raise ClientGoneError
+            chunks.append(message.get("body", b""))
+            size += len(chunks[-1])
+            is_coming = message.get("more_body", False)
+            if size > most:
+                raise RefusedError(413, too_large, is_coming=is_coming)
+            if is_coming:
+                _refuse_file(check, chunks)
+            else:
+                return b"".join(chunks)
+
+    def _check_room(self, scope: Scope, size: int) -> None:
+        """Refuse at little cost what would be refused anyway."""
+        address, _ = scope.get("client") or ("", 0)
+        seconds = self._shedder.find_wait(scope["path"], address, size)
+        if seconds is not None:
+            raise RefusedError(429, TOO_MUCH, seconds)
+
+    async def _run(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        """Let the application answer, and stop it if the client goes away."""
+        task = asyncio.current_task()
+        assert task is not None
+        gone = asyncio.Event()
+        is_read = False
+
+        async def replay() -> Message:
+            nonlocal is_read
+            if not is_read:
+                is_read = True
+                return {"type": "http.request", "body": body, "more_body": False}
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            gone.set()
+            task.cancel()
+
+        watcher = asyncio.create_task(watch())
+        self._running.add(task)
+        try:
+            await self._app(scope, replay, send)
+        except asyncio.CancelledError:
+            if not gone.is_set() and not self._is_given_up:
+                raise
+            task.uncancel()
+            if gone.is_set():
+                raise ClientGoneError from None
+            raise RefusedError(503, "the server has stopped; try again", 1.0) from None
+        finally:
+            self._running.discard(task)
+            watcher.cancel()
+
+    def _limited(self, send: Send, progress: _Progress, scope: Scope) -> Send:
+        """Send an answer no more slowly than a client may be, and take note of its status."""
+        seconds = self._options.client_seconds
+        extra = cors_headers(scope["path"], self._options.allow_origin)
+        if any(name == b"transfer-encoding" for name, _ in scope["headers"]):
+            # Nothing after chunks is read as another request: where they end can be disputed.
+            extra.append((b"connection", b"close"))
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                progress.status = message["status"]
+                headers = [*message.get("headers", []), *extra]
+                if through := describe_passage():
+                    headers.append((b"x-translated-through", through.encode()))
+                message = {**message, "headers": headers}
+                await send(message)
+                return
+            try:
+                async with asyncio.timeout(seconds):
+                    await send(message)
+            except TimeoutError:
+                raise ClientGoneError from None
+            progress.is_over = not message.get("more_body")
+
+        return answer
+
+    async def _refuse(
+        self, scope: Scope, refusal: RefusedError, receive: Receive, send: Send
+    ) -> None:
+        """Answer without the application, and throw away what still comes for a moment."""
+        headers, content = write_refusal(
+            scope["path"], refusal.status, refusal.message, retry_after=refusal.retry_after
+        )
+        if refusal.is_coming or refusal.status == 503:
+            headers.append((b"connection", b"close"))
+        try:
+            await send(
+                {"type": "http.response.start", "status": refusal.status, "headers": headers}
+            )
+            if refusal.is_coming:
+                await send({"type": "http.response.body", "body": content, "more_body": True})
+                await self._discard(receive)
+                content = b""
+            await send({"type": "http.response.body", "body": content})
+        except ClientGoneError:
+            return
+
+    async def _discard(self, receive: Receive) -> None:
+        """Throw away what a client sends, for a second and a file's size at most."""
+        left = self._options.max_file_bytes
+        try:
+            async with asyncio.timeout(LINGER_SECONDS):
+                while left > 0:
+                    message = await receive()
+                    left -= len(message.get("body", b""))
+                    if not message.get("more_body", False):
+                        return
+        except TimeoutError:
+            return
+
+
+def _refuse_file(check: UploadCheck | None, chunks: list[bytes]) -> None:
+    """Refuse a file whose sender has nothing left, as soon as that is known."""
+    found = None if check is None else check.find_refusal(chunks)
+    if found is not None:
+        status, error = found
+        raise RefusedError(status, error.message, error.retry_after, is_coming=True)
+
+
+def _route(scope: Scope) -> str:
+    """Name the route that answered, never what a client made up."""
+    return getattr(scope.get("route"), "path", "other")
+
+
+def _describe(error: BaseException) -> str:
+    """Say where something failed, but not its words: they may be a client's."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f" in {trace.tb_frame.f_code.co_name}, line {trace.tb_lineno}"
+    return f"{type(error).__name__}{place}"

@@ -1,0 +1,131 @@
+"""The models that are served: which languages they join, directly or through a third."""
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+
+from dragoman.decoding.options import Precision
+from dragoman.decoding.translator import Translator
+from dragoman.errors import FolderError
+from dragoman.serving.languages import name_language
+from dragoman.serving.service_types import Language, ServedModel
+
+
+class Models:
+    """All models that are served.
+
+    Parameters
+    ----------
+    models : Sequence[ServedModel]
+        The models; of several for the same languages the first is used where a client names none.
+    """
+
+    def __init__(self, models: Sequence[ServedModel]) -> None:
+        self.all = tuple(models)
+        self._by_name = {each.name: each for each in models}
+        self._by_pair = {(each.source, each.target): each for each in reversed(models)}
+        self.codes = tuple(
+            dict.fromkeys(code for each in models for code in (each.source, each.target))
+        )
+
+    def named(self, name: str) -> ServedModel | None:
+        """Find a model by its name.
+
+        Parameters
+        ----------
+        name : str
+            The name.
+
+        Returns
+        -------
+        ServedModel | None
+            The model; None: there is none of that name.
+        """
+        return self._by_name.get(name)
+
+    def find_path(self, source: str, target: str) -> tuple[ServedModel, ...] | None:
+        """Find the models that lead from one language to another.
+
+        Parameters
+        ----------
+        source : str
+            The code of the one.
+        target : str
+            The code of the other.
+
+        Returns
+        -------
+        tuple[ServedModel, ...] | None
+            One model, or two by way of a third language, the first such in the order in which the
+            models were given; none for a language to itself. None: there is no way.
+        """
+        if source == target:
+            return ()
+        direct = self._by_pair.get((source, target))
+        if direct is not None:
+            return (direct,)
+        for pivot in self.codes:
+            first = self._by_pair.get((source, pivot))
+            second = self._by_pair.get((pivot, target))
+            if first is not None and second is not None:
+                return first, second
+        return None
+
+    def languages(self) -> list[Language]:
+        """List the languages.
+
+        Returns
+        -------
+        list[Language]
+            Sources and targets, by code, each with what else it can become.
+        """
+        listed = []
+        for code in sorted(self.codes):
+            targets = [each for each in sorted(self.codes) if self.find_path(code, each)]
+            listed.append(Language(code=code, name=name_language(code), targets=tuple(targets)))
+        return listed
+
+
+def load_models(
+    paths: Sequence[Path], device: str = "auto", precision: Precision = "auto"
+) -> Models:
+    """Load model folders to serve.
+
+    Parameters
+    ----------
+    paths : Sequence[Path]
+        The folders.
+    device : str
+        ``auto``, ``cpu``, ``cuda`` or ``mps``.
+    precision : Precision
+        Of the products.
+
+    Returns
+    -------
+    Models
+        The models, named by their folders; where two have the same name, the later has a number.
+    """
+    served: list[ServedModel] = []
+    for path in paths:
+        translator = Translator.load(path, device, (), precision)
+        facts = translator.folder.facts
+        if facts.source_language is None or facts.target_language is None:
+            raise FolderError(
+                f"{path}: does not say its languages; write source_language and target_language "
+                "into its dragoman.json, and delete “digest” there"
+            )
+        names = [each.name for each in served]
+        plain = path.resolve().name
+        numbered = (f"{plain}-{number}" for number in itertools.count(2))
+        name = next(each for each in itertools.chain([plain], numbered) if each not in names)
+        served.append(
+            ServedModel(
+                name=name,
+                source=facts.source_language,
+                target=facts.target_language,
+                family=translator.folder.options.family,
+                translator=translator,
+                precision=precision,
+            )
+        )
+    return Models(served)

@@ -1,0 +1,245 @@
+"""Marked up text: what of it is to be translated, and translations put back between its tags."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dragoman.serving.markup.markup_elements import count_breaks, is_opaque, match_elements
+from dragoman.serving.markup.markup_segments import Segment, SegmentBuilder
+from dragoman.serving.markup.markup_tokens import Token, encode_text, split_html, split_xml
+from dragoman.serving.markup.tag_placement import place_tags
+from dragoman.serving.markup.tag_rules import HTML, TagRules, rules_of_xml
+from dragoman.serving.service_types import Span
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marked:
+    """A marked up text, taken apart.
+
+    Parameters
+    ----------
+    parts : tuple[str | Segment, ...]
+        In order what stays as it is, and what is to be translated.
+    """
+
+    parts: tuple[str | Segment, ...]
+
+    @property
+    def segments(self) -> list[str]:
+        """The texts to be translated, without tags; each is a sentence or several."""
+        return [each.text for each in self._walk()]
+
+    def rebuild(self, translations: Sequence[tuple[str, Iterable[Span]]]) -> str:
+        """Put translations in the places of the texts.
+
+        Parameters
+        ----------
+        translations : Sequence[tuple[str, Iterable[Span]]]
+            For each of `segments` its translation, and which characters translate which: source
+            begin and end, target begin and end. Without any spans, words are taken to stand in
+            the same order.
+
+        Returns
+        -------
+        str
+            The text with all its tags, each once and none crossing another.
+        """
+        expected = len(self.segments)
+        assert len(translations) == expected, f"{len(translations)} translations of {expected}"
+        return self._rebuild(iter(translations))
+
+    def _walk(self) -> Iterator[Segment]:
+        for part in self.parts:
+            if isinstance(part, Segment):
+                yield part
+                for _, island in part.islands:
+                    yield from island._walk()
+
+    def _rebuild(self, translations: Iterator[tuple[str, Iterable[Span]]]) -> str:
+        written = []
+        for part in self.parts:
+            if isinstance(part, str):
+                written.append(part)
+                continue
+            translation, spans = next(translations)
+            for tag, island in part.islands:
+                tag.opening = island._rebuild(translations)
+            written.append(
+                place_tags(
+                    part.root,
+                    part.text,
+                    translation,
+                    spans,
+                    encode=encode_text,
+                    around=(part.before, part.after),
+                )
+            )
+        return "".join(written)
+
+
+def parse_markup(
+    text: str,
+    kind: Literal["html", "xml"],
+    ignore_tags: frozenset[str] = frozenset(),
+    *,
+    splitting_tags: frozenset[str] = frozenset(),
+    inline_tags: frozenset[str] = frozenset(),
+    finds_outline: bool = True,
+) -> Marked:
+    """Take a marked up text apart.
+
+    Parameters
+    ----------
+    text : str
+        HTML or XML, a document or a part of one.
+    kind : Literal["html", "xml"]
+        Which.
+    ignore_tags : frozenset[str]
+        Elements whose content stays as it is. In HTML also scripts, code and whatever has the
+        attribute ``translate="no"`` or the class “notranslate” stays.
+    splitting_tags : frozenset[str]
+        Elements at which a sentence ends, besides those that are known.
+    inline_tags : frozenset[str]
+        Elements at which it does not end.
+    finds_outline : bool
+        Whether, in XML, it also ends at elements around which there are only other elements.
+
+    Returns
+    -------
+    Marked
+        What is to be translated, and what is to be left.
+
+    Notes
+    -----
+    Wrong HTML is read as well as may be; wrong XML is refused. What is left is never changed: a
+    text of which nothing is to be translated is rebuilt letter by letter.
+    """
+    if kind == "xml":
+        rules = rules_of_xml(
+            splitting_tags=splitting_tags, inline_tags=inline_tags, finds_outline=finds_outline
+        )
+        return parse_tokens(list(split_xml(text)), replace(rules, opaque=ignore_tags))
+    rules = replace(
+        HTML,
+        opaque=HTML.opaque | {each.lower() for each in ignore_tags},
+        breaks=(HTML.breaks | splitting_tags) - inline_tags,
+    )
+    return parse_tokens(list(split_html(text)), rules)
+
+
+def parse_tokens(tokens: Sequence[Token], rules: TagRules) -> Marked:
+    """Take a text apart that has been cut into tokens.
+
+    Parameters
+    ----------
+    tokens : Sequence[Token]
+        The tokens.
+    rules : TagRules
+        What its elements mean.
+
+    Returns
+    -------
+    Marked
+        What is to be translated, and what is to be left.
+    """
+    return _Parser(tokens, rules).parse(0, len(tokens))
+
+
+class _Parser:
+    """Groups tokens into segments and what stands between them."""
+
+    def __init__(self, tokens: Sequence[Token], rules: TagRules) -> None:
+        self._tokens = tokens
+        self._rules = rules
+        self._elements = match_elements(tokens, rules)
+        self._num_breaks = count_breaks(tokens, self._elements, rules)
+
+    def parse(self, begin: int, end: int) -> Marked:
+        """Take apart the tokens from one place to another."""
+        parts: list[str | Segment] = []
+        run: list[tuple[int, int]] = []  # First and last places of what a sentence goes on over.
+        place = begin
+        while place < end:
+            last = self._find_last(place)
+            if self._is_inline(place):
+                run.append((place, last))
+            else:
+                parts += self._close(run)
+                parts += self._leave(place, last)
+                run = []
+            place = last + 1
+        parts += self._close(run)
+        return Marked(parts=tuple(parts))
+
+    def _find_last(self, place: int) -> int:
+        """Find the last token of an element that is taken as a whole, or of a single token."""
+        token = self._tokens[place]
+        is_whole = is_opaque(token, self._rules) or self._is_island(place)
+        return self._elements.lasts[place] if is_whole else place
+
+    def _is_island(self, place: int) -> bool:
+        token = self._tokens[place]
+        is_one = token.kind == "start" and token.name in self._rules.islands
+        return is_one and not is_opaque(token, self._rules)
+
+    def _is_inline(self, place: int) -> bool:
+        """Whether a sentence goes on over a token, and over all of the element that it is of."""
+        begin, last = place, self._elements.lasts[place]
+        if self._tokens[place].kind == "end":
+            begin, last = self._elements.begins.get(place, place), place
+        return self._num_breaks[last + 1] == self._num_breaks[begin]
+
+    def _raw(self, first: int, last: int) -> str:
+        return "".join(token.raw for token in self._tokens[first : last + 1])
+
+    def _leave(self, first: int, last: int) -> list[str | Segment]:
+        """Leave tokens as they are, but for what is in an island."""
+        if not self._is_island(first):
+            return [self._raw(first, last)]
+        has_end = self._elements.is_closed[first]
+        inner = self.parse(first + 1, last + 1 - has_end)
+        closing = [self._raw(last, last)] if has_end else []
+        return [self._raw(first, first), *inner.parts, *closing]
+
+    def _close(self, run: Sequence[tuple[int, int]]) -> list[str | Segment]:
+        """Make a segment of a run of tokens, or leave it as it is where there is nothing to say."""
+        first, last = 0, len(run)
+        while first < last and self._is_blank(run[first][0]):
+            first += 1
+        while first < last and self._is_blank(run[last - 1][0]):
+            last -= 1
+        segment = self._build(run[first:last])
+        if segment is None:
+            return [part for each in run for part in self._leave(*each)]
+        around = ["".join(self._raw(*each) for each in part) for part in (run[:first], run[last:])]
+        return [around[0], segment, around[1]]
+
+    def _build(self, run: Sequence[tuple[int, int]]) -> Segment | None:
+        if not run:
+            return None
+        builder = SegmentBuilder(self._rules, self._may_hold(run[0][0]))
+        for place, last in run:
+            token = self._tokens[place]
+            if self._is_island(place):
+                builder.add_leaf("", island=Marked(parts=tuple(self._leave(place, last))))
+            elif place < last or token.kind in ("empty", "other"):
+                builder.add_leaf(self._raw(place, last), token.name)
+            elif token.kind == "start":
+                builder.add_start(token)
+            elif token.kind == "end":
+                builder.add_end(token)
+            elif self._may_hold(place):
+                builder.add_text(token.raw, self._elements.is_preformatted[place])
+            else:
+                builder.add_leaf(token.raw)
+        return builder.finish()
+
+    def _is_blank(self, place: int) -> bool:
+        """Whether a token is nothing but white space between elements."""
+        token = self._tokens[place]
+        return token.kind == "text" and token.raw.isspace()
+
+    def _may_hold(self, place: int) -> bool:
+        """Whether text may stand where a token stands."""
+        parent, holders = self._elements.parents[place], self._rules.text_holders
+        return not holders or (parent >= 0 and self._tokens[parent].name in holders)

@@ -1,0 +1,189 @@
+"""Segments: stretches of marked up text that a person would translate as one."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dragoman.serving.markup.markup_tokens import Token, decode_html, decode_xml
+from dragoman.serving.markup.tag_placement import Tag
+from dragoman.serving.markup.tag_rules import TagRules
+
+if TYPE_CHECKING:
+    from dragoman.serving.markup.markup import Marked
+
+_SPACE = re.compile(r"[ \t\n\r\f]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """Text between two breaks, with its tags.
+
+    Parameters
+    ----------
+    text : str
+        What a person reads of it, without white space around.
+    before, after : str
+        White space around it.
+    root : Tag
+        Its elements.
+    islands : tuple[tuple[Tag, Marked], ...]
+        Elements in it whose content is translated by itself.
+    """
+
+    text: str
+    before: str
+    after: str
+    root: Tag
+    islands: "tuple[tuple[Tag, Marked], ...]"
+
+
+class SegmentBuilder:
+    """Collects the text and the tags of a segment.
+
+    Parameters
+    ----------
+    rules : TagRules
+        What elements mean.
+    holds_text : bool
+        Whether text may stand outside of all elements of the segment.
+    """
+
+    def __init__(self, rules: TagRules, holds_text: bool) -> None:
+        self._rules = rules
+        self._decode = decode_xml if rules.is_xml else decode_html
+        self._text: list[str] = []
+        self._length = 0
+        self._root = Tag(holds_text=holds_text)
+        self._open = [self._root]
+        self._num_texts = [0]  # In each open element.
+        self._tags: list[Tag] = []
+        self._islands: list[tuple[Tag, Marked]] = []
+        self._before = self._after = ""
+        # The character before this place, and the elements without text that wait for the next.
+        self._last = ""
+        self._waiting: list[Tag] = []
+        self._is_behind_leaf = False
+
+    def add_text(self, raw: str, is_preformatted: bool) -> None:
+        """Add text.
+
+        Parameters
+        ----------
+        raw : str
+            As it stands between tags.
+        is_preformatted : bool
+            Whether white space and line breaks count.
+        """
+        text = self._decode(raw)
+        if not text:
+            return
+        for tag in self._waiting:
+            tag.is_spaced_after = text[0].isspace()
+        self._waiting = []
+        self._last = text[-1]
+        self._num_texts[-1] += 1
+        whole = text
+        if self._rules.collapses_space and not is_preformatted:
+            text = _SPACE.sub(" ", text)
+        if not self._length:
+            if not self._is_behind_leaf:
+                self._before += whole[: len(whole) - len(whole.lstrip())]
+            text = text.lstrip()
+        elif text[0].isspace() and self._text[-1][-1].isspace():
+            may_collapse = self._rules.collapses_space or self._is_behind_leaf
+            text = text[1:] if may_collapse and not is_preformatted else text
+        self._after = ("" if whole.strip() else self._after) + whole[len(whole.rstrip()) :]
+        if text:
+            self._text.append(text)
+            self._length += len(text)
+            self._is_behind_leaf = False
+
+    def add_start(self, token: Token) -> None:
+        """Add the tag with which an element begins.
+
+        Parameters
+        ----------
+        token : Token
+            The tag.
+        """
+        holders = self._rules.text_holders
+        holds_text = not holders or token.name in holders
+        self._open.append(self._add(Tag(opening=token.raw, holds_text=holds_text)))
+        self._num_texts.append(0)
+
+    def add_end(self, token: Token) -> None:
+        """Add the tag with which the innermost element ends.
+
+        Parameters
+        ----------
+        token : Token
+            The tag.
+        """
+        tag = self._open.pop()
+        tag.closing = token.raw
+        tag.end = self._length
+        num_texts = self._num_texts.pop()
+        self._num_texts[-1] += num_texts
+        if num_texts == 0 and self._open[-1].holds_text:
+            self._wait(tag)
+
+    def add_leaf(self, raw: str, name: str = "", island: "Marked | None" = None) -> None:
+        """Add something without text of its own.
+
+        Parameters
+        ----------
+        raw : str
+            As it stands there.
+        name : str
+            Of the element, if it is one.
+        island : Marked | None
+            What is in it, if that is to be translated.
+        """
+        tag = self._add(Tag(opening=raw, holds_text=False))
+        if island is not None:
+            self._islands.append((tag, island))
+        if name in self._rules.spaces:
+            tag.is_space = True
+            if self._length and not self._text[-1][-1].isspace():
+                self._text.append(" ")
+                self._length += 1
+            return
+        if self._open[-1].holds_text:  # Where no text can be, nothing has spaces beside it.
+            self._wait(tag)
+
+    def finish(self) -> Segment | None:
+        """Put the segment together.
+
+        Returns
+        -------
+        Segment | None
+            The segment; None if it has no letter or digit, so that there is nothing to translate.
+        """
+        assert len(self._open) == 1
+        whole = "".join(self._text)
+        if not any(each.isalnum() for each in whole):
+            return None
+        text = whole.rstrip()
+        for tag in (self._root, *self._tags):
+            tag.begin, tag.end = min(tag.begin, len(text)), min(tag.end, len(text))
+        self._root.end = len(text)
+        return Segment(
+            text=text,
+            before=self._before,
+            after="" if self._is_behind_leaf else self._after,
+            root=self._root,
+            islands=tuple(self._islands),
+        )
+
+    def _add(self, tag: Tag) -> Tag:
+        tag.begin = tag.end = self._length
+        tag.is_spaced_before = self._last.isspace()
+        self._open[-1].inner.append(tag)
+        self._tags.append(tag)
+        return tag
+
+    def _wait(self, tag: Tag) -> None:
+        """Let an element without text wait for what comes behind it."""
+        self._waiting = [tag]
+        self._last = ""
+        self._is_behind_leaf = True

@@ -1,0 +1,354 @@
+"""The web page's own protocol: translating, looking inside, asking why, watching runs."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from starlette.requests import Request as WebRequest
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from dragoman.decoding.translator import Translator
+from dragoman.errors import DragomanError
+from dragoman.insight.ablation import Head
+from dragoman.insight.choices import list_choices
+from dragoman.insight.explanation import NUM_MASKS, Explanation, explain_in_steps
+from dragoman.serving.detection import choose_source
+from dragoman.serving.documents.documents import find_fitting
+from dragoman.serving.http.request_heads import is_forwarded, is_loopback
+from dragoman.serving.page.page_document import write_shell
+from dragoman.serving.page.page_files import give_asset, give_index
+from dragoman.serving.page.page_look import align_for_page, look_for_page
+from dragoman.serving.page.page_request import (
+    LONGEST_LOOK,
+    MOST_MASKS,
+    Fields,
+    Pair,
+    charge,
+    check_length,
+    check_origin,
+    check_work,
+    find_model,
+    identify,
+    read_fields,
+    read_pair,
+    service_of,
+)
+from dragoman.serving.page.page_runs import name_runs, read_run
+from dragoman.serving.page.page_text import Part, part_text
+from dragoman.serving.page.page_why import write_explanation, write_progress
+from dragoman.serving.service import Service
+from dragoman.serving.service_types import Answer, ErrorKind, Request, ServiceError
+from dragoman.training.log import METRICS_FILE
+
+MOST_ALTERNATIVES = 8
+MOST_CHOICES = 8
+# Subwords that the model reads between two estimates, so that translating goes on meanwhile.
+STEP_TOKENS = 4096
+
+STATUS: dict[ErrorKind, int] = {
+    "bad_request": 400,
+    "unknown_language": 400,
+    "too_long": 413,
+    "too_many_texts": 413,
+    "bad_key": 403,
+    "missing_key": 401,
+    "forbidden": 403,
+    "too_many_requests": 429,
+    "quota": 429,
+    "overloaded": 429,
+    "not_found": 404,
+    "not_ready": 503,
+    "cancelled": 503,
+    "failed": 500,
+}
+
+Handler = Callable[[WebRequest], Awaitable[Response]]
+
+
+def routes() -> list[Route]:
+    """List the page, its files and its protocol.
+
+    Returns
+    -------
+    list[Route]
+        For the web application; its state has ``service`` (or None), ``keys``, and, if run folders
+        were named, ``runs``.
+    """
+    return [
+        Route("/", give_index),
+        Route("/page/{name}", give_asset),
+        Route("/api/page", _answering(_describe)),
+        Route("/api/shell", _answering(_give_shell)),
+        Route("/api/translate", _answering(_translate), methods=["POST"]),
+        Route("/api/choices", _answering(_choices), methods=["POST"]),
+        Route("/api/alignment", _answering(_alignment), methods=["POST"]),
+        Route("/api/attention", _answering(_attention), methods=["POST"]),
+        Route("/api/why", _answering(_why), methods=["POST"]),
+        Route("/api/runs/{index}", _answering(_run)),
+    ]
+
+
+def _answering(handler: Handler) -> Handler:
+    """Answer the server's own page alone, and turn errors for people into answers."""
+
+    async def answer(request: WebRequest) -> Response:
+        try:
+            check_origin(request)
+            return await handler(request)
+        except ServiceError as error:
+            return _complain(error)
+        except DragomanError as error:
+            return _complain(ServiceError("bad_request", str(error)))
+
+    return answer
+
+
+def _complain(error: ServiceError) -> Response:
+    headers = {}
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(max(1, round(error.retry_after)))
+    body = {"error": {"kind": error.kind, "message": error.message}}
+    return JSONResponse(body, status_code=STATUS[error.kind], headers=headers)
+
+
+async def _describe(request: WebRequest) -> Response:
+    """Say what there is: languages, models, runs, limits."""
+    service: Service | None = getattr(request.app.state, "service", None)
+    described: dict[str, Any] = {
+        "languages": [],
+        "models": [],
+        "runs": list(_runs_of(request)),
+        "needsKey": False,
+        "limits": {"subwords": LONGEST_LOOK - 1, "masks": MOST_MASKS},
+    }
+    if service is not None:
+        described["languages"] = [
+            {"code": each.code, "name": each.name, "targets": each.targets}
+            for each in service.languages()
+        ]
+        described["models"] = [
+            {
+                "name": each.name,
+                "source": each.source,
+                "target": each.target,
+                "family": each.family,
+                "beam": each.translator.options.beam_size,
+            }
+            for each in service.models()
+        ]
+        described["needsKey"] = request.app.state.keys.is_required
+        options = service.options
+        described["limits"] |= {"characters": options.max_characters, "beam": options.max_beam_size}
+    return JSONResponse(described)
+
+
+async def _give_shell(_request: WebRequest) -> Response:
+    """Give the page as one document, for the browser to put into it what is shown."""
+    return PlainTextResponse(write_shell())
+
+
+async def _translate(request: WebRequest) -> Response:
+    service = service_of(request)
+    fields = await read_fields(request)
+    text, target = fields.text("text"), fields.text("target")
+    client = charge(request, len(text))
+    source, confidence = _find_source(service, text, fields.text("source", ""), target)
+    prefix = fields.text("prefix", "")
+    asked = Request(
+        texts=(),
+        source=source,
+        target=target,
+        num_alternatives=fields.number("alternatives", 0, MOST_ALTERNATIVES, 0),
+        beam_size=fields.number("beam", 1, service.options.max_beam_size, 0) or None,
+        prefix=prefix,
+        model=fields.text("model", "") or None,
+        wants_alignment=True,
+        client=client,
+    )
+    parts = [Part(text, "")] if prefix else part_text(service.split(text, asked))
+    texts = [part.text for part in parts if part.text]
+    answers: list[Answer] = []
+    size = service.options.max_texts
+    for first in range(0, len(texts), size):
+        some = tuple(texts[first : first + size])
+        answers += await service.translate(replace(asked, texts=some, splits_sentences=False))
+    return JSONResponse(_write_translation(parts, answers, source, confidence))
+
+
+def _find_source(service: Service, text: str, given: str, target: str) -> tuple[str, float | None]:
+    """Find the language of a text, unless it is given."""
+    if given:
+        return given, None
+    # A target that there is not is the service's to refuse.
+    fitting = find_fitting(service, target) or {each.code for each in service.languages()}
+    return choose_source(service.detect(text), fitting, target)
+
+
+def _write_translation(
+    parts: list[Part], answers: list[Answer], source: str, confidence: float | None
+) -> dict[str, Any]:
+    """Put the parts of a text and what they became together."""
+    rest = iter(answers)
+    sentences = []
+    for part in parts:
+        answer = next(rest) if part.text else None
+        sentences.append(
+            {
+                "source": part.text,
+                "space": part.space,
+                "text": answer.text if answer else "",
+                "alternatives": answer.alternatives if answer else [],
+                "alignment": answer.alignment if answer else [],
+            }
+        )
+    return {
+        "sentences": sentences,
+        "source": source,
+        "confidence": confidence,
+        "path": answers[0].path if answers else [],
+        "notes": list(dict.fromkeys(note for answer in answers for note in answer.notes)),
+    }
+
+
+async def _choices(request: WebRequest) -> Response:
+    pair, fields = await _read(request)
+    begun = pair._replace(translation=fields.text("prefix", ""))
+    found = await service_of(request).run_beside(
+        pair.model, lambda translator: _find_choices(translator, begun)
+    )
+    return JSONResponse({"choices": found})
+
+
+def _find_choices(translator: Translator, pair: Pair) -> list[dict[str, Any]]:
+    check_length(translator, pair)
+    return [
+        {
+            "word": each.word,
+            "prefix": each.prefix,
+            "translation": each.translation,
+            "probability": round(each.probability, 5),
+        }
+        for each in list_choices(
+            translator, pair.source, pair.translation, num_choices=MOST_CHOICES
+        )
+    ]
+
+
+async def _alignment(request: WebRequest) -> Response:
+    pair, _ = await _read(request)
+    found = await service_of(request).run_beside(
+        pair.model, lambda translator: _align(translator, pair)
+    )
+    return JSONResponse(found)
+
+
+def _align(translator: Translator, pair: Pair) -> dict[str, Any]:
+    check_length(translator, pair)
+    return align_for_page(translator, pair.source, pair.translation)
+
+
+async def _attention(request: WebRequest) -> Response:
+    pair, fields = await _read(request)
+    service = service_of(request)
+    off = fields.heads("off")
+    beam = fields.number("beam", 1, service.options.max_beam_size, 0) or None
+    found = await service.run_beside(
+        pair.model, lambda translator: _look(translator, pair, off, beam)
+    )
+    return JSONResponse(found)
+
+
+def _look(
+    translator: Translator, pair: Pair, off: tuple[Head, ...], beam_size: int | None
+) -> dict[str, Any]:
+    check_length(translator, pair)
+    return look_for_page(translator, pair.source, pair.translation, off=off, beam_size=beam_size)
+
+
+async def _why(request: WebRequest) -> Response:
+    """Explain a translation: one line of JSON now, and another whenever more is known."""
+    service = service_of(request)
+    pair, fields = await _read(request)
+    num_masks = fields.number("masks", 16, MOST_MASKS, NUM_MASKS)
+    seed = fields.number("seed", 0, 1 << 31, 1)
+    # Whatever is wrong with the request shows in the first step, while there is a status to send.
+    steps, first = await service.run_beside(
+        pair.model, lambda translator: _begin_explaining(translator, pair, num_masks, seed)
+    )
+
+    async def lines() -> AsyncIterator[str]:
+        yield json.dumps(write_explanation(first, num_masks), ensure_ascii=False) + "\n"
+        try:
+            while found := await service.run_beside(pair.model, lambda _: next(steps, None)):
+                yield json.dumps(write_progress(found, num_masks)) + "\n"
+        except ServiceError as error:
+            yield json.dumps({"error": {"kind": error.kind, "message": error.message}}) + "\n"
+
+    return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+
+def _begin_explaining(
+    translator: Translator, pair: Pair, num_masks: int, seed: int
+) -> tuple[Iterator[Explanation], Explanation]:
+    """Make the first step of an explanation, and what makes the others."""
+    num_tokens = check_length(translator, pair)
+    check_work(num_masks, num_tokens)
+    steps = explain_in_steps(
+        translator,
+        pair.source,
+        pair.translation,
+        num_masks=num_masks,
+        seed=seed,
+        block_size=max(16, STEP_TOKENS // num_tokens),
+    )
+    return steps, next(steps)
+
+
+async def _read(request: WebRequest) -> tuple[Pair, Fields]:
+    """Read what is asked about a sentence pair, and by whom."""
+    service = service_of(request)
+    fields = await read_fields(request)
+    charge(request, 0)
+    pair = read_pair(fields)
+    find_model(service, pair.model)
+    return pair, fields
+
+
+def _runs_of(request: WebRequest) -> dict[str, Any]:
+    """Find the runs to watch: those that were named, else those that made the models.
+
+    Logs have sentences of the training data in them: unnamed ones are for this machine only, and
+    behind a proxy, where requests may come from anywhere, for those who have a key.
+    """
+    named = getattr(request.app.state, "runs", None)
+    if named is not None:
+        return dict(named)
+    service: Service | None = getattr(request.app.state, "service", None)
+    if service is None or not is_loopback(service.options.host):
+        return {}
+    is_proxied = service.options.proxy is not None or is_forwarded(request.scope)
+    if is_proxied and not request.app.state.keys.is_required:
+        return {}
+    paths = [each.translator.folder.path.resolve() for each in service.models()]
+    return name_runs([path for path in paths if (path / METRICS_FILE).exists()])
+
+
+async def _run(request: WebRequest) -> Response:
+    runs = {str(index): run for index, run in enumerate(_runs_of(request).values())}
+    run = runs.get(request.path_params["index"])
+    if run is None:
+        raise ServiceError("not_found", "there is no such run")
+    if getattr(request.app.state, "service", None) is not None:
+        identify(request)
+    query = request.query_params
+    try:
+        offset = int(query.get("offset", "0"))
+    except ValueError:
+        offset = -1
+    if not 0 <= offset < 1 << 53:
+        raise ServiceError("bad_request", "“offset” must be a whole number")
+    found = read_run(run, offset, query.get("token", ""))
+    # As ASCII, for logs may have half characters in them, of which UTF-8 knows nothing.
+    return Response(json.dumps(found, allow_nan=False), media_type="application/json")

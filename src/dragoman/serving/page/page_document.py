@@ -1,0 +1,148 @@
+"""The files of the web page, and the page as one document that needs no server."""
+
+import gzip
+import hashlib
+import html
+import json
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+# In the order in which they can be put one after another: each uses only those before it.
+MODULES = (
+    "dom.js",
+    "colours.js",
+    "pen.js",
+    "tensors.js",
+    "server.js",
+    "state.js",
+    "pictures.js",
+    "charts.js",
+    "canvas.js",
+    "translate.js",
+    "attention.js",
+    "why.js",
+    "training.js",
+    "export.js",
+    "app.js",
+)
+_MEDIA_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+ASSETS = ("index.html", "style.css", "icon.svg", *MODULES)
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
+_SLOT = "@SNAPSHOT@"
+
+
+class Asset(NamedTuple):
+    """A file of the page, as it is and compressed."""
+
+    content: bytes
+    compressed: bytes
+    media_type: str
+    tag: str
+
+
+@cache
+def read_asset(name: str) -> Asset:
+    """Read a file of the page.
+
+    Parameters
+    ----------
+    name : str
+        One of `ASSETS`.
+
+    Returns
+    -------
+    Asset
+        The file; read once.
+    """
+    content = (files("dragoman.serving.page") / "static" / name).read_bytes()
+    media_type = _MEDIA_TYPES[name[name.rindex(".") :]]
+    tag = f'"{hashlib.sha256(content).hexdigest()[:20]}"'
+    return Asset(content, gzip.compress(content, 9, mtime=0), media_type, tag)
+
+
+@cache
+def write_shell() -> str:
+    """Write the page as one document that needs no server, with a slot for what it shows.
+
+    Returns
+    -------
+    str
+        HTML; “@SNAPSHOT@” stands where the JSON goes.
+    """
+    page, style = (read_asset(name).content.decode() for name in ("index.html", "style.css"))
+    script = "".join(join_module(name) for name in MODULES)
+    icon = read_asset("icon.svg").content.decode()
+    policy = (
+        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+        "img-src blob: data:; base-uri 'none'; form-action 'none'"
+    )
+    head = (
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f'<link rel="icon" href="data:image/svg+xml,{_quote_icon(icon)}">\n'
+        f"<style>\n{style}</style>\n"
+        f'<script type="application/json" id="snapshot">{_SLOT}</script>\n'
+        f'<script type="module">\n{script}</script>\n'
+    )
+    return re.sub(r"<!-- files -->.*<!-- end of files -->\n", lambda _: head, page, flags=re.DOTALL)
+
+
+def join_module(name: str) -> str:
+    """Turn a module into a function that is called once, to put it after the others.
+
+    Parameters
+    ----------
+    name : str
+        One of `MODULES`.
+
+    Returns
+    -------
+    str
+        Code that keeps what the module exports in a constant of its name.
+
+    Notes
+    -----
+    Imports must stand on a line of their own and rename nothing, and only functions, classes and
+    constants can be exported, where they are defined: a test sees to it.
+    """
+    code = read_asset(name).content.decode()
+    exported = ", ".join(match[2] for match in _EXPORT.finditer(code))
+    code = _IMPORT.sub(r"const \1 = module_\2;", _EXPORT.sub(r"\1", code))
+    return f"const module_{name[:-3]} = (() => {{\n{code}return {{ {exported} }};\n}})();\n"
+
+
+def write_document(snapshot: dict[str, Any], title: str) -> str:
+    """Write what the page shows as one file that needs nothing else.
+
+    Parameters
+    ----------
+    snapshot : dict[str, Any]
+        What the server answered, and the state of the page, by the names that the page's
+        “export.js” gives them.
+    title : str
+        Of the document.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    data = json.dumps(snapshot, ensure_ascii=False, separators=(",", ":"))
+    # Nothing in the data may look like the end of their element.
+    data = data.replace("<", "\\u003c").encode("utf-8", "backslashreplace").decode()
+    # The title may hold anything, even what stands for the slot.
+    before, after = write_shell().split(_SLOT, 1)
+    named = f"<title>{html.escape(title)}</title>"
+    return re.sub(r"<title>.*?</title>", lambda _: named, before) + data + after
+
+
+def _quote_icon(svg: str) -> str:
+    """Write a picture into an address."""
+    return "".join(f"%{ord(each):02X}" if each in '"#%<>&\n' else each for each in svg)

@@ -1,0 +1,199 @@
+"""What heads look at, made small for the web page: a byte for each weight."""
+
+import base64
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import torch
+
+from dragoman.data.batches import flatten, make_batch
+from dragoman.decoding.output.alignments import Aligner
+from dragoman.decoding.translator import Translator
+from dragoman.errors import OptionError
+from dragoman.insight.ablation import Head, check_heads, list_heads, silence, translate_without
+from dragoman.insight.attention import START, Look, look_at
+from dragoman.insight.word_groups import WordGroups, group_words
+from dragoman.models.attention.observer import observed_attention
+from dragoman.models.likelihood import token_log_probabilities
+from dragoman.serving.sentence_translation import find_spans
+from dragoman.serving.service_types import Span
+from dragoman.shapes import Float, UInt8
+
+# Of which side the rows and columns of each kind of map are.
+_SIDES = {
+    "encoder": ("source", "source"),
+    "decoder": ("target", "read"),
+    "cross": ("target", "source"),
+    "gradient": ("target", "source"),
+}
+
+
+def look_for_page(
+    translator: Translator,
+    source: str,
+    translation: str,
+    *,
+    off: Collection[Head] = (),
+    beam_size: int | None = None,
+) -> dict[str, Any]:
+    """See all attention of a pair, and what becomes of the translation without some heads.
+
+    Parameters
+    ----------
+    translator : Translator
+        The model, which nobody else uses meanwhile.
+    source : str
+        The sentence.
+    translation : str
+        Its translation.
+    off : Collection[Head]
+        Heads to switch off.
+    beam_size : int | None
+        Of the search without those heads; None: as the model folder says.
+
+    Returns
+    -------
+    dict[str, Any]
+        For JSON: sides with their subwords and words, maps, a remark, and with heads switched off
+        the translation without them and the log-probability of the given one, with and without.
+    """
+    check_heads(translator, off)
+    seen = look_at(translator, source, translation=translation, replace_weights=silence(off))
+    answer = write_look(translator, seen)
+    if off:
+        without = translate_without(translator, source, off, beam_size=beam_size)
+        answer["without"] = {
+            "heads": [list(each) for each in off],
+            "translation": without.text,
+            "logProbability": _score(translator, source, translation, ()),
+            "logProbabilityWithout": _score(translator, source, translation, off),
+        }
+    return answer
+
+
+def write_look(translator: Translator, seen: Look) -> dict[str, Any]:
+    """Write what was seen of a pair for JSON.
+
+    Parameters
+    ----------
+    translator : Translator
+        Whose attention it is.
+    seen : Look
+        What was seen.
+
+    Returns
+    -------
+    dict[str, Any]
+        Sides and maps, the weights in base64, a byte for each.
+    """
+    vocabularies = translator.folder.vocabularies
+    source = group_words(vocabularies.source, seen.source)
+    target = group_words(vocabularies.target, seen.translation)
+    read = WordGroups(
+        ids=target.ids,
+        pieces=(START, *target.pieces[:-1]),
+        words=(START, *target.words[:-1]),
+        word_of=(0, *(word + 1 for word in target.word_of[:-1])),
+    )
+    sides = {"source": source, "target": target, "read": read}
+    return {
+        "source": seen.source,
+        "translation": seen.translation,
+        "remark": seen.remark,
+        "numHeads": len(list_heads(translator.model)),
+        "sides": {
+            name: {"pieces": side.pieces, "words": side.words, "wordOf": side.word_of}
+            for name, side in sides.items()
+        },
+        "maps": [
+            {
+                "kind": each.kind,
+                "layer": each.layer,
+                "numHeads": len(each.weights),
+                "queries": _SIDES[each.kind][0],
+                "keys": _SIDES[each.kind][1],
+                "weights": base64.b64encode(to_bytes(each.weights).tobytes()).decode(),
+            }
+            for each in seen.maps
+        ],
+    }
+
+
+def to_bytes(
+    weights: Float[np.ndarray, "heads queries keys"],
+) -> UInt8[np.ndarray, "heads queries keys"]:
+    """Write each weight as a byte, so that a row that sums to 1 still does.
+
+    Parameters
+    ----------
+    weights : Float[np.ndarray, "heads queries keys"]
+        From 0 to 1.
+
+    Returns
+    -------
+    UInt8[np.ndarray, "heads queries keys"]
+        255ths: none is further from its weight than one of them, and those of a row sum to the
+        nearest whole number to the row's sum. What is left over by rounding down goes to those
+        that lost most.
+    """
+    scaled = weights.astype(np.float64) * 255
+    whole = np.floor(scaled)
+    missing = np.rint(scaled.sum(-1, keepdims=True)) - whole.sum(-1, keepdims=True)
+    order = np.argsort(whole - scaled, axis=-1, kind="stable")
+    ranks = np.argsort(order, axis=-1, kind="stable")
+    return np.clip(whole + (ranks < missing), 0, 255).astype(np.uint8)
+
+
+def align_for_page(translator: Translator, source: str, translation: str) -> dict[str, Any]:
+    """Say which words translate which, and how sure the model is of each word.
+
+    Parameters
+    ----------
+    translator : Translator
+        The model.
+    source : str
+        The sentence.
+    translation : str
+        Its translation, whoever made it.
+
+    Returns
+    -------
+    dict[str, Any]
+        For JSON: spans of characters that belong together (none if the model has no attention),
+        the target's words as the model reads them, and the probability of each.
+    """
+    words = group_words(translator.folder.vocabularies.target, translation)
+    logs = np.zeros(len(words.words))
+    np.add.at(logs, np.array(words.word_of), _token_logs(translator, source, words, ()))
+    return {
+        "alignment": _align(translator, source, translation),
+        "words": words.words[:-1],
+        "probabilities": np.exp(logs[:-1]).round(4).tolist(),
+    }
+
+
+def _align(translator: Translator, source: str, translation: str) -> tuple[Span, ...]:
+    try:
+        aligner = Aligner.of(translator)
+    except OptionError:
+        return ()
+    return find_spans(source, translation, aligner.align([(source, translation)])[0])
+
+
+def _score(translator: Translator, source: str, translation: str, off: Collection[Head]) -> float:
+    """Compute the log-probability of a translation with some heads switched off."""
+    words = group_words(translator.folder.vocabularies.target, translation)
+    return round(float(_token_logs(translator, source, words, off).sum()), 4)
+
+
+@torch.inference_mode()
+def _token_logs(
+    translator: Translator, source: str, target: WordGroups, off: Collection[Head]
+) -> np.ndarray:
+    vocabularies = translator.folder.vocabularies
+    batch = make_batch(
+        flatten([translator.encode(source)]), flatten([target.ids]), vocabularies.pad_id
+    ).to(translator.device)
+    with observed_attention(translator.model, silence(off)):  # type: ignore[arg-type]
+        return token_log_probabilities(translator.model, batch)[0].double().cpu().numpy()

@@ -1,0 +1,322 @@
+"""What the web page asks: read from JSON, checked, within limits."""
+
+import json
+from typing import Any, NamedTuple
+
+from starlette.requests import Request as WebRequest
+
+from dragoman.decoding.translator import Translator
+from dragoman.insight.ablation import Head
+from dragoman.serving.protocols.client import Client
+from dragoman.serving.service import Service
+from dragoman.serving.service_types import ServedModel, ServiceError
+
+LONGEST_LOOK = 160
+"""Subwords of a sentence, or of its translation, that one can look into."""
+
+MOST_MASKS = 4000
+"""Of one explanation."""
+
+MOST_WORK = 400_000
+"""Subwords that the model reads for one explanation, in all its masks."""
+
+MOST_HEADS_OFF = 256
+
+
+class Fields:
+    """The fields of a JSON object, taken out one by one.
+
+    Parameters
+    ----------
+    plain : dict[str, Any]
+        The object.
+    """
+
+    def __init__(self, plain: dict[str, Any]) -> None:
+        self._plain = plain
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Take a text.
+
+        Parameters
+        ----------
+        name : str
+            The field.
+        default : str | None
+            What it is if it is not there; None: it must be.
+
+        Returns
+        -------
+        str
+            The text, which can be written as UTF-8.
+        """
+        value = self._plain.get(name)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str):
+            raise ServiceError("bad_request", f"“{name}” must be a text")
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ServiceError("bad_request", f"“{name}” has half a character in it") from None
+        return value
+
+    def number(self, name: str, lowest: int, highest: int, default: int) -> int:
+        """Take a whole number.
+
+        Parameters
+        ----------
+        name : str
+            The field.
+        lowest, highest : int
+            The limits, both allowed.
+        default : int
+            What it is if it is not there.
+
+        Returns
+        -------
+        int
+            The number.
+        """
+        value = self._plain.get(name)
+        if value is None:
+            return default
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        if not is_number or not lowest <= value <= highest:
+            raise ServiceError("bad_request", f"“{name}” must be from {lowest} to {highest}")
+        return int(value)
+
+    def heads(self, name: str) -> tuple[Head, ...]:
+        """Take attention heads.
+
+        Parameters
+        ----------
+        name : str
+            The field: a list such as ``[["cross", 1, 3]]``.
+
+        Returns
+        -------
+        tuple[Head, ...]
+            The heads; none if the field is not there.
+        """
+        value = self._plain.get(name) or []
+        is_list = isinstance(value, list) and len(value) <= MOST_HEADS_OFF
+        if not is_list or not all(_is_head(each) for each in value):
+            raise ServiceError("bad_request", f'“{name}” must be a list like [["cross", 1, 3]]')
+        return tuple(dict.fromkeys(Head(*each) for each in value))
+
+
+class Pair(NamedTuple):
+    """A sentence and its translation, and the model that is asked about them."""
+
+    model: str
+    source: str
+    translation: str
+
+
+async def read_fields(request: WebRequest) -> Fields:
+    """Read the JSON object that the page sent.
+
+    Parameters
+    ----------
+    request : WebRequest
+        The request.
+
+    Returns
+    -------
+    Fields
+        Its fields.
+    """
+    # Another site's page can send anything else without being asked (CORS).
+    if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
+        raise ServiceError("bad_request", "Content-Type must be application/json")
+    try:
+        plain = json.loads(await request.body())
+    except (ValueError, RecursionError):
+        plain = None
+    if not isinstance(plain, dict):
+        raise ServiceError("bad_request", "the request must be a JSON object")
+    return Fields(plain)
+
+
+def check_origin(request: WebRequest) -> None:
+    """Refuse what another web page asks; programs that are no browsers may ask.
+
+    Parameters
+    ----------
+    request : WebRequest
+        The request.
+
+    Notes
+    -----
+    Browsers say in Sec-Fetch-Site whose page asks, where a server is on this machine or has TLS,
+    and otherwise in Origin, of all but plain questions to the page's own server.
+    """
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site is not None:
+        is_own = site in ("same-origin", "none")
+    else:
+        scheme, _, place = (origin or "").lower().partition("://")
+        host = request.headers.get("host", "").lower()
+        usual_port = {"http": ":80", "https": ":443"}.get(scheme, "")
+        is_own = origin is None or (bool(place) and place == host.removesuffix(usual_port))
+    if not is_own:
+        raise ServiceError(
+            "forbidden", "this is for the server's own page; use /translate, described in /spec"
+        )
+
+
+def service_of(request: WebRequest) -> Service:
+    """Find the service that answers, if models are served at all.
+
+    Parameters
+    ----------
+    request : WebRequest
+        The request.
+
+    Returns
+    -------
+    Service
+        The service.
+    """
+    service: Service | None = getattr(request.app.state, "service", None)
+    if service is None or not service.models():
+        raise ServiceError("not_found", "no models are served here, only training runs")
+    return service
+
+
+def identify(request: WebRequest) -> Client:
+    """Find out who asks.
+
+    Parameters
+    ----------
+    request : WebRequest
+        The request, perhaps with “Authorization: Bearer KEY”.
+
+    Returns
+    -------
+    Client
+        Who asks.
+    """
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    address = request.client.host if request.client else ""
+    raw_key = key.strip() if scheme.lower() == "bearer" else None
+    client: Client = request.app.state.keys.client_of(raw_key, address)
+    return client
+
+
+def charge(request: WebRequest, num_characters: int) -> Client:
+    """Find out who asks, and count it.
+
+    Parameters
+    ----------
+    request : WebRequest
+        The request.
+    num_characters : int
+        What it wants translated.
+
+    Returns
+    -------
+    Client
+        Who asks.
+    """
+    client = identify(request)
+    request.app.state.keys.charge(client, num_characters)
+    return client
+
+
+def read_pair(fields: Fields) -> Pair:
+    """Take a sentence pair and the name of a model.
+
+    Parameters
+    ----------
+    fields : Fields
+        What the page sent.
+
+    Returns
+    -------
+    Pair
+        The pair.
+    """
+    return Pair(fields.text("model"), fields.text("source"), fields.text("translation", ""))
+
+
+def find_model(service: Service, name: str) -> ServedModel:
+    """Find a model by its name.
+
+    Parameters
+    ----------
+    service : Service
+        Where it is served.
+    name : str
+        Its name.
+
+    Returns
+    -------
+    ServedModel
+        The model.
+    """
+    for each in service.models():
+        if each.name == name:
+            return each
+    raise ServiceError("not_found", f"no model is called “{name}”")
+
+
+def check_length(translator: Translator, pair: Pair) -> int:
+    """Refuse what is too long to look into.
+
+    Parameters
+    ----------
+    translator : Translator
+        The model.
+    pair : Pair
+        The sentence and its translation.
+
+    Returns
+    -------
+    int
+        The subwords of both.
+    """
+    vocabularies = translator.folder.vocabularies
+    longest = min(LONGEST_LOOK, translator.folder.options.max_length or LONGEST_LOOK)
+    texts = (("sentence", vocabularies.source, pair.source),
+             ("translation", vocabularies.target, pair.translation))  # fmt: skip
+    total = 0
+    for name, vocabulary, text in texts:
+        # No subword is longer than a few dozen characters: do not cut up a novel to count it.
+        length = len(vocabulary.encode([text[: 64 * longest]])[0]) + 1
+        if length > longest:
+            raise ServiceError(
+                "too_long",
+                f"the {name} is too long to look into: more than {longest - 1} subwords",
+                details={"limit": longest - 1},
+            )
+        total += length
+    return total
+
+
+def check_work(num_masks: int, num_tokens: int) -> None:
+    """Refuse to read too much for one explanation.
+
+    Parameters
+    ----------
+    num_masks : int
+        How many masks are asked for.
+    num_tokens : int
+        Subwords of the pair.
+    """
+    if num_masks * num_tokens > MOST_WORK:
+        most = MOST_WORK // num_tokens
+        raise ServiceError(
+            "bad_request", f"“masks” must be at most {most} for a sentence of this length"
+        )
+
+
+def _is_head(value: object) -> bool:
+    """Whether a value names an attention head."""
+    return (
+        isinstance(value, list)
+        and len(value) == 3
+        and isinstance(value[0], str)
+        and all(isinstance(each, int) and not isinstance(each, bool) for each in value[1:])
+    )

@@ -1,0 +1,209 @@
+"""What all of DeepL's protocol has in common: codes, keys, formality, glossaries, refusals."""
+
+from collections.abc import Sequence
+
+from starlette.applications import Starlette
+from starlette.requests import Request as WebRequest
+from starlette.responses import JSONResponse, Response
+
+from dragoman.serving.documents.documents import FindTerms
+from dragoman.serving.glossaries import GlossaryStore
+from dragoman.serving.languages import match_language
+from dragoman.serving.protocols.client import Client
+from dragoman.serving.protocols.request_parameters import SentParameters, find_client, read_bearer
+from dragoman.serving.service import Service
+from dragoman.serving.service_types import ServiceError
+
+_STATUS = {
+    "bad_request": 400,
+    "unknown_language": 400,
+    "too_long": 413,
+    "too_many_texts": 400,
+    "missing_key": 403,
+    "bad_key": 403,
+    "forbidden": 403,
+    "quota": 456,
+    "not_found": 404,
+    "too_many_requests": 429,
+    "overloaded": 429,
+    "not_ready": 503,
+    "cancelled": 503,
+    "failed": 500,
+}
+MOST_GLOSSARY_IDS = 5
+
+
+def refuse_deepl(error: ServiceError) -> Response:
+    """Write what a client is told in place of an answer.
+
+    Parameters
+    ----------
+    error : ServiceError
+        What is wrong.
+
+    Returns
+    -------
+    Response
+        Status and message; 456 means that the quota is used up.
+    """
+    message = error.message
+    body = {}
+    if error.kind == "unknown_language":
+        parameter = error.details.get("parameter", "target")
+        message = f"Value for '{parameter}_lang' not supported."
+        body["detail"] = error.message
+    elif error.kind == "too_long":
+        message = f"Request Entity Too Large: {message}"
+    return JSONResponse({"message": message, **body}, status_code=_STATUS[error.kind])
+
+
+def find_deepl_client(request: WebRequest, parameters: SentParameters) -> Client:
+    """Tell who sent a request.
+
+    Parameters
+    ----------
+    request : WebRequest
+        The request.
+    parameters : SentParameters
+        Its parameters, in which older clients send the key.
+
+    Returns
+    -------
+    Client
+        The client.
+    """
+    key = read_bearer(request, "DeepL-Auth-Key") or parameters.text("auth_key")
+    return find_client(request, key)
+
+
+def match_code(service: Service, code: str | None, side: str) -> str:
+    """Find the language that a client means.
+
+    Parameters
+    ----------
+    service : Service
+        Knows the languages.
+    code : str | None
+        What the client says, such as “EN-US”.
+    side : str
+        “source” or “target”.
+
+    Returns
+    -------
+    str
+        The code of a served language.
+    """
+    if not code:
+        raise ServiceError("bad_request", f"Parameter '{side}_lang' not specified.")
+    found = match_language(code, [each.code for each in service.languages()])
+    if found is None:
+        raise ServiceError(
+            "unknown_language",
+            f"{code[:80]} is not supported",
+            details={"language": code, "parameter": side},
+        )
+    return found
+
+
+def write_code(code: str) -> str:
+    """Write the code of a language as DeepL does.
+
+    Parameters
+    ----------
+    code : str
+        Such as “pt-BR”.
+
+    Returns
+    -------
+    str
+        Such as “PT-BR”.
+    """
+    return code.replace("_", "-").upper()
+
+
+def check_formality(parameters: SentParameters, target: str) -> None:
+    """Refuse a tone that no model here can promise.
+
+    Parameters
+    ----------
+    parameters : SentParameters
+        What a client sends; that it would prefer a tone is no reason to refuse it.
+    target : str
+        The language as the client names it.
+    """
+    formality = (parameters.text("formality") or "default").lower()
+    if formality in ("more", "less"):
+        raise ServiceError(
+            "bad_request", f"Target language {target[:80]} does not support formality."
+        )
+    if formality not in ("default", "prefer_more", "prefer_less"):
+        raise ServiceError("bad_request", "Value for 'formality' not supported.")
+
+
+def read_glossaries(
+    request: WebRequest,
+    parameters: SentParameters,
+    client: Client,
+    languages: tuple[str | None, str],
+) -> FindTerms:
+    """Find the glossaries that a client names.
+
+    Parameters
+    ----------
+    request : WebRequest
+        The request.
+    parameters : SentParameters
+        Its parameters: one glossary, or up to five.
+    client : Client
+        Whose glossaries they are.
+    languages : tuple[str | None, str]
+        Source, which must be given, and target; a glossary must have the same.
+
+    Returns
+    -------
+    FindTerms
+        Finds their terms in texts; of two glossaries with the same term the first counts.
+    """
+    one = parameters.text("glossary_id")
+    many = [each for each in parameters.texts("glossary_ids") for each in each.split(",") if each]
+    if one and many:
+        raise ServiceError("bad_request", "Send either 'glossary_id' or 'glossary_ids'.")
+    if len(many) > MOST_GLOSSARY_IDS:
+        raise ServiceError(
+            "bad_request", f"More than {MOST_GLOSSARY_IDS} values for 'glossary_ids'."
+        )
+    wanted = [one] if one else many
+    if wanted and languages[0] is None:
+        raise ServiceError("bad_request", "A glossary needs parameter 'source_lang'.")
+    store = find_glossaries(request.app)
+    found = [store.get(client.name, glossary_id.strip()) for glossary_id in wanted]
+    if any((each.source, each.target) != languages for each in found):
+        raise ServiceError("bad_request", "The glossary is for another pair of languages.")
+
+    def find_terms(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        terms: dict[str, tuple[str, str]] = {}
+        for glossary in found:
+            for term in glossary.find_terms(texts):
+                terms.setdefault(term[0].casefold(), term)
+        return tuple(terms.values())
+
+    return find_terms
+
+
+def find_glossaries(app: Starlette) -> GlossaryStore:
+    """Find the glossaries of an application.
+
+    Parameters
+    ----------
+    app : Starlette
+        The application.
+
+    Returns
+    -------
+    GlossaryStore
+        Its store, which is made when it is first needed.
+    """
+    if not hasattr(app.state, "glossaries"):
+        app.state.glossaries = GlossaryStore()
+    store: GlossaryStore = app.state.glossaries
+    return store

@@ -1,0 +1,151 @@
+"""The protocol of DeepL, version 2: documents."""
+
+import asyncio
+import logging
+from functools import partial
+from pathlib import PurePosixPath
+
+from starlette.requests import Request as WebRequest
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import BaseRoute
+
+from dragoman.serving.documents.document_store import StoredDocument, find_store
+from dragoman.serving.documents.documents import (
+    check_name,
+    find_format,
+    translate_document,
+)
+from dragoman.serving.http.api_keys import Keys
+from dragoman.serving.protocols.client import Client
+from dragoman.serving.protocols.deepl.deepl_common import (
+    check_formality,
+    find_deepl_client,
+    match_code,
+    read_glossaries,
+    refuse_deepl,
+)
+from dragoman.serving.protocols.request_parameters import (
+    SentParameters,
+    make_route,
+    read_parameters,
+)
+from dragoman.serving.service import Service
+from dragoman.serving.service_types import Request, ServiceError
+
+_log = logging.getLogger("dragoman.serving")
+
+
+def routes() -> list[BaseRoute]:
+    """List what is answered.
+
+    Returns
+    -------
+    list[BaseRoute]
+        The routes.
+    """
+    return [
+        make_route("/v2/document", _upload, ["POST"], refuse_deepl),
+        make_route("/v2/document/{document_id}", _status, ["GET", "POST"], refuse_deepl),
+        make_route("/v2/document/{document_id}/result", _result, ["GET", "POST"], refuse_deepl),
+    ]
+
+
+async def _upload(request: WebRequest) -> Response:
+    """Take a document, and begin to translate it."""
+    parameters = await read_parameters(request)
+    client = find_deepl_client(request, parameters)
+    if parameters.file is None:
+        raise ServiceError("bad_request", "Parameter 'file' not specified.")
+    service: Service = request.app.state.service
+    target = match_code(service, parameters.text("target_lang"), "target")
+    said_source = parameters.text("source_lang")
+    source = match_code(service, said_source, "source") if said_source else None
+    check_formality(parameters, parameters.text("target_lang") or "")
+    name = check_name(parameters.text("filename") or parameters.file.name)
+    _check_output(parameters, name)
+    find_terms = read_glossaries(request, parameters, client, (source, target))
+    keys: Keys = request.app.state.keys
+    keys.check(client)
+    keys.charge(client, 0)
+    store = find_store(request.app)
+    document = await store.read(name, parameters.file.content, service.options)
+    wanted = Request(texts=(), source=source, target=target, client=client)
+    stored = store.create(client.name, name)
+    stored.progress.num_characters = sum(map(len, document.texts))
+    try:
+        keys.spend(client, stored.progress.num_characters)
+    except ServiceError:
+        store.remove(stored)
+        raise
+
+    async def work() -> None:
+        stored.status = "translating"
+        content = await translate_document(
+            service, document, wanted, progress=stored.progress, find_terms=find_terms
+        )
+        store.finish(stored, content)
+
+    stored.task = asyncio.create_task(work())
+    stored.task.add_done_callback(partial(_take_note, stored, keys, client))
+    return JSONResponse({"document_id": stored.document_id, "document_key": stored.key})
+
+
+def _take_note(
+    stored: StoredDocument, keys: Keys, client: Client, task: "asyncio.Task[None]"
+) -> None:
+    """Say what went wrong with a document, and charge nothing for it."""
+    if stored.status == "done":
+        return
+    keys.refund(client, stored.progress.num_characters)
+    stored.status = "error"
+    error = None if task.cancelled() else task.exception()
+    if isinstance(error, ServiceError):
+        stored.message = error.message
+        return
+    stored.message = "internal error"
+    if error is not None:
+        _log.error("a document failed: %s", type(error).__name__)
+
+
+def _check_output(parameters: SentParameters, name: str) -> None:
+    """Refuse to turn one format into another."""
+    wanted = (parameters.text("output_format") or "").lower().removeprefix(".")
+    if wanted and wanted != find_format(name)[1:]:
+        suffix = PurePosixPath(name).suffix
+        raise ServiceError(
+            "bad_request", f"Value for 'output_format' not supported: a {suffix} file stays one."
+        )
+
+
+async def _status(request: WebRequest) -> Response:
+    """Say how far a document is."""
+    stored = await _find(request)
+    written: dict[str, object] = {"document_id": stored.document_id, "status": stored.status}
+    if stored.status == "translating":
+        written["seconds_remaining"] = find_store(request.app).estimate_seconds(stored)
+    elif stored.status == "done":
+        written["billed_characters"] = stored.progress.num_characters
+    elif stored.status == "error":
+        written["error_message"] = stored.message
+    return JSONResponse(written)
+
+
+async def _result(request: WebRequest) -> Response:
+    """Give a translated document."""
+    stored = await _find(request)
+    if stored.status == "error":
+        raise ServiceError("bad_request", f"The document could not be translated: {stored.message}")
+    if stored.status != "done":
+        raise ServiceError("not_ready", "Document translation is not done", retry_after=1.0)
+    return FileResponse(stored.path, filename=stored.name, media_type="application/octet-stream")
+
+
+async def _find(request: WebRequest) -> StoredDocument:
+    """Find the document that a client asks for, if it knows its key."""
+    parameters = await read_parameters(request)
+    client = find_deepl_client(request, parameters)
+    key = parameters.text("document_key")
+    if not key:
+        raise ServiceError("bad_request", "Parameter 'document_key' not specified.")
+    store = find_store(request.app)
+    return store.unlock(request.path_params["document_id"], key, client.name)

@@ -1,0 +1,267 @@
+"""The protocol of LibreTranslate."""
+
+import re
+import urllib.parse
+from pathlib import PurePosixPath
+from typing import cast
+
+from starlette.requests import Request as WebRequest
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import BaseRoute
+
+from dragoman.serving.documents.document_store import find_store
+from dragoman.serving.documents.documents import (
+    FORMATS,
+    check_name,
+    translate_document,
+)
+from dragoman.serving.http.api_keys import Keys
+from dragoman.serving.languages import match_language
+from dragoman.serving.protocols.client import Client
+from dragoman.serving.protocols.request_parameters import (
+    SentParameters,
+    find_client,
+    make_route,
+    read_bearer,
+    read_parameters,
+    translate_charged,
+)
+from dragoman.serving.service import Service
+from dragoman.serving.service_types import Markup, Request, ServiceError
+
+_STATUS = {
+    "bad_request": 400,
+    "unknown_language": 400,
+    "too_long": 400,
+    "too_many_texts": 400,
+    "missing_key": 400,
+    "bad_key": 403,
+    "forbidden": 403,
+    "quota": 403,
+    "not_found": 404,
+    "too_many_requests": 429,
+    "overloaded": 429,
+    "not_ready": 503,
+    "cancelled": 503,
+    "failed": 500,
+}
+_STORED_NAME = re.compile(
+    "([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})[.]([^/]+)"
+)
+
+
+def routes() -> list[BaseRoute]:
+    """List what is answered.
+
+    Returns
+    -------
+    list[BaseRoute]
+        The routes.
+    """
+    return [
+        make_route("/translate", _translate, ["POST"], _refuse),
+        make_route("/detect", _detect, ["POST"], _refuse),
+        make_route("/languages", _languages, ["GET"], _refuse),
+        make_route("/translate_file", _translate_file, ["POST"], _refuse),
+        make_route("/download_file/{name:path}", _download_file, ["GET"], _refuse),
+        make_route("/frontend/settings", _settings, ["GET"], _refuse),
+        make_route("/suggest", _suggest, ["POST"], _refuse),
+    ]
+
+
+async def _translate(request: WebRequest) -> Response:
+    """Translate a text, or a list of them."""
+    parameters = await read_parameters(request)
+    texts = _read_texts(parameters)
+    source, target = _required(parameters, "source"), _required(parameters, "target")
+    markup = parameters.text("format") or "text"
+    if markup not in ("text", "html"):
+        raise ServiceError(
+            "bad_request",
+            f"Invalid request: format {markup[:80]} is not supported; text and html are",
+        )
+    num_alternatives = max(0, parameters.number("alternatives", 0))
+    answers = await translate_charged(
+        request,
+        Request(
+            texts=tuple(texts),
+            source=None if source.lower() == "auto" else source,
+            target=target,
+            num_alternatives=num_alternatives,
+            markup=cast(Markup, markup),
+            client=_find_client(request, parameters),
+        ),
+    )
+    is_batch = "q" in parameters.lists
+    body: dict[str, object] = {"translatedText": _one_or_all([a.text for a in answers], is_batch)}
+    if source.lower() == "auto":
+        found = [_write_language(each.source, each.confidence) for each in answers]
+        body["detectedLanguage"] = _one_or_all(found, is_batch)
+    if num_alternatives:
+        body["alternatives"] = _one_or_all([list(a.alternatives) for a in answers], is_batch)
+    return JSONResponse(body)
+
+
+def _read_texts(parameters: SentParameters) -> list[str]:
+    """Read what is to be translated; browsers send other line breaks in forms than was typed."""
+    texts = parameters.texts("q")
+    if not texts or (texts == [""] and "q" not in parameters.lists):
+        raise ServiceError("bad_request", "Invalid request: missing q parameter")
+    if parameters.is_json:
+        return texts
+    if len(texts) > 1:
+        raise ServiceError("bad_request", "Invalid request: a form has one q; send JSON for more")
+    return [text.replace("\r\n", "\n").replace("\r", "\n") for text in texts]
+
+
+def _one_or_all(values: list, is_batch: bool) -> object:
+    return values if is_batch else values[0]
+
+
+def _write_language(code: str, confidence: float | None) -> dict[str, object]:
+    return {"confidence": round(100 * (confidence or 0.0)), "language": code}
+
+
+def _required(parameters: SentParameters, name: str) -> str:
+    value = parameters.text(name)
+    if not value:
+        raise ServiceError("bad_request", f"Invalid request: missing {name} parameter")
+    return value
+
+
+def _find_client(request: WebRequest, parameters: SentParameters) -> Client:
+    return find_client(request, parameters.text("api_key") or read_bearer(request, "Bearer"))
+
+
+async def _detect(request: WebRequest) -> Response:
+    """Find the language of a text."""
+    parameters = await read_parameters(request)
+    text = "\n".join(_read_texts(parameters))
+    request.app.state.keys.charge(_find_client(request, parameters), 0)
+    service: Service = request.app.state.service
+    _check_length(service, [text])
+    found = service.detect(text)
+    return JSONResponse([_write_language(*each) for each in found if each[1] > 0] or [])
+
+
+def _check_length(service: Service, texts: list[str]) -> None:
+    """Refuse what is too long, where the service does not see it."""
+    length, limit = sum(map(len, texts)), service.options.max_characters
+    if length > limit:
+        raise ServiceError(
+            "too_long", f"{length:,} characters", details={"length": length, "limit": limit}
+        )
+
+
+async def _languages(request: WebRequest) -> Response:
+    """List the languages, each with those that it can become; itself too, as it stays."""
+    listed = [
+        {
+            "code": each.code,
+            "name": each.name,
+            "targets": sorted({*each.targets, each.code}),
+        }
+        for each in request.app.state.service.languages()
+    ]
+    return JSONResponse(listed)
+
+
+async def _translate_file(request: WebRequest) -> Response:
+    """Translate a document, and say where it can be fetched."""
+    parameters = await read_parameters(request)
+    if parameters.file is None:
+        raise ServiceError("bad_request", "Invalid request: missing file parameter")
+    source, target = _required(parameters, "source"), _required(parameters, "target")
+    client = _find_client(request, parameters)
+    service: Service = request.app.state.service
+    target = _known(service, target)
+    name = check_name(parameters.file.name)
+    keys: Keys = request.app.state.keys
+    keys.check(client)
+    keys.charge(client, 0)
+    store = find_store(request.app)
+    document = await store.read(name, parameters.file.content, service.options)
+    wanted = Request(
+        texts=(),
+        source=None if source.lower() == "auto" else _known(service, source),
+        target=target,
+        client=client,
+    )
+    num_characters = sum(map(len, document.texts))
+    path = PurePosixPath(name)
+    stored = store.create(client.name, f"{path.stem}_{target}{path.suffix}")
+    num_charged = 0
+    try:
+        keys.spend(client, num_characters)
+        num_charged = num_characters
+        store.finish(stored, await translate_document(service, document, wanted))
+    finally:
+        if stored.status != "done":
+            store.remove(stored)
+            keys.refund(client, num_charged)
+    quoted = urllib.parse.quote(f"{stored.document_id}.{stored.name}", safe="")
+    return JSONResponse({"translatedFileUrl": f"{request.base_url}download_file/{quoted}"})
+
+
+def _known(service: Service, code: str) -> str:
+    """Find the served language that a client names."""
+    found = match_language(code, [each.code for each in service.languages()])
+    if found is None:
+        raise ServiceError("unknown_language", f"{code[:80]} is not supported")
+    return found
+
+
+async def _download_file(request: WebRequest) -> Response:
+    """Give a translated document to whoever knows its address."""
+    match = _STORED_NAME.fullmatch(request.path_params["name"])
+    if match is None:
+        raise ServiceError("bad_request", "Invalid filename")
+    stored = find_store(request.app).get(match.group(1))
+    if stored.name != match.group(2) or stored.status != "done":
+        raise ServiceError("not_found", "Document not found")
+    return FileResponse(stored.path, filename=stored.name, media_type="application/octet-stream")
+
+
+async def _settings(request: WebRequest) -> Response:
+    """Tell a page what there is."""
+    service: Service = request.app.state.service
+    keys = request.app.state.keys
+    languages = service.languages()
+    names = {each.code: each.name for each in languages}
+    source = next((each for each in languages if each.targets), languages[0])
+    target = source.targets[0] if source.targets else source.code
+    return JSONResponse(
+        {
+            "charLimit": service.options.max_characters,
+            "frontendTimeout": 500,
+            "apiKeys": keys.is_required,
+            "keyRequired": keys.is_required,
+            "suggestions": False,
+            "filesTranslation": True,
+            "supportedFilesFormat": list(FORMATS),
+            "language": {
+                "source": {"code": source.code, "name": source.name},
+                "target": {"code": target, "name": names[target]},
+            },
+        }
+    )
+
+
+async def _suggest(request: WebRequest) -> Response:  # noqa: ARG001
+    """Refuse suggestions: nobody would read them."""
+    raise ServiceError("forbidden", "Suggestions are disabled on this server.")
+
+
+def _refuse(error: ServiceError) -> Response:
+    """Write what a client is told in place of an answer."""
+    message = error.message
+    if error.kind in ("too_long", "too_many_texts") and "length" in error.details:
+        length, limit = error.details["length"], error.details["limit"]
+        message = f"Invalid request: request ({length}) exceeds text limit ({limit})"
+    elif error.kind == "missing_key":
+        message = "Please contact the server operator to get an API key"
+    elif error.kind == "bad_key":
+        message = "Invalid API key"
+    elif error.kind == "overloaded":
+        message = f"Slowdown: {message}"
+    return JSONResponse({"error": message}, status_code=_STATUS[error.kind])

@@ -1,0 +1,4 @@
+"""The OpenAPI description of all protocols.
+
+Imports the protocols' limits alone.
+"""

@@ -1,0 +1,383 @@
+"""What a client sends: parameters as JSON, as a form or behind the address, read strictly."""
+
+import json
+import math
+import urllib.parse
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from python_multipart.multipart import parse_options_header
+from starlette.datastructures import UploadFile
+from starlette.requests import Request as WebRequest
+from starlette.responses import Response
+from starlette.routing import Route
+
+from dragoman.serving.protocols.client import Client
+from dragoman.serving.service_types import Answer, Request, ServiceError
+
+MOST_FIELDS = 5000
+"""Fields of a form; a text that comes many times is many fields."""
+
+_TRUE = ("1", "true")
+_FALSE = ("0", "false")
+
+Handler = Callable[[WebRequest], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class SentFile:
+    """A file that a client sends.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    content : bytes
+        What is in it.
+    """
+
+    name: str
+    content: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentParameters:
+    """The parameters of a request.
+
+    Parameters
+    ----------
+    values : Mapping[str, list[object]]
+        All values of each; what is not in a list is one.
+    lists : frozenset[str]
+        Names of those that came as a list.
+    is_json : bool
+        Whether they came as JSON.
+    file : SentFile | None
+        A file that came with them.
+    """
+
+    values: Mapping[str, list[object]]
+    lists: frozenset[str] = frozenset()
+    is_json: bool = False
+    file: SentFile | None = None
+
+    def text(self, name: str) -> str | None:
+        """Read a text.
+
+        Parameters
+        ----------
+        name : str
+            Name of the parameter.
+
+        Returns
+        -------
+        str | None
+            The text; None: it was not sent.
+        """
+        texts = self.texts(name)
+        if len(texts) > 1 or (name in self.lists and texts):
+            raise _bad(name, "must be one text, not a list")
+        return texts[0] if texts else None
+
+    def texts(self, name: str) -> list[str]:
+        """Read texts.
+
+        Parameters
+        ----------
+        name : str
+            Name of the parameter.
+
+        Returns
+        -------
+        list[str]
+            One text, or all that came.
+        """
+        values = self.values.get(name, [])
+        if any(not isinstance(each, str) for each in values):
+            raise _bad(name, "must be text")
+        return [str(each) for each in values]
+
+    def words(self, name: str) -> frozenset[str]:
+        """Read names, as a list or with commas between them.
+
+        Parameters
+        ----------
+        name : str
+            Name of the parameter.
+
+        Returns
+        -------
+        frozenset[str]
+            The names.
+        """
+        parts = (part.strip() for text in self.texts(name) for part in text.split(","))
+        return frozenset(part for part in parts if part)
+
+    def flag(self, name: str, default: bool) -> bool:
+        """Read whether something is wanted.
+
+        Parameters
+        ----------
+        name : str
+            Name of the parameter.
+        default : bool
+            What is meant if it was not sent.
+
+        Returns
+        -------
+        bool
+            True for true, 1 and “1”.
+        """
+        values = self.values.get(name, [])
+        if not values:
+            return default
+        said = str(values[0]).lower()
+        if len(values) > 1 or name in self.lists or said not in (*_TRUE, *_FALSE):
+            raise _bad(name, "must be true or false")
+        return said in _TRUE
+
+    def number(self, name: str, default: int) -> int:
+        """Read a whole number.
+
+        Parameters
+        ----------
+        name : str
+            Name of the parameter.
+        default : int
+            What is meant if it was not sent.
+
+        Returns
+        -------
+        int
+            The number.
+        """
+        values = self.values.get(name, [])
+        if not values:
+            return default
+        said = str(values[0]).strip()
+        digits = said.removeprefix("-")
+        is_number = digits.isascii() and digits.isdigit() and len(digits) < 10
+        if len(values) > 1 or name in self.lists or not is_number:
+            raise _bad(name, "must be a whole number")
+        return int(said)
+
+
+async def read_parameters(request: WebRequest) -> SentParameters:
+    """Read the parameters of a request.
+
+    Parameters
+    ----------
+    request : WebRequest
+        The request; also one that by its method should have no body may have one.
+
+    Returns
+    -------
+    SentParameters
+        From behind the address and from the body, which counts where both say something.
+
+    Notes
+    -----
+    What is not UTF-8, has a NUL or half a surrogate pair is refused: no model could read it.
+    """
+    values = _read_form(request.scope.get("query_string", b""))
+    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    if kind == "multipart/form-data":
+        return await _read_multipart(request, values)
+    body = await request.body()
+    if not body:
+        return SentParameters(values=values)
+    if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
+        sent = _read_json(body)
+        found = {name: _as_list(value) for name, value in sent.items() if value is not None}
+        lists = frozenset(name for name, value in sent.items() if isinstance(value, list))
+        return SentParameters(values={**values, **found}, lists=lists, is_json=True)
+    if kind == "application/x-www-form-urlencoded":
+        return SentParameters(values={**values, **_read_form(body)})
+    raise ServiceError(
+        "bad_request",
+        "Invalid request: the body is neither JSON nor a form; say which in Content-Type",
+    )
+
+
+def find_client(request: WebRequest, key: str | None) -> Client:
+    """Tell who sent a request.
+
+    Parameters
+    ----------
+    request : WebRequest
+        The request.
+    key : str | None
+        The key that came with it.
+
+    Returns
+    -------
+    Client
+        The client.
+    """
+    address = request.client.host if request.client is not None else ""
+    client: Client = request.app.state.keys.client_of(key, address)
+    return client
+
+
+async def translate_charged(web_request: WebRequest, request: Request) -> list[Answer]:
+    """Translate, and count what the client has had translated.
+
+    Parameters
+    ----------
+    web_request : WebRequest
+        What came.
+    request : Request
+        What it asks for.
+
+    Returns
+    -------
+    list[Answer]
+        One for each text. If there is none, nothing but the request is counted.
+    """
+    keys, service = web_request.app.state.keys, web_request.app.state.service
+    num_characters = sum(len(text) for text in request.texts)
+    keys.charge(request.client, num_characters)
+    is_answered = False
+    try:
+        answers: list[Answer] = await service.translate(request)
+        is_answered = True
+    finally:
+        if not is_answered:
+            keys.refund(request.client, num_characters)
+    return answers
+
+
+def read_bearer(request: WebRequest, scheme: str) -> str | None:
+    """Read the key of a header.
+
+    Parameters
+    ----------
+    request : WebRequest
+        The request.
+    scheme : str
+        The word before the key, such as “Bearer”.
+
+    Returns
+    -------
+    str | None
+        The key; None: there is none, or one of another kind.
+    """
+    word, _, key = request.headers.get("authorization", "").strip().partition(" ")
+    return key.strip() or None if word.lower() == scheme.lower() else None
+
+
+def make_route(
+    path: str, handler: Handler, methods: list[str], refuse: Callable[[ServiceError], Response]
+) -> Route:
+    """Make a route whose refusals are in the words of its protocol.
+
+    Parameters
+    ----------
+    path : str
+        The path.
+    handler : Handler
+        Answers.
+    methods : list[str]
+        The methods that it knows.
+    refuse : Callable[[ServiceError], Response]
+        Writes what a client is told in place of an answer.
+
+    Returns
+    -------
+    Route
+        The route.
+    """
+
+    async def answer(request: WebRequest) -> Response:
+        try:
+            return await handler(request)
+        except ServiceError as error:
+            response = refuse(error)
+            if error.retry_after is not None:
+                response.headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
+            return response
+
+    return Route(path, answer, methods=methods)
+
+
+def _as_list(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
+
+
+def _read_json(body: bytes) -> dict[str, object]:
+    try:
+        sent = json.loads(body.decode())
+    except UnicodeDecodeError:
+        raise _not_text("the body is not UTF-8") from None
+    except (ValueError, RecursionError):
+        raise ServiceError("bad_request", "Invalid request: the body is no JSON") from None
+    if not isinstance(sent, dict):
+        raise ServiceError("bad_request", "Invalid request: the body must be an object of JSON")
+    for value in sent.values():
+        for each in _as_list(value):
+            if isinstance(each, str):
+                _check_text(each)
+    return sent
+
+
+def _read_form(body: bytes) -> dict[str, list[object]]:
+    try:
+        pairs = urllib.parse.parse_qsl(
+            body.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS
+        )
+    except UnicodeDecodeError:
+        raise _not_text("the form is not UTF-8") from None
+    except ValueError:
+        raise ServiceError("bad_request", "Invalid request: the form has too many fields") from None
+    values: dict[str, list[object]] = {}
+    for name, value in pairs:
+        _check_text(value)
+        values.setdefault(name, []).append(value)
+    return values
+
+
+async def _read_multipart(request: WebRequest, values: dict[str, list[object]]) -> SentParameters:
+    """Read a form that may have a file in it."""
+    _check_charset(request)
+    most = request.app.state.service.options.max_body_bytes
+    body = await request.body()
+    file = None
+    found: dict[str, list[object]] = {}
+    async with request.form(max_files=1, max_fields=100, max_part_size=most) as form:
+        for name, value in form.multi_items():
+            if isinstance(value, UploadFile):
+                file = SentFile(value.filename or "", await value.read())
+                _check_text(file.name)
+            else:
+                _check_text(value)
+                # Starlette reads what is not UTF-8 as Latin 1, without a word.
+                if not value.isascii() and value.encode() not in body:
+                    raise _not_text("the form is not UTF-8")
+                found.setdefault(name, []).append(value)
+    return SentParameters(values={**values, **found}, file=file)
+
+
+def _check_charset(request: WebRequest) -> None:
+    """Refuse a form in another encoding, of which Python has some that are none for texts."""
+    _, options = parse_options_header(request.headers.get("content-type", ""))
+    if options.get(b"charset", b"utf-8").lower() not in (b"utf-8", b"utf8", b"us-ascii"):
+        raise _not_text("the form is not UTF-8")
+
+
+def _check_text(text: str) -> None:
+    if "\0" in text:
+        raise _not_text("the text has a NUL character; leave it out")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _not_text("the text has half a surrogate pair, which is no character") from None
+
+
+def _not_text(message: str) -> ServiceError:
+    return ServiceError("bad_request", f"Invalid request: {message}")
+
+
+def _bad(name: str, message: str) -> ServiceError:
+    return ServiceError(
+        "bad_request", f"Invalid request: {name} {message}", details={"parameter": name}
+    )

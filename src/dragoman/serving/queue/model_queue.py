@@ -1,0 +1,289 @@
+"""A lane: one model, what waits for it, and what it translated before."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from dragoman.decoding.translator import Translator
+from dragoman.serving.metrics import Metrics
+from dragoman.serving.options import ServeOptions
+from dragoman.serving.protocols.client import Client
+from dragoman.serving.queue.batching import Queue
+from dragoman.serving.queue.model_thread import Worker
+from dragoman.serving.queue.pending_requests import Beside, Ticket
+from dragoman.serving.queue.process_translator import ProcessTranslator
+from dragoman.serving.queue.translation_cache import Cache
+from dragoman.serving.sentence_translation import Manner, Rendering, SentenceTranslator, Task
+from dragoman.serving.service_types import ServedModel, ServiceError
+from dragoman.serving.term_tree import TermTree
+
+T = TypeVar("T")
+MOST_TERMS = 20
+"""Times that terms of a glossary may occur in a sentence."""
+TERMS_WEIGHT = 8
+"""A sentence with terms takes as long as so many: the search keeps up to eight beams for it."""
+
+# More at a time gain nothing on a CPU, and who comes later would wait longer.
+CPU_TOKENS, GPU_TOKENS = 1024, 8192
+
+
+class Lane:
+    """Lets a model translate what clients send, in batches.
+
+    Parameters
+    ----------
+    model : ServedModel
+        The model.
+    options : ServeOptions
+        How to serve.
+    cache : Cache[Rendering]
+        What was translated before, by any model.
+    metrics : Metrics
+        Takes figures.
+
+    Notes
+    -----
+    The model has a thread of its own, or processes of its own, for each of which a thread waits.
+    """
+
+    def __init__(
+        self, model: ServedModel, options: ServeOptions, cache: Cache[Rendering], metrics: Metrics
+    ) -> None:
+        self.model = model
+        self._cache = cache
+        self._metrics = metrics
+        self._queue = self._make_queue(options)
+        self._figures = metrics.watch_model(model.name, self._queue)
+        num_processes = options.processes or 0
+        self._processes = [
+            ProcessTranslator(
+                model.translator.folder.path,
+                model.precision,
+                max(1, count_cores() // num_processes),
+            )
+            for _ in range(num_processes)
+        ]
+        own = SentenceTranslator(model.translator)
+        # Whoever looks inside does so between two batches, or beside them if those are elsewhere.
+        if self._processes:
+            self._beside_queue = self._make_queue(options)
+            self._workers = [
+                self._make_worker(self._queue, process, process.load) for process in self._processes
+            ]
+            self._workers.append(self._make_worker(self._beside_queue, own))
+        else:
+            self._beside_queue = self._queue
+            self._workers = [self._make_worker(self._queue, own)]
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the threads run."""
+        return all(worker.is_alive for worker in self._workers)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether all processes have loaded the model."""
+        return all(process.is_ready for process in self._processes)
+
+    @property
+    def num_waiting(self) -> int:
+        """How many sentences wait."""
+        return self._queue.num_sentences
+
+    def has_room(self, client: str, num_tokens: int) -> bool:
+        """Say whether a client may let more wait.
+
+        Parameters
+        ----------
+        client : str
+            Its name.
+        num_tokens : int
+            How many subwords.
+
+        Returns
+        -------
+        bool
+            Whether there is room for them.
+        """
+        return self._queue.has_room(client, num_tokens)
+
+    def guess_seconds(self) -> float:
+        """Guess how long what waits will take.
+
+        Returns
+        -------
+        float
+            Seconds.
+        """
+        return self._queue.guess_seconds()
+
+    def start(self) -> None:
+        """Begin to translate."""
+        for worker in self._workers:
+            worker.start()
+
+    def close(self) -> None:
+        """Let the threads end when nothing waits any more."""
+        for queue in (self._queue, self._beside_queue):
+            queue.close()
+
+    def stop(self, seconds: float) -> None:
+        """Translate what waits, and end.
+
+        Parameters
+        ----------
+        seconds : float
+            How long to wait for that.
+        """
+        until = time.monotonic() + seconds
+        self.close()
+        for worker in self._workers:
+            worker.join(max(0.0, until - time.monotonic()))
+        for process in self._processes:
+            process.close()
+
+    async def translate(
+        self,
+        sentences: Sequence[str],
+        manner: Manner,
+        client: Client,
+        *,
+        is_promised: bool = False,
+    ) -> list[Rendering]:
+        """Translate sentences, or remember what they became.
+
+        Parameters
+        ----------
+        sentences : Sequence[str]
+            The sentences, of one request.
+        manner : Manner
+            How.
+        client : Client
+            Who asks.
+        is_promised : bool
+            Whether the request was accepted before and cannot be refused any more.
+
+        Returns
+        -------
+        list[Rendering]
+            In that order.
+        """
+        name = self.model.name
+        known: dict[str, Rendering | None] = {
+            sentence: self._cache.get((name, sentence, manner))
+            for sentence in dict.fromkeys(sentences)
+        }
+        missing = [sentence for sentence, rendering in known.items() if rendering is None]
+        self._metrics.note_cached(len(known) - len(missing), len(missing))
+        if missing:
+            found = await self._ask(missing, manner, client, is_promised=is_promised)
+            known.update(found)
+            for sentence, new in found.items():
+                self._cache.put((name, sentence, manner), new, len(sentence) + new.size)
+            self._figures.note_written(sum(each.num_tokens for each in found.values()))
+        return [rendering for each in sentences if (rendering := known[each]) is not None]
+
+    async def run_beside(self, work: Callable[[Translator], T]) -> T:
+        """Do other work with the model, between two batches.
+
+        Parameters
+        ----------
+        work : Callable[[Translator], T]
+            What to do, on the model's own thread, one at a time.
+
+        Returns
+        -------
+        T
+            What it found.
+        """
+        translator = self.model.translator
+        beside = Beside(work=lambda: work(translator), loop=asyncio.get_running_loop())
+        self._beside_queue.submit_beside(beside)
+        try:
+            return await beside.done
+        finally:
+            self._beside_queue.withdraw_beside(beside)
+
+    def _make_queue(self, options: ServeOptions) -> Queue[Task, Rendering]:
+        is_cpu = self.model.translator.device.type == "cpu"
+        return Queue(
+            batch_tokens=options.batch_tokens or (CPU_TOKENS if is_cpu else GPU_TOKENS),
+            queue_tokens=options.queue_tokens,
+            queue_seconds=options.queue_seconds,
+            wait_seconds=options.wait_milliseconds / 1000,
+        )
+
+    def _make_worker(
+        self,
+        queue: Queue[Task, Rendering],
+        work: Callable[[Sequence[Task]], list[Rendering]],
+        prepare: Callable[[], None] | None = None,
+    ) -> Worker[Task, Rendering]:
+        note_batch = self._figures.note_batch
+        return Worker(self.model.name, queue, work, lambda task: task.manner, note_batch, prepare)
+
+    async def _ask(
+        self, sentences: Sequence[str], manner: Manner, client: Client, *, is_promised: bool
+    ) -> dict[str, Rendering]:
+        """Let the model translate sentences; if nobody waits for them any more, they leave."""
+        translator = self.model.translator
+        encoded = translator.folder.vocabularies.source.encode(sentences)
+        beam = max(manner.beam_size or 0, manner.num_best)
+        weight = max(1, beam // translator.options.beam_size)
+        weights = weigh_terms(sentences, manner.terms)
+        ticket: Ticket[Task, Rendering] = Ticket(
+            client=client,
+            tasks=[Task(sentence, manner) for sentence in sentences],
+            costs=[
+                weight * more * (len(ids) + 1) for ids, more in zip(encoded, weights, strict=True)
+            ],
+            loop=asyncio.get_running_loop(),
+        )
+        self._queue.submit(ticket, is_promised=is_promised)
+        try:
+            return dict(zip(sentences, await ticket.done, strict=True))
+        finally:
+            self._queue.withdraw(ticket)
+
+
+def weigh_terms(sentences: Sequence[str], terms: Sequence[tuple[str, str]]) -> list[int]:
+    """Say how much longer sentences take because of a glossary, or refuse them.
+
+    Parameters
+    ----------
+    sentences : Sequence[str]
+        The sentences.
+    terms : Sequence[tuple[str, str]]
+        The glossary.
+
+    Returns
+    -------
+    list[int]
+        By what the cost of each is to be multiplied.
+    """
+    if not terms:
+        return [1] * len(sentences)
+    tree = TermTree(source for source, _ in terms)
+    counts = [tree.count(sentence) for sentence in sentences]
+    if max(counts) > MOST_TERMS:
+        raise ServiceError(
+            "bad_request",
+            f"terms of the glossary occur {max(counts)} times in a sentence, but {MOST_TERMS} are "
+            "the most; send shorter sentences, or do without the glossary",
+        )
+    return [TERMS_WEIGHT if count else 1 for count in counts]
+
+
+def count_cores() -> int:
+    """Count the cores that this process may use.
+
+    Returns
+    -------
+    int
+        At least 1.
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,144 @@
+"""What waits for a model, and what it is doing: sentences of requests, batches, other work."""
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from dragoman.serving.protocols.client import Client
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+class Load(NamedTuple):
+    """What a thread is translating: subwords, requests that they are of, and since when."""
+
+    num_tokens: int
+    num_requests: int
+    began: float
+
+
+NO_LOAD = Load(0, 0, math.inf)
+
+
+@dataclass(eq=False, kw_only=True)
+class Ticket(Generic[Task, Result]):
+    """Sentences of one request that one model is to translate.
+
+    Parameters
+    ----------
+    client : Client
+        Who asks.
+    tasks : Sequence[Task]
+        The sentences.
+    costs : Sequence[int]
+        Their subwords.
+    loop : asyncio.AbstractEventLoop
+        Where the result is awaited.
+    """
+
+    client: Client
+    tasks: Sequence[Task]
+    costs: Sequence[int]
+    loop: asyncio.AbstractEventLoop
+    done: "asyncio.Future[list[Result]]" = field(init=False)
+    results: list[Result | None] = field(init=False)
+    num_missing: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.done = self.loop.create_future()
+        self.results = [None] * len(self.tasks)
+        self.num_missing = len(self.tasks)
+
+    def settle(self, index: int, result: Result | Exception) -> None:
+        """Take the result of one sentence; on the loop's thread.
+
+        Parameters
+        ----------
+        index : int
+            Which sentence.
+        result : Result | Exception
+            What became of it; an exception is that of the whole ticket.
+        """
+        if self.done.done():
+            return
+        if isinstance(result, Exception):
+            self.done.set_exception(result)
+            return
+        self.results[index] = result
+        self.num_missing -= 1
+        if not self.num_missing:
+            self.done.set_result(self.results)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch(Generic[Task, Result]):
+    """Sentences that are translated together.
+
+    Parameters
+    ----------
+    places : list[tuple[Ticket, int]]
+        Of which tickets they are, and their places there.
+    num_tokens : int
+        Their subwords.
+    """
+
+    places: list[tuple[Ticket[Task, Result], int]]
+    num_tokens: int
+
+    def tasks(self) -> list[Task]:
+        """List the sentences.
+
+        Returns
+        -------
+        list[Task]
+            In order.
+        """
+        return [ticket.tasks[index] for ticket, index in self.places]
+
+    def count_requests(self) -> int:
+        """Count the requests of which it has sentences.
+
+        Returns
+        -------
+        int
+            How many.
+        """
+        return len({id(ticket) for ticket, _ in self.places})
+
+
+@dataclass(eq=False, kw_only=True)
+class Beside:
+    """Other work for a model's thread.
+
+    Parameters
+    ----------
+    work : Callable[[], Any]
+        What to do.
+    loop : asyncio.AbstractEventLoop
+        Where the result is awaited.
+    """
+
+    work: Callable[[], Any]
+    loop: asyncio.AbstractEventLoop
+    done: "asyncio.Future[Any]" = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.done = self.loop.create_future()
+
+    def settle(self, result: Any) -> None:  # noqa: ANN401
+        """Take the result, on the loop's thread.
+
+        Parameters
+        ----------
+        result : Any
+            What was found, or an exception.
+        """
+        if self.done.done():
+            return
+        if isinstance(result, Exception):
+            self.done.set_exception(result)
+        else:
+            self.done.set_result(result)

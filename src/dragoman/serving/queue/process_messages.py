@@ -1,0 +1,127 @@
+"""What a server and the processes that translate for it tell each other.
+
+A message is JSON in UTF-8, after its length in four bytes.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import IO, Any, cast
+
+from dragoman.serving.sentence_translation import Candidate, Manner, Rendering, Task
+from dragoman.serving.service_types import Span
+
+Message = dict[str, Any]
+
+
+def write_message(stream: IO[bytes], message: Message) -> None:
+    """Send a message.
+
+    Parameters
+    ----------
+    stream : IO[bytes]
+        Where to.
+    message : Message
+        The message.
+    """
+    content = json.dumps(message).encode()
+    stream.write(len(content).to_bytes(4, "big") + content)
+    stream.flush()
+
+
+def read_message(stream: IO[bytes]) -> Message | None:
+    """Wait for a message.
+
+    Parameters
+    ----------
+    stream : IO[bytes]
+        Where from.
+
+    Returns
+    -------
+    Message | None
+        The message; None: there will be none.
+    """
+    head = stream.read(4)
+    if len(head) < 4:
+        return None
+    size = int.from_bytes(head, "big")
+    content = stream.read(size)
+    return json.loads(content) if len(content) == size else None
+
+
+def pack_tasks(tasks: Sequence[Task]) -> Message:
+    """Write sentences of one manner as a message.
+
+    Parameters
+    ----------
+    tasks : Sequence[Task]
+        The sentences.
+
+    Returns
+    -------
+    Message
+        For `unpack_tasks`.
+    """
+    return {"manner": asdict(tasks[0].manner), "texts": [task.text for task in tasks]}
+
+
+def unpack_tasks(message: Message) -> list[Task]:
+    """Read sentences from a message.
+
+    Parameters
+    ----------
+    message : Message
+        From `pack_tasks`.
+
+    Returns
+    -------
+    list[Task]
+        The sentences.
+    """
+    plain = message["manner"]
+    terms = tuple((source, target) for source, target in plain["terms"])
+    manner = Manner(**(plain | {"terms": terms}))
+    return [Task(text, manner) for text in message["texts"]]
+
+
+def pack_renderings(renderings: Sequence[Rendering]) -> Message:
+    """Write translations as a message.
+
+    Parameters
+    ----------
+    renderings : Sequence[Rendering]
+        The translations.
+
+    Returns
+    -------
+    Message
+        For `unpack_renderings`.
+    """
+    return {"renderings": renderings}
+
+
+def unpack_renderings(message: Message) -> list[Rendering]:
+    """Read translations from a message.
+
+    Parameters
+    ----------
+    message : Message
+        From `pack_renderings`, or the same after a journey.
+
+    Returns
+    -------
+    list[Rendering]
+        The translations.
+    """
+    return [
+        Rendering(
+            tuple(
+                Candidate(text, tuple(cast(Span, tuple(span)) for span in spans))
+                for text, spans in candidates
+            ),
+            tuple(notes),
+            num_tokens,
+        )
+        for candidates, notes, num_tokens in message["renderings"]
+    ]

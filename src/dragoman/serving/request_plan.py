@@ -1,0 +1,319 @@
+"""Plans: what is to be done with each text of a request, and the answer that comes of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from dragoman.serving.detection import choose_source
+from dragoman.serving.language_pairs import Models
+from dragoman.serving.languages import match_language, name_language
+from dragoman.serving.markup.markup import Marked, parse_markup
+from dragoman.serving.options import ServeOptions
+from dragoman.serving.sentence_translation import Candidate, Rendering
+from dragoman.serving.service_types import Answer, Request, ServedModel, ServiceError, Span
+from dragoman.serving.text_layout import Layout, lay_out
+from dragoman.text.sentence_splitting import split_text
+
+LONGEST_SHOWN = 80
+
+Detect = Callable[[str], list[tuple[str, float]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is to be done with a text.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    source : str
+        Its language.
+    confidence : float | None
+        How sure that is; None: the client said so.
+    path : tuple[ServedModel, ...]
+        The models that translate it, one after the other; nothing: it stays as it is.
+    marked : Marked | None
+        Its tags; None: it has none.
+    layouts : tuple[Layout, ...]
+        The sentences of its segments; without tags there is one segment.
+    """
+
+    text: str
+    source: str
+    confidence: float | None
+    path: tuple[ServedModel, ...]
+    marked: Marked | None
+    layouts: tuple[Layout, ...]
+
+    @property
+    def sentences(self) -> list[str]:
+        """What is to be translated."""
+        return [sentence for layout in self.layouts for sentence in layout.sentences]
+
+
+def check_request(request: Request, options: ServeOptions) -> None:
+    """Refuse a request that cannot be meant, or that asks too much.
+
+    Parameters
+    ----------
+    request : Request
+        The request.
+    options : ServeOptions
+        With the limits.
+    """
+    num_texts, length = len(request.texts), sum(map(len, request.texts))
+    if num_texts > options.max_texts:
+        raise ServiceError(
+            "too_many_texts",
+            f"the request has {num_texts:,} texts, but {options.max_texts:,} are the most",
+            details={"limit": options.max_texts, "length": num_texts},
+        )
+    if length + len(request.prefix) > options.max_characters:
+        raise ServiceError(
+            "too_long",
+            f"the request has {length:,} characters, but {options.max_characters:,} are the most",
+            details={"limit": options.max_characters, "length": length},
+        )
+    widest = options.max_beam_size
+    if not 0 <= request.num_alternatives < widest:
+        raise _bad(f"{request.num_alternatives:,} alternatives: must be from 0 to {widest - 1}")
+    if request.beam_size is not None and not 1 <= request.beam_size <= widest:
+        raise _bad(f"a beam of {request.beam_size:,}: must be from 1 to {widest}")
+    if request.prefix and (num_texts != 1 or request.markup != "text"):
+        raise _bad("a beginning can be given for a single text without tags only")
+    strings = [*request.texts, request.prefix, *(side for term in request.terms for side in term)]
+    if any(not _is_unicode(each) for each in strings):
+        raise _bad("the text has half a surrogate pair, which is no character; leave it out")
+
+
+def plan_text(text: str, request: Request, models: Models, detect: Detect) -> Plan:
+    """Say what is to be done with one text.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    request : Request
+        The request that it is of.
+    models : Models
+        What there is to translate it.
+    detect : Callable[[str], list[tuple[str, float]]]
+        Finds its language.
+
+    Returns
+    -------
+    Plan
+        The plan.
+    """
+    marked = None
+    segments: Sequence[str] = (text,)
+    if request.markup != "text":
+        marked = parse_markup(text, request.markup, request.ignore_tags)
+        segments = marked.segments
+    source, confidence, path = _find_path("\n".join(segments), request, models, detect)
+    split = _make_split(path, source, request)
+    layouts = (lay_out(each, split) for each in segments)
+    return Plan(
+        text=text,
+        source=source,
+        confidence=confidence,
+        path=path,
+        marked=marked,
+        layouts=tuple(layouts),
+    )
+
+
+def split_planned(text: str, request: Request, models: Models, detect: Detect) -> list[str]:
+    """Split a text as it will be when it is translated.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    request : Request
+        The request that it is of.
+    models : Models
+        What there is to translate it.
+    detect : Callable[[str], list[tuple[str, float]]]
+        Finds its language.
+
+    Returns
+    -------
+    list[str]
+        The parts, which joined give back the text; a sentence that the model cannot read whole is
+        one of them.
+    """
+    source, _, path = _find_path(text, request, models, detect)
+    return _make_split(path, source, request, cuts_long=False)(text)
+
+
+def _make_split(
+    path: Sequence[ServedModel], source: str, request: Request, *, cuts_long: bool = True
+) -> Callable[[str], list[str]]:
+    """Say how a text is split: as the first model's translator would have it."""
+    translator = path[0].translator if path else None
+    if translator is None:
+        return partial(split_text, language=source)
+    said = {} if request.splits_sentences else {"split_sentences": "off"}
+    options = translator.options_with(said)
+    return partial(translator.split, options=options, cuts_long=cuts_long)
+
+
+def write_answer(plan: Plan, renderings: Sequence[Rendering], request: Request) -> Answer:
+    """Put the translated sentences of a text together.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the text.
+    renderings : Sequence[Rendering]
+        What its sentences became.
+    request : Request
+        The request that it is of.
+
+    Returns
+    -------
+    Answer
+        The answer.
+    """
+    if not plan.path:
+        return Answer(
+            text=plan.text,
+            source=plan.source,
+            confidence=plan.confidence,
+            path=(plan.source,),
+            num_characters=len(plan.text),
+        )
+    most = max((len(each.candidates) for each in renderings), default=1)
+    written = [_write(plan, renderings, rank) for rank in range(most)]
+    texts = list(dict.fromkeys(text for text, _ in written))
+    languages = (plan.source, *(model.target for model in plan.path))
+    notes = [note for each in renderings for note in each.notes]
+    if len(plan.path) > 1:
+        notes.insert(0, f"translated through {name_language(languages[1])} ({languages[1]})")
+        if request.terms:
+            notes.insert(1, "translated without the glossary: it has no terms of that language")
+    return Answer(
+        text=texts[0],
+        alternatives=tuple(texts[1 : request.num_alternatives + 1]),
+        source=plan.source,
+        confidence=plan.confidence,
+        alignment=written[0][1] if request.wants_alignment and plan.marked is None else (),
+        path=languages,
+        notes=tuple(dict.fromkeys(notes)),
+        num_characters=len(plan.text),
+    )
+
+
+def join_legs(first: Rendering, second: Rendering) -> Rendering:
+    """Join the two halves of a way through a third language.
+
+    Parameters
+    ----------
+    first : Rendering
+        What a sentence became in the third language.
+    second : Rendering
+        What that became.
+
+    Returns
+    -------
+    Rendering
+        What the sentence became: characters are linked if both are to the same ones in between.
+    """
+    links = first.candidates[0].spans
+    candidates = tuple(
+        Candidate(each.text, _compose(links, each.spans)) for each in second.candidates
+    )
+    notes = (*first.notes, *second.notes)
+    return Rendering(candidates, notes, first.num_tokens + second.num_tokens)
+
+
+def _compose(first: Sequence[Span], second: Sequence[Span]) -> tuple[Span, ...]:
+    """Follow links through the text in between."""
+    return tuple(
+        dict.fromkeys(
+            (*one[:2], *other[2:])
+            for other in second
+            for one in first
+            if one[2] < other[1] and other[0] < one[3]
+        )
+    )
+
+
+def _write(plan: Plan, renderings: Sequence[Rendering], rank: int) -> tuple[str, tuple[Span, ...]]:
+    """Write a text's translation of some rank, where sentences have so many."""
+    chosen = [each.candidates[min(rank, len(each.candidates) - 1)] for each in renderings]
+    place = 0
+    segments = []
+    for layout in plan.layouts:
+        some = chosen[place : place + len(layout.sentences)]
+        place += len(some)
+        texts = [each.text for each in some]
+        segments.append((layout.join(texts), layout.place(texts, [each.spans for each in some])))
+    return (plan.marked.rebuild(segments), ()) if plan.marked is not None else segments[0]
+
+
+def _find_path(
+    text: str, request: Request, models: Models, detect: Detect
+) -> tuple[str, float | None, tuple[ServedModel, ...]]:
+    """Find a text's language and the models that translate it."""
+    target = _known(request.target, "target", models)
+    source = None if request.source is None else _known(request.source, "source", models)
+    if request.model is not None:
+        model = models.named(request.model)
+        if model is None:
+            names = ", ".join(each.name for each in models.all)
+            raise ServiceError(
+                "not_found", f"no model is called “{request.model}”; there are {names}"
+            )
+        if target != model.target or source not in (None, model.source):
+            raise _bad(
+                f"model {model.name} translates {model.source} to {model.target}, not "
+                f"{source or model.source} to {target}"
+            )
+        return model.source, None, (model,)
+    if source is not None:
+        path = models.find_path(source, target)
+        if path is None:
+            raise _no_way(source, target)
+        return source, None, path
+    found = detect(text)
+    paths = {code: models.find_path(code, target) for code, _ in found}
+    fitting = {code for code, path in paths.items() if path is not None}
+    code, confidence = choose_source(found, fitting, target)
+    return code, confidence, paths[code] or ()
+
+
+def _known(code: str, parameter: str, models: Models) -> str:
+    """Find the served language that a client names."""
+    found = match_language(code, models.codes)
+    if found is None:
+        shown = code if len(code) <= LONGEST_SHOWN else f"{code[:LONGEST_SHOWN]}…"
+        raise ServiceError(
+            "unknown_language",
+            f"{shown} is not supported",
+            details={"language": shown, "parameter": parameter},
+        )
+    return found
+
+
+def _no_way(source: str, target: str) -> ServiceError:
+    return ServiceError(
+        "unknown_language",
+        f"no model translates {source} to {target}",
+        details={"language": target, "parameter": "target"},
+    )
+
+
+def _bad(message: str) -> ServiceError:
+    return ServiceError("bad_request", message)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text has no half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

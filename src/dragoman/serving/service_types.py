@@ -1,0 +1,193 @@
+"""What passes between the protocols that clients speak and the service that translates."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from dragoman.decoding.options import Precision
+from dragoman.serving.protocols.client import Client
+
+if TYPE_CHECKING:
+    from dragoman.decoding.translator import Translator
+
+ErrorKind = Literal[
+    "bad_request",
+    "unknown_language",
+    "too_long",
+    "too_many_texts",
+    "bad_key",
+    "missing_key",
+    "forbidden",
+    "too_many_requests",
+    "quota",
+    "overloaded",
+    "not_found",
+    "not_ready",
+    "cancelled",
+    "failed",
+]
+Markup = Literal["text", "html", "xml"]
+# Character spans: source begin, source end, target begin, target end.
+Span = tuple[int, int, int, int]
+
+
+class ServiceError(Exception):
+    """Something that a client is told in place of a translation.
+
+    Parameters
+    ----------
+    kind : ErrorKind
+        What is wrong; each protocol has its own status code and body for it.
+    message : str
+        One line for people.
+    retry_after : float | None
+        Seconds after which the same request may succeed; None: nobody knows, or never.
+    details : dict[str, object] | None
+        Such as ``{"language": "zz", "parameter": "target"}`` or ``{"limit": 50, "length": 60}``.
+    """
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        details: dict[str, object] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind: ErrorKind = kind
+        self.message = message
+        self.retry_after = retry_after
+        self.details: dict[str, object] = {} if details is None else details
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """Texts of one client that are to become one language.
+
+    Parameters
+    ----------
+    texts : tuple[str, ...]
+        The texts.
+    source : str | None
+        Their language; None: found for each text by itself.
+    target : str
+        The language that they are to become.
+    client : Client
+        Who asks.
+    num_alternatives : int
+        How many other translations are wanted besides the best.
+    beam_size : int | None
+        How many hypotheses the search keeps; None: as the model says.
+    prefix : str
+        How the translation must begin; with a single text only.
+    terms : tuple[tuple[str, str], ...]
+        A glossary: where the first occurs, the second must appear.
+    model : str | None
+        A model by its name; None: by the languages.
+    wants_alignment : bool
+        Whether to say which characters translate which.
+    markup : Markup
+        Whether the texts have tags.
+    ignore_tags : frozenset[str]
+        Tags of XML or HTML whose content stays as it is.
+    splits_sentences : bool
+        Whether sentences are translated one by one; otherwise a text is one sentence, cut only
+        where the model could not read it.
+    """
+
+    texts: tuple[str, ...]
+    source: str | None
+    target: str
+    client: Client
+    num_alternatives: int = 0
+    beam_size: int | None = None
+    prefix: str = ""
+    terms: tuple[tuple[str, str], ...] = ()
+    model: str | None = None
+    wants_alignment: bool = False
+    markup: Markup = "text"
+    ignore_tags: frozenset[str] = frozenset()
+    splits_sentences: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What one text became.
+
+    Parameters
+    ----------
+    text : str
+        The translation.
+    source : str
+        The language of the text, given or found.
+    path : tuple[str, ...]
+        The languages passed through: ``("fr", "en")``, ``("fr", "en", "es")`` by way of English,
+        or ``("en",)`` for a text that was already in its target language.
+    num_characters : int
+        Of the text.
+    alternatives : tuple[str, ...]
+        Other translations, best first; perhaps fewer than were asked for.
+    confidence : float | None
+        From 0 to 1 how sure the found language is; None: it was given.
+    alignment : tuple[Span, ...]
+        Which characters translate which; nothing unless asked for, or for texts with tags.
+    notes : tuple[str, ...]
+        What a person should know: a pivot, a term that could not be used, a suspicion.
+    """
+
+    text: str
+    source: str
+    path: tuple[str, ...]
+    num_characters: int
+    alternatives: tuple[str, ...] = ()
+    confidence: float | None = None
+    alignment: tuple[Span, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Language:
+    """A language that texts can be translated from.
+
+    Parameters
+    ----------
+    code : str
+        Such as “fr”.
+    name : str
+        In English.
+    targets : tuple[str, ...]
+        Codes of the languages that it can become, directly or through a third; nothing for a
+        language that is a target only.
+    """
+
+    code: str
+    name: str
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServedModel:
+    """A model that is served.
+
+    Parameters
+    ----------
+    name : str
+        The name of its folder, made unique.
+    source : str
+        The language that it reads.
+    target : str
+        The language that it writes.
+    family : str
+        Such as “transformer”.
+    translator : Translator
+        To be used on the model's own thread only: see `Service.run_beside`.
+    precision : Precision
+        In which processes of its own compute.
+    """
+
+    name: str
+    source: str
+    target: str
+    family: str
+    translator: "Translator"
+    precision: Precision = "auto"

@@ -1,0 +1,110 @@
+"""Layout: the sentences of a text, and the white space and line breaks around them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dragoman.decoding.translation import find_space
+from dragoman.serving.service_types import Span
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """A text taken apart.
+
+    Parameters
+    ----------
+    sentences : tuple[str, ...]
+        What is to be translated, without white space around it.
+    gaps : tuple[str, ...]
+        What stays as it is before each sentence, and after the last.
+    """
+
+    sentences: tuple[str, ...]
+    gaps: tuple[str, ...]
+
+    def join(self, translations: Sequence[str]) -> str:
+        """Put translations in the places of the sentences.
+
+        Parameters
+        ----------
+        translations : Sequence[str]
+            One of each sentence.
+
+        Returns
+        -------
+        str
+            The translated text.
+        """
+        pairs = zip(self._gaps_between(translations), translations, strict=True)
+        return "".join(gap + each for gap, each in pairs) + self.gaps[-1]
+
+    def place(
+        self, translations: Sequence[str], spans: Sequence[Sequence[Span]]
+    ) -> tuple[Span, ...]:
+        """Say which characters of the whole texts translate which.
+
+        Parameters
+        ----------
+        translations : Sequence[str]
+            One of each sentence.
+        spans : Sequence[Sequence[Span]]
+            Which characters of each sentence translate which of its translation.
+
+        Returns
+        -------
+        tuple[Span, ...]
+            The same, counted from the beginnings of the texts.
+        """
+        placed: list[Span] = []
+        source = target = 0
+        for old, new, sentence, translation, links in zip(
+            self.gaps[:-1],
+            self._gaps_between(translations),
+            self.sentences,
+            translations,
+            spans,
+            strict=True,
+        ):
+            source += len(old)
+            target += len(new)
+            placed += [
+                (source + begin, source + end, target + first, target + last)
+                for begin, end, first, last in links
+            ]
+            source += len(sentence)
+            target += len(translation)
+        return tuple(placed)
+
+    def _gaps_between(self, translations: Sequence[str]) -> list[str]:
+        """Part what needs no space in Chinese or Japanese, but does in the target language."""
+        between = map(find_space, self.sentences, self.gaps[1:-1], translations)
+        return [*self.gaps[:-1][:1], *between]
+
+
+def lay_out(text: str, split: Callable[[str], list[str]]) -> Layout:
+    """Take a text apart into sentences and what is around them.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    split : Callable[[str], list[str]]
+        Splits it into parts that joined give it back, as `Translator.split` does.
+
+    Returns
+    -------
+    Layout
+        Of which sentences and gaps make up the text. What has neither letter nor digit is a gap, so
+        that rules, dashes and emoji stay as they are.
+    """
+    sentences, gaps = [], []
+    start = end = 0
+    for part in split(text):
+        sentence = part.strip()
+        if any(map(str.isalnum, sentence)):
+            begin = start + part.index(sentence)
+            gaps.append(text[end:begin])
+            sentences.append(sentence)
+            end = begin + len(sentence)
+        start += len(part)
+    return Layout(sentences=tuple(sentences), gaps=(*gaps, text[end:]))

@@ -1,0 +1,374 @@
+"""Plan a run for a budget of minutes: shape, batch and schedule, from the speed of this machine."""
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import torch
+
+from dragoman.data.prefetch import prefetched
+from dragoman.data.store.store import Store
+from dragoman.data.workers import count_cores
+from dragoman.decoding.device import choose_device
+from dragoman.errors import OptionError
+from dragoman.models.build import build_model, count_parameters
+from dragoman.models.interface import Vocabulary
+from dragoman.models.options import TransformerOptions
+from dragoman.options import OFF, Plain
+from dragoman.presets import AUTO
+from dragoman.training.budget.budget_recipe import (
+    ENOUGH_TOKENS,
+    FEW_PAIRS,
+    LARGEST_FOR_FEW_PAIRS,
+    LONGEST_WARMUP,
+    MOST_PASSES,
+    SHAPES,
+    TOKENS_PER_PARAMETER,
+    WARMUP_SHARE,
+    choose_batch,
+    make_recipe,
+    regularise,
+)
+from dragoman.training.budget.time_budget import finishing_seconds
+from dragoman.training.checkpoints.checkpoint import LONE
+from dragoman.training.configuration import RunOptions
+from dragoman.training.objectives.loss import TrainingStep
+from dragoman.training.objectives.reward import make_step
+from dragoman.training.optimisers.optimiser import build_optimiser
+from dragoman.training.options import ENDING_SCHEDULES, TrainingOptions
+from dragoman.training.updates.gradients import Gradients, precision_context
+from dragoman.training.updates.memory_estimate import estimate_memory
+from dragoman.training.updates.update_planner import UpdatePlanner, prepare_updates
+
+DEFAULT_CPU_MINUTES = 60.0
+"""What a run on a CPU is planned for if nobody says."""
+
+
+FEWEST_VALIDATIONS, MOST_VALIDATIONS = 3, 10
+VALIDATION_COST = 10.0
+"""What translating a validation token costs, in times of what training on one does."""
+_TRIAL: Plain = {"max_steps": 4000, "warmup_steps": 100}
+"""What stands for a schedule, of whatever preset, until the plan has one."""
+WARM_UPDATES, LEAST_TIMED, TIMED_SECONDS = 4, 4, 1.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a budget buys.
+
+    Parameters
+    ----------
+    recipe : dict[str, Any]
+        The options that the plan sets, by section.
+    options : RunOptions
+        All options: the plan's, and over them what the user said.
+    seconds : float
+        What the run takes from start to finished model, preparation included.
+    tokens_per_second : float
+        Measured.
+    parameters : int
+        Of the model.
+    memory : int
+        Bytes, estimated.
+    passes : float
+        Over the corpus.
+    """
+
+    recipe: Plain
+    options: RunOptions
+    seconds: float
+    tokens_per_second: float
+    parameters: int
+    memory: int
+    passes: float
+
+
+def find_budget(
+    preset: str, said: Mapping[str, Any], *, has_accelerator: bool, starts_anew: bool
+) -> float | None:
+    """Find the minutes for which a run is to be planned.
+
+    Parameters
+    ----------
+    preset : str
+        The recipe that was asked for.
+    said : Mapping[str, Any]
+        What file and command line say.
+    has_accelerator : bool
+        Whether it is trained on more than a CPU.
+    starts_anew : bool
+        Whether it starts from no trained model.
+
+    Returns
+    -------
+    float | None
+        ``max_minutes``, or on a CPU the default; None where the user gives another limit or
+        schedule, an objective or a start that the plan does not know, or where on a GPU nobody
+        spoke of minutes.
+    """
+    training = said.get("training", {})
+    others = ("max_epochs", "patience")
+    has_limit = any(training.get(name) not in (None, OFF) for name in others)
+    has_limit |= "max_steps" in training  # off too: a planned schedule has an end
+    is_other = training.get("schedule", "cosine") not in ENDING_SCHEDULES or (
+        training.get("optimiser") == "schedule-free" or training.get("objective") == "reward"
+    )
+    if has_limit or is_other or not starts_anew:
+        return None
+    minutes = training.get("max_minutes")
+    if minutes not in (None, OFF):
+        return float(minutes)
+    family = said.get("model", {}).get("family", TransformerOptions().family)
+    is_default = preset == AUTO and family == TransformerOptions().family
+    return DEFAULT_CPU_MINUTES if is_default and not has_accelerator and minutes is None else None
+
+
+def make_plan(
+    resolve: Callable[[Plain], RunOptions],
+    store: Store,
+    vocabulary: Vocabulary,
+    minutes: float,
+    *,
+    is_open: bool,
+    elapsed: float,
+) -> Plan:
+    """Choose shape, batch, dropout and schedule for what is left of a budget.
+
+    Parameters
+    ----------
+    resolve : Callable[[dict[str, Any]], RunOptions]
+        Lays what the user said over a recipe.
+    store : Store
+        The prepared corpus.
+    vocabulary : Vocabulary
+        The sizes of its vocabularies.
+    minutes : float
+        The whole budget.
+    is_open : bool
+        Whether the plan chooses shape and batch too; else only updates and schedule.
+    elapsed : float
+        Seconds of it that the preparation took.
+
+    Returns
+    -------
+    Plan
+        With measured speed.
+
+    Notes
+    -----
+    Candidates are timed from the smallest on, for a second or two each, until the next one would
+    see fewer than three tokens for each of its parameters.
+    """
+    bench = _Bench(store, vocabulary, minutes, elapsed, resolve)
+    if not is_open:
+        return bench.plan({})
+    largest = len(SHAPES)
+    if len(store.train) < FEW_PAIRS:
+        largest = LARGEST_FOR_FEW_PAIRS + 1
+    chosen = bench.plan(make_recipe(SHAPES[0]))
+    for shape in SHAPES[1:largest]:
+        try:
+            parameters = _count(resolve(make_recipe(shape)), vocabulary)
+        except OptionError:  # its heads do not divide a width that the user asked for
+            continue
+        foreseen = chosen.tokens_per_second * chosen.parameters / parameters
+        if bench.tokens_after(foreseen) < 0.8 * TOKENS_PER_PARAMETER * parameters:
+            break
+        plan = bench.plan(make_recipe(shape))
+        tokens = plan.options.training.max_steps * plan.options.training.batch_tokens  # type: ignore[operator]
+        if tokens < TOKENS_PER_PARAMETER * plan.parameters:
+            break
+        chosen = plan
+    return chosen
+
+
+def describe_plan(plan: Plan, budget: float, *, is_default: bool) -> list[str]:
+    """Tell a person what was planned.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    budget : float
+        Minutes.
+    is_default : bool
+        Whether nobody asked for so many.
+
+    Returns
+    -------
+    list[str]
+        A few lines.
+    """
+    from dragoman.training.log import format_time
+
+    training, model = plan.options.training, plan.options.model
+    device = choose_device(training.device)
+    where = f"{count_cores()} cores" if device.type == "cpu" else "one GPU"
+    shape: str = model.family
+    if isinstance(model, TransformerOptions):
+        layers = f"{model.num_encoder_layers}+{model.num_decoder_layers} layers"
+        shape = f"{layers} of width {model.model_dim}"
+    passes = f"{plan.passes:.0f}" if plan.passes >= 10 else f"{plan.passes:.1f}"
+    twice = ", each pair read twice (R-Drop)" if training.consistency == "r-drop" else ""
+    lines = [
+        f"plan: {where}: {shape} ({plan.parameters / 1e6:.1f} million parameters), "
+        f"{training.max_steps:,} updates of {training.batch_tokens:,} tokens in "
+        f"{_precision_name(training, device)}, {passes} passes over the corpus{twice}",
+        f"plan: {plan.tokens_per_second:,.0f} tokens/s here, {plan.memory / 1e9:.1f} GB; about "
+        f"{format_time(plan.seconds)} in all",
+    ]
+    if is_default:
+        lines.append(
+            f"plan: made for {budget:g} minutes, as none were given; --max-minutes 15 is less, "
+            f"--max-minutes {4 * budget:g} more"
+        )
+    elif plan.seconds < 0.8 * 60 * budget:
+        lines.append("plan: longer training on this corpus is not known to help")
+    return lines
+
+
+class _Bench:
+    """Plans candidates by timing their updates."""
+
+    def __init__(
+        self,
+        store: Store,
+        vocabulary: Vocabulary,
+        minutes: float,
+        elapsed: float,
+        resolve: Callable[[Plain], RunOptions],
+    ) -> None:
+        self._store, self._vocabulary, self._resolve = store, vocabulary, resolve
+        self._minutes, self._elapsed = minutes, elapsed
+        self._began = time.monotonic()
+        self._corpus_tokens = store.train.num_tokens
+        wanted = min(MOST_VALIDATIONS, round(minutes))
+        self._num_validations = max(FEWEST_VALIDATIONS, wanted)
+        self._validated = self._num_validations * VALIDATION_COST * store.valid.num_tokens
+
+    def tokens_after(self, tokens_per_second: float) -> float:
+        """Say how many tokens can be trained on in what is left, validations taken off."""
+        spent = self._elapsed + time.monotonic() - self._began
+        budget = 60 * self._minutes
+        left = budget - spent - finishing_seconds(budget)
+        trained = max(left, 0.2 * budget) * tokens_per_second
+        return max(trained - self._validated, 0.5 * trained)
+
+    def plan(self, recipe: Plain) -> Plan:
+        """Time one candidate, and plan what of it fits the budget."""
+        options = self._resolve(_merge(recipe, {"batch_tokens": 4000} | _TRIAL))
+        speed = self._measure(options)
+        tokens = self.tokens_after(speed)
+        passes = tokens / self._corpus_tokens
+        training: Plain = {}
+        if recipe:
+            dropout, training = regularise(passes)
+            recipe = {**recipe, "model": recipe["model"] | {"dropout": dropout}}
+        consistent = self._resolve(_merge(recipe, training | _TRIAL))
+        is_consistent = consistent.training.consistency != "none"
+        if is_consistent and options.training.consistency == "none":
+            speed = self._measure(consistent)
+            tokens = self.tokens_after(speed)
+        needed = max(MOST_PASSES * self._corpus_tokens, ENOUGH_TOKENS)
+        tokens = min(tokens, needed)
+        if recipe:
+            training["batch_tokens"] = choose_batch(tokens)
+        batch = self._resolve(_merge(recipe, training | _TRIAL)).training.batch_tokens
+        updates = max(2, round(tokens / batch))
+        every = max(1, math.ceil(updates / self._num_validations))
+        training |= {
+            "schedule": "cosine",
+            "max_steps": updates,
+            "max_minutes": self._minutes,
+            "max_epochs": OFF,
+            "patience": OFF,
+            "warmup_steps": max(1, min(LONGEST_WARMUP, round(WARMUP_SHARE * updates))),
+            "validate_every": every,
+            "average_checkpoints": 1,
+            "log_every": max(1, min(50, every)),
+        }
+        recipe = _merge(recipe, training)
+        chosen = self._resolve(recipe)
+        seconds = self._elapsed + time.monotonic() - self._began
+        seconds += (updates * batch + self._validated) / speed
+        seconds += finishing_seconds(60 * self._minutes)
+        return Plan(
+            recipe=recipe,
+            options=chosen,
+            seconds=seconds,
+            tokens_per_second=speed,
+            parameters=_count(chosen, self._vocabulary),
+            memory=_estimate(chosen, self._vocabulary),
+            passes=updates * batch / self._corpus_tokens,
+        )
+
+    def _measure(self, options: RunOptions) -> float:
+        """Time some updates of a model; return tokens a second."""
+        settings = options.training
+        device = choose_device(settings.device)
+        with torch.random.fork_rng():
+            torch.manual_seed(settings.seed)
+            model = build_model(options.model, self._vocabulary).train()
+            step = make_step(model, settings, self._vocabulary, options.model.max_length)
+            step.to(device)
+            optimiser = build_optimiser(model, settings)
+            gradients, planner = prepare_updates(
+                step, self._store.train, options, self._vocabulary.pad_id, device, workers=LONE
+            )
+            return _time_updates(planner, gradients, optimiser, settings.clip_norm)
+
+
+def _time_updates(
+    planner: UpdatePlanner,
+    gradients: Gradients,
+    optimiser: torch.optim.Optimizer,
+    clip_norm: float | None,
+) -> float:
+    """Make some updates as training does; return tokens a second."""
+    parameters = [each for group in optimiser.param_groups for each in group["params"]]
+    rates, spent, started = [], 0.0, time.perf_counter()
+    made = (planner.make_update(rows, 1) for epoch in count() for rows in planner.plan(epoch))
+    for index, update in enumerate(prefetched(made)):
+        gradients(update.batches, update.num_target_tokens)
+        if clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(parameters, clip_norm)
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        now = time.perf_counter()
+        if index >= WARM_UPDATES:
+            spent += now - started
+            rates.append(sum(batch.num_tokens for batch in update.batches) / (now - started))
+        started = now
+        if len(rates) >= LEAST_TIMED and spent > TIMED_SECONDS:
+            break
+    return statistics.median(rates)
+
+
+def _merge(recipe: Plain, training: Plain) -> Plain:
+    return {**recipe, "training": recipe.get("training", {}) | training}
+
+
+def _count(options: RunOptions, vocabulary: Vocabulary) -> int:
+    with torch.device("meta"):
+        return count_parameters(build_model(options.model, vocabulary))
+
+
+def _estimate(options: RunOptions, vocabulary: Vocabulary) -> int:
+    device = choose_device(options.training.device)
+    is_half = not isinstance(precision_context(options.training, device), nullcontext)
+    with torch.device("meta"):
+        model = build_model(options.model, vocabulary)
+    step = TrainingStep(model, options.training.label_smoothing)
+    return estimate_memory(step, options.training, half=is_half).total
+
+
+def _precision_name(training: TrainingOptions, device: torch.device) -> str:
+    is_half = not isinstance(precision_context(training, device), nullcontext)
+    return "bfloat16" if is_half else "float32"

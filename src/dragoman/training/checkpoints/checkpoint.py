@@ -1,0 +1,398 @@
+"""Checkpoints: all that a run needs to go on as if it had never stopped.
+
+A checkpoint is a folder ``checkpoints/step-…`` of safetensors and JSON, written beside and moved
+into place, so that at any moment the newest one there is whole. There is always one before it, for
+the case that the newest one is damaged later: see `dragoman.training.checkpoints.recovery`.
+"""
+
+import os
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dragoman.data.store.mapped import read_facts, write_facts
+from dragoman.errors import FolderError
+from dragoman.files import written_beside
+from dragoman.training.optimisers.optimiser import (
+    MovingAverage,
+    optimiser_tensors,
+    restore_optimiser,
+)
+from dragoman.training.updates.distributed import Workers
+from dragoman.training.updates.sharding import divide_like, gather_whole
+from dragoman.weights import put_weights, read_weights, weights_of, write_weights
+
+LONE = Workers()
+PROGRESS_FILE = "progress.json"
+
+
+@dataclass(kw_only=True)
+class Progress:
+    """Where a run stands.
+
+    Parameters
+    ----------
+    step : int
+        Updates done.
+    epoch : int
+        Passes over the corpus completed.
+    epoch_updates : int
+        Updates done of the present pass.
+    seconds : float
+        Time spent training.
+    rate_scale : float
+        What the learning rate is multiplied by after divergence.
+    num_fallbacks : int
+        How often the run went back after divergence.
+    best_value : float | None
+        Of the best validation.
+    best_loss : float
+        Its loss, which decides between equals.
+    best_step : int
+        When that was.
+    num_worse : int
+        Validations since.
+    lowest_loss : float | None
+        Lowest mean training loss between two lines of the log.
+    num_shares : int
+        Shares, over all workers, into which lack of memory made updates be divided; 0: it did not.
+    lowest_valid_loss : float | None
+        Lowest loss of a validation.
+    lowest_valid_step : int
+        When that was.
+    training_loss_then : float | None
+        What `lowest_loss` was at that time.
+    is_stagnation_told : bool
+        Whether a person was told that validation has stopped improving.
+    wall_seconds : float
+        Time since the run began, preparation and validations included, pauses between its sessions
+        not.
+    planned_seconds : float
+        What it was planned to take of that; 0: it was not planned.
+    end_step : int
+        After which update a run ends whose plan was corrected; 0: as planned.
+    corrected_step : int
+        When that was.
+    corrected_position : float
+        Which update of the plan it counted as.
+    """
+
+    step: int = 0
+    epoch: int = 0
+    epoch_updates: int = 0
+    seconds: float = 0.0
+    rate_scale: float = 1.0
+    num_fallbacks: int = 0
+    best_value: float | None = None
+    best_loss: float = 0.0
+    best_step: int = 0
+    num_worse: int = 0
+    lowest_loss: float | None = None
+    num_shares: int = 0
+    lowest_valid_loss: float | None = None
+    lowest_valid_step: int = 0
+    training_loss_then: float | None = None
+    is_stagnation_told: bool = False
+    wall_seconds: float = 0.0
+    planned_seconds: float = 0.0
+    end_step: int = 0
+    corrected_step: int = 0
+    corrected_position: float = 0.0
+
+    def is_better(self, value: float, loss: float) -> bool:
+        """Say whether a validation beats the best so far.
+
+        Parameters
+        ----------
+        value : float
+            What the best has most of.
+        loss : float
+            Its loss.
+
+        Returns
+        -------
+        bool
+            True for a higher value, or for an equal one with a lower loss.
+        """
+        if self.best_value is None:
+            return True
+        return (value, -loss) > (self.best_value, -self.best_loss)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """Everything that training changes.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The weights.
+    optimiser : torch.optim.Optimizer
+        Its moments.
+    average : MovingAverage | None
+        The moving average, if one is kept.
+    """
+
+    model: nn.Module
+    optimiser: torch.optim.Optimizer
+    average: MovingAverage | None
+
+
+def save_checkpoint(
+    folder: Path,
+    trained: Trained,
+    progress: Progress,
+    *,
+    validate_every: int,
+    keep: int,
+    workers: Workers = LONE,
+) -> Path:
+    """Write a checkpoint, then remove old ones and damaged ones that the run has passed.
+
+    Parameters
+    ----------
+    folder : Path
+        Of all checkpoints of the run.
+    trained : Trained
+        What to write.
+    progress : Progress
+        Where the run stands.
+    validate_every : int
+        Updates between validations.
+    keep : int
+        How many checkpoints of validations to keep, besides this one and the one before.
+    workers : Workers
+        All of them take part; the first one writes.
+
+    Returns
+    -------
+    Path
+        The checkpoint's folder.
+    """
+    path = checkpoint_path(folder, progress.step)
+    memory = optimiser_tensors(trained.model, trained.optimiser)
+    files = {
+        "model": gather_whole(weights_of(trained.model), workers),
+        "optimiser": gather_whole(memory, workers) | _random_states(workers),
+    }
+    if trained.average is not None:
+        files["average"] = gather_whole(trained.average.weights, workers)
+    if not workers.is_first:
+        return path
+    with written_beside(path) as beside:
+        beside.mkdir(parents=True)
+        for name, tensors in files.items():
+            write_weights(beside / f"{name}.safetensors", tensors)
+        write_facts(beside / PROGRESS_FILE, asdict(progress))
+    kept = {path, *averaged_checkpoints(folder, validate_every, keep)}
+    older = [each for each in list_checkpoints(folder) if each not in kept]
+    if len(kept) == 1:
+        older = older[:-1]  # there must be one to fall back to
+    for old in older:
+        _remove(old)
+    for damaged in list_damaged(folder):
+        if step_of(damaged) <= progress.step:
+            _remove(damaged)
+    return path
+
+
+def averaged_checkpoints(folder: Path, validate_every: int, count: int) -> list[Path]:
+    """List the checkpoints that the run's final average takes.
+
+    Parameters
+    ----------
+    folder : Path
+        Of all checkpoints of the run.
+    validate_every : int
+        Updates between validations.
+    count : int
+        How many to average at most.
+
+    Returns
+    -------
+    list[Path]
+        The last ones saved at a validation. Those saved in between, by the clock or because the
+        run was stopped, do not count: the average must not depend on how often that happened.
+    """
+    steps = {path: step_of(path) for path in list_checkpoints(folder)}
+    return [path for path, step in steps.items() if step and step % validate_every == 0][-count:]
+
+
+def checkpoint_path(folder: Path, step: int) -> Path:
+    """Say where the checkpoint of a step is.
+
+    Parameters
+    ----------
+    folder : Path
+        Of all checkpoints of the run.
+    step : int
+        Updates done.
+
+    Returns
+    -------
+    Path
+        Its folder.
+    """
+    return folder / f"step-{step:08d}"
+
+
+def step_of(path: Path) -> int:
+    """Read the step off a checkpoint's name.
+
+    Parameters
+    ----------
+    path : Path
+        Its folder.
+
+    Returns
+    -------
+    int
+        Updates done.
+    """
+    return int(path.name.split("-")[-1])
+
+
+def restore_checkpoint(
+    path: Path, trained: Trained, *, workers: Workers = LONE, seed: int = 0
+) -> Progress:
+    """Put a checkpoint's contents back, however many workers wrote it.
+
+    Parameters
+    ----------
+    path : Path
+        Its folder.
+    trained : Trained
+        Where to put them.
+    workers : Workers
+        Each reads for itself.
+    seed : int
+        The run's seed. It decides, with step and rank, the random numbers of a worker that was
+        not there when the checkpoint was written.
+
+    Returns
+    -------
+    Progress
+        Where the run stood.
+    """
+    progress = read_progress(path)
+    weights_path = path / "model.safetensors"
+    own = weights_of(trained.model)
+    weights = {
+        name: divide_like(each, own[name]) if name in own else each
+        for name, each in read_weights(weights_path).items()
+    }
+    put_weights(trained.model, weights, weights_path)
+    memory = read_weights(path / "optimiser.safetensors")
+    states = {name: memory.pop(name) for name in list(memory) if name.startswith("random/")}
+    try:
+        restore_optimiser(trained.model, trained.optimiser, memory)
+        _restore_random_states(states, [seed, step_of(path), workers.rank])
+        if trained.average is not None:
+            for name, value in read_weights(path / "average.safetensors").items():
+                like = trained.average.weights[name]
+                like.copy_(divide_like(value, like))
+    except torch.OutOfMemoryError:
+        raise
+    except (ValueError, TypeError, KeyError, RuntimeError) as error:
+        raise FolderError(
+            f"{path}: damaged, or not a checkpoint of this run ({error}); get it again"
+        ) from None
+    return progress
+
+
+def read_progress(path: Path) -> Progress:
+    """Read where a run stood at a checkpoint.
+
+    Parameters
+    ----------
+    path : Path
+        The checkpoint's folder.
+
+    Returns
+    -------
+    Progress
+        Where it stood.
+    """
+    plain = read_facts(path / PROGRESS_FILE)
+    if plain.get("step") == step_of(path) and plain.keys() <= asdict(Progress()).keys():
+        return Progress(**plain)
+    raise FolderError(
+        f"{path / PROGRESS_FILE}: missing, damaged, or not of this checkpoint; get it again"
+    )
+
+
+def list_checkpoints(folder: Path) -> list[Path]:
+    """List the checkpoints of a run.
+
+    Parameters
+    ----------
+    folder : Path
+        Of all checkpoints of the run.
+
+    Returns
+    -------
+    list[Path]
+        Oldest first.
+    """
+    return sorted(folder.glob("step-*")) if folder.is_dir() else []
+
+
+def list_damaged(folder: Path) -> list[Path]:
+    """List the damaged checkpoints of a run that were set aside.
+
+    Parameters
+    ----------
+    folder : Path
+        Of all checkpoints of the run.
+
+    Returns
+    -------
+    list[Path]
+        In no order.
+    """
+    return list(folder.glob("damaged*-step-*"))
+
+
+def _remove(path: Path) -> None:
+    """Remove a checkpoint; a kill meanwhile leaves no half of it under its name."""
+    gone = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        path.replace(gone)
+    except OSError:
+        return
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def _random_states(workers: Workers) -> dict[str, Tensor]:
+    """Read what the random number generators of all workers stand at."""
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states["cuda"] = torch.cuda.get_rng_state()
+    if torch.backends.mps.is_available():
+        states["mps"] = torch.mps.get_rng_state()
+    return {
+        f"random/{_of_worker(rank)}{kind}": each
+        for kind, state in states.items()
+        for rank, each in enumerate(workers.gather(state))
+    }
+
+
+def _restore_random_states(states: dict[str, Tensor], seeds: list[int]) -> None:
+    """Let random numbers go on where they were, or begin anew if this worker has none there."""
+    prefix = f"random/{_of_worker(seeds[-1])}"
+    if f"{prefix}cpu" not in states:
+        torch.manual_seed(int(np.random.SeedSequence(seeds).generate_state(1, np.uint64)[0]))
+        return
+    torch.set_rng_state(states[f"{prefix}cpu"])
+    if f"{prefix}cuda" in states and torch.cuda.is_available():
+        torch.cuda.set_rng_state(states[f"{prefix}cuda"])
+    if f"{prefix}mps" in states and torch.backends.mps.is_available():
+        torch.mps.set_rng_state(states[f"{prefix}mps"])
+
+
+def _of_worker(rank: int) -> str:
+    return f"{rank}/" if rank else ""

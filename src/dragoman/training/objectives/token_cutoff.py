@@ -1,0 +1,50 @@
+"""Token cut-off: some words of a batch are not heard (Shen et al., 2020)."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from dragoman.data.batches import Batch, Sequences
+from dragoman.data.packing import PackedBatch
+from dragoman.kernels.training.dropout import draw_kept
+
+
+def cut_off_tokens(batch: Batch | PackedBatch, share: float, pad_id: int) -> Batch | PackedBatch:
+    """Let the model not hear some words on both sides; those to predict stay what they are.
+
+    Parameters
+    ----------
+    batch : Batch | PackedBatch
+        Sentence pairs.
+    share : float
+        What share of the words is not heard, in [0, 1).
+    pad_id : int
+        The padding, whose vector is zero.
+
+    Returns
+    -------
+    Batch | PackedBatch
+        The same pairs, of which the embeddings read less; the very same batch if the share is
+        zero.
+
+    Notes
+    -----
+    A word that is cut off is read as padding, so its vector is zero, but its place is told and
+    attended to: masks come from lengths, not from ids. The numbers are those of `draw_kept`: a
+    captured graph draws them anew, and the shares of a CPU draw them from generators of their own.
+    """
+    if share == 0:
+        return batch
+    if isinstance(batch, PackedBatch):
+        ids = torch.cat([batch.source.read_ids, batch.target.read_ids])
+        return replace(batch, heard=_cut_off(ids, share, pad_id))
+    sides: list[Sequences] = [
+        replace(side, heard=_cut_off(side.read_ids, share, pad_id))
+        for side in (batch.source, batch.target)
+    ]
+    return replace(batch, source=sides[0], target=sides[1])
+
+
+def _cut_off(ids: Tensor, share: float, pad_id: int) -> Tensor:
+    return ids.where(draw_kept(ids.shape, share, ids.device), pad_id)

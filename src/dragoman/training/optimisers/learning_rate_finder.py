@@ -1,0 +1,341 @@
+"""A test that finds a learning rate: raise it at every update until the loss breaks out.
+
+After Smith (2017). The weights are thrown away; what stays is a picture and its numbers.
+"""
+
+import io
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from dragoman.decoding.device import choose_device
+from dragoman.errors import OptionError, TrainingError
+from dragoman.files import locked, write_file
+from dragoman.folder import read_folder
+from dragoman.training.checkpoints.checkpoint import LONE, Trained
+from dragoman.training.objectives.reward import make_step
+from dragoman.training.optimisers.schedule import paper_peak
+from dragoman.training.options import TrainingOptions
+from dragoman.training.preparation import RunRequest, resolve_request
+from dragoman.training.run_setup import (
+    RATE_FILE,
+    RATE_PICTURE,
+    Prepared,
+    build_beginning,
+    check_out,
+    make_trained,
+    prepare_corpus,
+)
+from dragoman.training.updates.distributed import Workers
+from dragoman.training.updates.gradient_accumulation import compute_gradient
+from dragoman.training.updates.update_planner import prepare_updates, segment_pairs
+from dragoman.weights import vocabulary_of
+
+LOWEST_RATE = 1e-7
+HIGHEST_RATE = 1.0
+NUM_UPDATES = 200
+DIVERGED = 4.0
+"""The test ends when the smoothed loss is so many times its lowest."""
+MEMORY = 0.9
+WINDOW = 6.0
+"""Standard deviation, in updates, of the window that smooths the finished curve."""
+HIGHEST_SEEN = 1.25
+"""Losses over so many times the first are cut before smoothing, lest they hide what was before."""
+LEAST_FALL = 0.01
+SAFETY = 4.0
+"""How far to stay under the rate from which the loss rises."""
+
+# As in the plots of the paper's experiments.
+_BLUE, _ORANGE, _INK, _FAINT, _GRID = "#0072b2", "#d55e00", "#221d29", "#8d8796", "#e4e0e8"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateTest:
+    """What a rate test found.
+
+    Parameters
+    ----------
+    rates : tuple[float, ...]
+        The learning rate of each update.
+    losses : tuple[float, ...]
+        The mean loss of each update before it was made.
+    smoothed : tuple[float, ...]
+        The same without noise.
+    steepest : float
+        The rate at which the loss fell fastest.
+    turning : float
+        The rate at which it was lowest; from there on it rises.
+    suggested : float
+        The peak to train with: the steepest, but never over a quarter of the turning point.
+    has_diverged : bool
+        Whether the loss broke out before the highest rate.
+    """
+
+    rates: tuple[float, ...]
+    losses: tuple[float, ...]
+    smoothed: tuple[float, ...]
+    steepest: float
+    turning: float
+    suggested: float
+    has_diverged: bool
+
+
+def find_learning_rate(
+    request: RunRequest,
+    say: Callable[[str], None],
+    workers: Workers = LONE,
+) -> RateTest:
+    """Try all learning rates on a corpus, and leave a picture and its numbers in ``--out``.
+
+    Parameters
+    ----------
+    request : RunRequest
+        The run that is to be trained later.
+    say : Callable[[str], None]
+        Tells a person one line.
+    workers : Workers
+        Must be one alone.
+
+    Returns
+    -------
+    RateTest
+        What was found. The prepared corpus stays where the run will look for it.
+    """
+    if not workers.is_alone:
+        raise OptionError(
+            f"--find-learning-rate is for one process, not {workers.num_workers}; start it "
+            "without torchrun"
+        )
+    with locked(request.out):
+        return _find(request, say, workers)
+
+
+def _find(request: RunRequest, say: Callable[[str], None], workers: Workers) -> RateTest:
+    """Prepare, try all rates, and write what was found."""
+    check_out(request.out)
+    start = read_folder(request.start_from) if request.start_from else None
+    _, early = resolve_request(request, start, 0)
+    if early.training.objective != "likelihood":
+        raise OptionError(
+            f"--objective {early.training.objective}: --find-learning-rate knows only likelihood; "
+            "leave one out"
+        )
+    ready = prepare_corpus(request, say, workers)
+    losses, has_diverged = _try_rates(ready, say)
+    found = judge(losses, has_diverged=has_diverged)
+    write_file(request.out / RATE_PICTURE, draw_test(found))
+    write_file(request.out / RATE_FILE, json.dumps(asdict(found), indent=1))
+    return found
+
+
+def describe_test(found: RateTest, out: Path) -> str:
+    """Say what a rate test found.
+
+    Parameters
+    ----------
+    found : RateTest
+        What it found.
+    out : Path
+        Where its picture is.
+
+    Returns
+    -------
+    str
+        A few lines.
+    """
+    last = f"{found.rates[-1]:.2g}"
+    end = f"at {last} it had broken out" if found.has_diverged else f"the test ended at {last}"
+    return (
+        f"the loss fell fastest at a learning rate of {found.steepest:.2g} and was lowest at "
+        f"{found.turning:.2g}; {end}\n"
+        f"suggested: --peak-learning-rate {found.suggested:.2g} (at most "
+        f"{found.turning / SAFETY:.2g})\n"
+        f"the curve is in {out / RATE_PICTURE}, its numbers are in {out / RATE_FILE}"
+    )
+
+
+def rate_of(index: int) -> float:
+    """Compute the learning rate of one update of the test.
+
+    Parameters
+    ----------
+    index : int
+        The update, counted from 0.
+
+    Returns
+    -------
+    float
+        Equal factors lie between updates.
+    """
+    return LOWEST_RATE * (HIGHEST_RATE / LOWEST_RATE) ** (index / (NUM_UPDATES - 1))
+
+
+def has_broken_out(losses: Sequence[float]) -> bool:
+    """Say whether a test should end.
+
+    Parameters
+    ----------
+    losses : Sequence[float]
+        Of the updates so far.
+
+    Returns
+    -------
+    bool
+        True if the last is no number, or the running mean is four times what it was at its lowest.
+    """
+    if not math.isfinite(losses[-1]):
+        return True
+    total, weight, means = 0.0, 0.0, []
+    for loss in losses:
+        total = MEMORY * total + (1 - MEMORY) * loss
+        weight = MEMORY * weight + (1 - MEMORY)
+        means.append(total / weight)
+    return means[-1] > DIVERGED * min(means)
+
+
+def judge(losses: Sequence[float], *, has_diverged: bool) -> RateTest:
+    """Find the rates that matter on the curve of a test.
+
+    Parameters
+    ----------
+    losses : Sequence[float]
+        Of the updates of the test.
+    has_diverged : bool
+        Whether it ended early.
+
+    Returns
+    -------
+    RateTest
+        The findings.
+    """
+    kept = [loss for loss in losses if math.isfinite(loss)]
+    rates = np.array([rate_of(index) for index in range(len(kept))])
+    if len(kept) < 2:
+        raise TrainingError(_never_fell("is no number from the beginning"))
+    smoothed = _smooth(np.minimum(kept, HIGHEST_SEEN * kept[0]))
+    lowest = int(smoothed.argmin())
+    if smoothed[0] - smoothed[lowest] < LEAST_FALL * smoothed[0]:
+        raise TrainingError(_never_fell(f"stays over {smoothed[lowest]:.2f}"))
+    slopes = np.gradient(smoothed, np.log(rates))[: lowest + 1]
+    steepest, turning = float(rates[slopes.argmin()]), float(rates[lowest])
+    return RateTest(
+        rates=tuple(rates.tolist()),
+        losses=tuple(kept),
+        smoothed=tuple(smoothed.tolist()),
+        steepest=steepest,
+        turning=turning,
+        suggested=float(f"{min(steepest, turning / SAFETY):.2g}"),
+        has_diverged=has_diverged,
+    )
+
+
+def draw_test(found: RateTest) -> bytes:
+    """Draw the curve of a test.
+
+    Parameters
+    ----------
+    found : RateTest
+        What it found.
+
+    Returns
+    -------
+    bytes
+        A PNG.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    style: dict[Any, Any] = {
+        "font.family": ["DejaVu Sans"], "text.color": _INK, "axes.labelcolor": _INK,
+        "axes.edgecolor": _FAINT, "axes.spines.top": False, "axes.spines.right": False,
+        "xtick.color": _INK, "ytick.color": _INK, "legend.frameon": False,
+    }  # fmt: skip
+    with matplotlib.rc_context(style):
+        figure = Figure(figsize=(7.3, 4.5), facecolor="white", layout="constrained")
+        figure.suptitle(
+            "Loss while the learning rate rises at every update", size=12, weight="bold"
+        )
+        axes = figure.subplots()
+        axes.plot(found.rates, found.losses, color="#c3bfc9", linewidth=0.9, label="each update")
+        axes.plot(found.rates, found.smoothed, color=_BLUE, linewidth=2, label="smoothed")
+        low, high = min(found.losses), found.smoothed[0]
+        axes.set_ylim(low - 0.05 * (high - low), high + 0.2 * (high - low))
+        axes.set_xlim(LOWEST_RATE, HIGHEST_RATE)
+        marks = [("lowest", found.turning, _INK, ":"), ("suggested", found.suggested, _ORANGE, "-")]
+        if found.suggested < 0.9 * found.steepest:
+            marks.insert(0, ("falls fastest", found.steepest, _INK, "--"))
+        for name, rate, colour, dashes in marks:
+            label = f"{name}: {rate:.2g}"
+            axes.axvline(rate, color=colour, linestyle=dashes, linewidth=1.4, label=label)
+        axes.set_xscale("log")
+        axes.set_xlabel("learning rate")
+        axes.set_ylabel("training loss (nats a subword)")
+        axes.grid(color=_GRID, linewidth=0.7)
+        axes.set_axisbelow(True)
+        axes.legend(loc="lower left", fontsize=9)
+        content = io.BytesIO()
+        figure.savefig(content, format="png", dpi=150)
+    return content.getvalue()
+
+
+def _try_rates(ready: Prepared, say: Callable[[str], None]) -> tuple[list[float], bool]:
+    """Train a new model with ever higher rates; return the losses and whether they broke out."""
+    options, settings = ready.options, ready.options.training
+    device = choose_device(settings.device)
+    model = build_beginning(options, ready.vocabularies, ready.start)
+    vocabulary = vocabulary_of(ready.vocabularies)
+    step = make_step(model, settings, vocabulary, options.model.max_length).to(device)
+    trained = make_trained(model, settings)
+    pairs = segment_pairs(ready.store.train, ready.store_folder, ready.vocabularies, options, LONE)
+    gradients, planner = prepare_updates(
+        step, pairs, options, ready.vocabularies.pad_id, device, workers=LONE
+    )
+    usual = settings.peak_learning_rate or paper_peak(
+        options.model.model_dim, settings.warmup_steps
+    )
+    say(f"trying {NUM_UPDATES} learning rates; the recipe's peak is {usual:.2g}")
+    losses: list[float] = []
+    num_parts, epoch = settings.accumulate or 1, 0
+    model.train()
+    while True:
+        for rows in planner.plan(epoch):
+            update = planner.make_update(rows, num_parts)
+            loss, update = compute_gradient(update, gradients, planner, trained)
+            num_parts = update.num_parts
+            losses.append(loss.item() / update.num_target_tokens)
+            if has_broken_out(losses):
+                return losses, True
+            if len(losses) == NUM_UPDATES:
+                return losses, False
+            _make_step(trained, settings, rate_of(len(losses) - 1))
+        epoch += 1
+
+
+def _make_step(trained: Trained, settings: TrainingOptions, rate: float) -> None:
+    """Change the weights as training would."""
+    if settings.clip_norm is not None:
+        torch.nn.utils.clip_grad_norm_(trained.model.parameters(), settings.clip_norm)
+    for group in trained.optimiser.param_groups:
+        group["lr"] = rate
+    trained.optimiser.step()
+    trained.optimiser.zero_grad(set_to_none=True)
+
+
+def _smooth(losses: np.ndarray) -> np.ndarray:
+    """Average each point with its neighbours on both sides, so that the curve is not delayed."""
+    indices = np.arange(len(losses))
+    weights = np.exp(-0.5 * ((indices[:, None] - indices) / WINDOW) ** 2)
+    return weights @ losses / weights.sum(axis=1)
+
+
+def _never_fell(how: str) -> str:
+    return (
+        f"--find-learning-rate: the loss {how} at every learning rate; give a higher "
+        "--batch-tokens, or see whether the corpus can be learnt"
+    )

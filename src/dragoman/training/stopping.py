@@ -1,0 +1,226 @@
+"""When training ends: limits that are reached, and requests to stop."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from dragoman.training.budget.time_budget import has_budget, last_update, schedule_position
+from dragoman.training.checkpoints.checkpoint import Progress
+from dragoman.training.options import TrainingOptions
+from dragoman.training.updates.distributed import Workers
+
+INTERRUPTED = "interrupted"
+
+
+class Verdict(NamedTuple):
+    """What all workers do after an update."""
+
+    limit: str
+    is_save_due: bool
+    num_parts: int
+
+
+def decide(
+    options: TrainingOptions,
+    progress: Progress,
+    workers: Workers,
+    stop: Sequence[str] = (),
+    *,
+    seconds_unsaved: float = 0.0,
+    num_parts: int = 0,
+) -> Verdict:
+    """Agree with the other workers on how to go on, by one small message.
+
+    Parameters
+    ----------
+    options : TrainingOptions
+        The limits, and how often to save.
+    progress : Progress
+        Where the run stands.
+    workers : Workers
+        Who trains. The first one's clock and limits count.
+    stop : Sequence[str]
+        Requests to stop, which count from whomever they come.
+    seconds_unsaved : float
+        Time since the last checkpoint.
+    num_parts : int
+        In how many parts this worker had to compute its share: the most that one needs, all take.
+
+    Returns
+    -------
+    Verdict
+        The same on all workers, but for the words of a limit.
+    """
+    limit = limit_reached(options, progress) if workers.is_first else ""
+    is_late = workers.is_first and seconds_unsaved > 60 * options.save_minutes
+    is_stopped, is_over, is_save_due, num_parts = workers.agree(
+        bool(stop), bool(limit), is_late, num_parts
+    )
+    if is_over and not limit:
+        limit = "the first worker reached a limit"
+    return Verdict(INTERRUPTED if is_stopped else limit, bool(is_save_due), num_parts)
+
+
+def limit_reached(options: TrainingOptions, progress: Progress) -> str:
+    """Say which limit is reached.
+
+    Parameters
+    ----------
+    options : TrainingOptions
+        The limits.
+    progress : Progress
+        Where the run stands.
+
+    Returns
+    -------
+    str
+        The limit in words; empty if none is reached.
+    """
+    end = last_update(options, progress)
+    if end is not None and progress.step >= end:
+        return f"{end:,} updates done"
+    if options.max_epochs is not None and progress.epoch >= options.max_epochs:
+        return f"{options.max_epochs} passes over the corpus done"
+    is_free = options.max_minutes is not None and not has_budget(options)
+    if is_free and progress.seconds >= 60 * options.max_minutes:  # type: ignore[operator]
+        return f"{options.max_minutes:g} minutes passed"
+    if options.patience is not None and progress.num_worse >= options.patience:
+        return f"no better validation since step {progress.best_step:,}"
+    return ""
+
+
+def share_done(options: TrainingOptions, progress: Progress) -> float | None:
+    """Compute the share of a run that is done: that of its nearest limit.
+
+    Parameters
+    ----------
+    options : TrainingOptions
+        The limits.
+    progress : Progress
+        Where the run stands.
+
+    Returns
+    -------
+    float | None
+        From 0 to 1; None if no limit can be foreseen.
+
+    Notes
+    -----
+    `patience` cannot be foreseen. Neither can `max_epochs` before the first pass tells how many
+    updates a pass has: until then nothing is said, since any other limit may be the farther one.
+    """
+    shares = []
+    if options.max_steps is not None:
+        shares.append(schedule_position(options, progress) / options.max_steps)
+    if options.max_minutes is not None and not has_budget(options):
+        shares.append(progress.seconds / (60 * options.max_minutes))
+    if options.max_epochs is not None:
+        if not progress.epoch:
+            return None
+        pass_updates = (progress.step - progress.epoch_updates) / progress.epoch
+        passes = progress.epoch + min(progress.epoch_updates / max(pass_updates, 1), 1)
+        shares.append(passes / options.max_epochs)
+    return min(max(shares), 1.0) if shares else None
+
+
+class Pace:
+    """How fast a run nears its end since it was last started, validations included.
+
+    Parameters
+    ----------
+    clock : Callable[[], float]
+        Tells seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._first: tuple[float, float] | None = None
+
+    def outlook(
+        self, options: TrainingOptions, progress: Progress
+    ) -> tuple[float | None, float | None]:
+        """Estimate how much of a run is done, and when it will end.
+
+        Parameters
+        ----------
+        options : TrainingOptions
+            The limits.
+        progress : Progress
+            Where the run stands.
+
+        Returns
+        -------
+        tuple[float | None, float | None]
+            The share that is done, and the seconds left by the clock on the wall; None for what
+            cannot be foreseen.
+
+        Notes
+        -----
+        The first call begins to measure, so that neither what is compiled for the first updates
+        nor the speed of the machine before a resumption counts. That call itself can only go by
+        the time that training took so far.
+        """
+        share, now = share_done(options, progress), self._clock()
+        if not share:
+            return share, None
+        if self._first is None or share < self._first[1]:
+            self._first = (now, share)
+        began, before = self._first
+        if share > before:
+            return share, (now - began) * (1 - share) / (share - before)
+        return share, progress.seconds * (1 - share) / share
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM interrupt as Ctrl-C does, so that what is half done is tidied up.
+
+    Yields
+    ------
+    None
+        A `KeyboardInterrupt` may come at any place.
+    """
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # not in the main thread: the caller has the signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def stop_requests() -> Iterator[list[str]]:
+    """Note Ctrl-C and SIGTERM instead of dying; a second Ctrl-C dies.
+
+    Yields
+    ------
+    list[str]
+        Gets an entry when somebody asks to stop.
+    """
+    requests: list[str] = []
+
+    def note(number: int, _frame: object) -> None:
+        requests.append(INTERRUPTED)
+        if number == signal.SIGINT:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = {}
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before[number] = signal.signal(number, note)
+    except ValueError:  # not in the main thread: the caller has the signals
+        pass
+    try:
+        yield requests
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

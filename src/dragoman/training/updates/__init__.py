@@ -1,0 +1,4 @@
+"""From batches to one update of the weights: gradients, accumulation, data parallelism, sharding.
+
+Imports models, kernels and data; the loop (`dragoman.training.loop`) is above it.
+"""

@@ -1,0 +1,139 @@
+"""A CPU's gradient, computed by all cores at once, each with sentences of its own."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.data.batches import Batch
+from dragoman.data.packing import PackedBatch
+from dragoman.kernels.training.dropout import own_random_numbers
+from dragoman.models.families import ModelOptions
+from dragoman.models.options import TransformerOptions
+from dragoman.training.options import TrainingOptions
+
+MAX_THREADS = 8
+
+
+class ThreadedGradients:
+    """Computes the gradients of as many batches at once as there are threads.
+
+    Parameters
+    ----------
+    compute_loss : Callable[[Batch | PackedBatch], Tensor]
+        Computes the summed loss of some pairs. It is called by several threads at once.
+    parameters : Sequence[nn.Parameter]
+        What the gradient is wanted of.
+    number : int
+        How many threads compute.
+
+    Notes
+    -----
+    Within one operation the cores share what is often too little to be shared, and wait for one
+    another at its end; sentences have nothing to do with one another until their gradients are
+    added. These are added in a fixed order, and every thread drops out by random numbers of its
+    own, seeded from PyTorch's generator: the same seed and number of threads give the same weights.
+    """
+
+    def __init__(
+        self,
+        compute_loss: Callable[[Batch | PackedBatch], Tensor],
+        parameters: Sequence[nn.Parameter],
+        number: int,
+    ) -> None:
+        self.number = number
+        self._compute_loss = compute_loss
+        self._parameters = parameters
+        self._threads = ThreadPoolExecutor(number, thread_name_prefix="gradient")
+
+    def __call__(self, batches: Sequence[Batch | PackedBatch], scale: float) -> Tensor:
+        """Add the gradient of some batches' loss, times a number.
+
+        Parameters
+        ----------
+        batches : Sequence[Batch | PackedBatch]
+            Sentence pairs, at most one batch a thread.
+        scale : float
+            What the loss is multiplied by.
+
+        Returns
+        -------
+        Tensor
+            The summed loss.
+        """
+        seeds = torch.randint(1 << 62, (len(batches),)).tolist()
+        num_threads = torch.get_num_threads()
+        try:
+            asked = [
+                self._threads.submit(self._compute, batch, scale, seed)
+                for batch, seed in zip(batches, seeds, strict=True)
+            ]
+            wait(asked)
+        finally:
+            torch.set_num_threads(num_threads)
+        found = [each.result() for each in asked]
+        for _, gradient in found:
+            for parameter, grad in zip(self._parameters, gradient, strict=True):
+                if grad is not None and parameter.grad is None:
+                    parameter.grad = grad
+                elif grad is not None and parameter.grad is not None:
+                    parameter.grad += grad
+        return torch.stack([loss for loss, _ in found]).sum()
+
+    def _compute(
+        self, batch: Batch | PackedBatch, scale: float, seed: int
+    ) -> tuple[Tensor, tuple[Tensor | None, ...]]:
+        """Compute one batch's loss and gradient, on one core."""
+        torch.set_num_threads(1)
+        with own_random_numbers(seed):
+            loss = self._compute_loss(batch)
+            return loss.detach(), torch.autograd.grad(
+                loss * scale, self._parameters, allow_unused=True
+            )
+
+
+def batched(
+    batches: Sequence[Batch | PackedBatch], number: int
+) -> Iterator[Sequence[Batch | PackedBatch]]:
+    """Take so many batches at a time.
+
+    Parameters
+    ----------
+    batches : Sequence[Batch | PackedBatch]
+        All of them.
+    number : int
+        How many to take.
+
+    Yields
+    ------
+    Sequence[Batch | PackedBatch]
+        The next ones, fewer at the end.
+    """
+    for start in range(0, len(batches), number):
+        yield batches[start : start + number]
+
+
+def count_threads(model: ModelOptions, options: TrainingOptions, device: torch.device) -> int:
+    """Say how many threads compute a gradient.
+
+    Parameters
+    ----------
+    model : ModelOptions
+        The model's family and shape.
+    options : TrainingOptions
+        How it is trained.
+    device : torch.device
+        Where.
+
+    Returns
+    -------
+    int
+        On a CPU PyTorch's number of threads, but not more than eight, since each has a
+        gradient of its own in memory; one for what is computed on other devices, or depends on
+        more than one sentence, or draws random numbers elsewhere than in our dropout.
+    """
+    divides = isinstance(model, TransformerOptions) and model.reads_packed
+    if device.type != "cpu" or not divides or options.objective != "likelihood":
+        return 1
+    return min(torch.get_num_threads(), MAX_THREADS)

@@ -1,0 +1,146 @@
+"""Fitting updates into the memory: computed in parts, and in more of them when it runs out."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from dragoman.errors import TrainingError
+from dragoman.training.checkpoints.checkpoint import Trained
+from dragoman.training.updates.gradients import Gradients
+from dragoman.training.updates.update_planner import Update, UpdatePlanner
+
+
+def compute_gradient(
+    update: Update,
+    gradients: Gradients,
+    planner: UpdatePlanner,
+    trained: Trained,
+    *,
+    may_split: bool = True,
+) -> tuple[Tensor, Update]:
+    """Compute the gradient of one worker's share of an update.
+
+    Parameters
+    ----------
+    update : Update
+        What to compute.
+    gradients : Gradients
+        Computes one batch.
+    planner : UpdatePlanner
+        Divides an update that does not fit the memory into more parts.
+    trained : Trained
+        Whose gradients are zero before; afterwards they are those of the share.
+    may_split : bool
+        Whether this worker alone may compute more parts than the others.
+
+    Returns
+    -------
+    tuple[Tensor, Update]
+        The summed loss, and the update as it could be computed: if the memory ran out, in twice as
+        many parts, or four times, and so on.
+    """
+    while True:
+        try:
+            loss = gradients(update.batches, update.num_target_tokens)
+            gradients(update.idle, math.inf)
+            return loss, update
+        except torch.OutOfMemoryError:
+            pass  # gone after this line is the error, which keeps what was computed so far
+        forget_gradient(trained, gradients)
+        if not may_split:
+            raise TrainingError(
+                f"out of memory with {update.num_parts} parts an update; go on with --resume "
+                f"--accumulate {2 * update.num_parts}"
+            )
+        _check_divisible(update, planner)
+        update = planner.make_update(update.rows, 2 * update.num_parts)
+
+
+def find_num_parts(
+    gradients: Gradients, planner: UpdatePlanner, trained: Trained, *, num_parts: int, epoch: int
+) -> int:
+    """Find the fewest parts in which updates fit the memory.
+
+    Parameters
+    ----------
+    gradients : Gradients
+        Computes one batch.
+    planner : UpdatePlanner
+        Knows the updates.
+    trained : Trained
+        What is trained; nothing of it is changed.
+    num_parts : int
+        How many to try first.
+    epoch : int
+        The pass over the corpus whose updates are to fit.
+
+    Returns
+    -------
+    int
+        So many, or twice as many, or four times, and so on.
+
+    Notes
+    -----
+    The largest part of the largest update is computed in earnest, by all workers alike, beside as
+    much memory as the optimiser will take. If there are several parts it is computed twice, since
+    the second finds the gradient of the first in the memory.
+    """
+    update = planner.make_largest(planner.find_largest(epoch), num_parts)
+    with _same_random_numbers():
+        while not _fits(update, gradients, trained):
+            _check_divisible(update, planner)
+            update = planner.make_largest(update.rows, 2 * update.num_parts)
+    return update.num_parts
+
+
+def forget_gradient(trained: Trained, gradients: Gradients) -> None:
+    """Take the gradient away, and give unused memory back.
+
+    Parameters
+    ----------
+    trained : Trained
+        Whose gradient.
+    gradients : Gradients
+        What computed it.
+    """
+    gradients.forget()
+    trained.optimiser.zero_grad(set_to_none=True)
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def _fits(update: Update, gradients: Gradients, trained: Trained) -> bool:
+    """Try the one batch of an update, beside moments if the optimiser has none yet."""
+    parameters = [] if trained.optimiser.state else list(trained.model.parameters())
+    moments, fits = [], False
+    try:
+        moments = [torch.empty_like(each) for each in 2 * parameters]
+        for _ in range(min(2, update.num_parts)):
+            gradients(update.batches, update.num_target_tokens)
+        fits = True
+    except torch.OutOfMemoryError:
+        pass
+    moments.clear()
+    forget_gradient(trained, gradients)
+    return fits
+
+
+def _check_divisible(update: Update, planner: UpdatePlanner) -> None:
+    """Complain if an update cannot be divided any further."""
+    if update.most_pairs <= 1:
+        longest = int(planner.count_tokens(update.rows).max())
+        raise TrainingError(
+            f"out of memory with a single sentence pair (the longest has {longest:,} subwords); "
+            "lower --max-length, train a smaller model, or give --parallel shard on several GPUs"
+        )
+
+
+@contextmanager
+def _same_random_numbers() -> Iterator[None]:
+    """Leave the random numbers as they were."""
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    with torch.random.fork_rng(devices):
+        yield

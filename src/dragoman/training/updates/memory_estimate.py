@@ -1,0 +1,87 @@
+"""How much memory training will take, without taking it."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.data.batches import Batch, Sequences
+from dragoman.models.build import count_parameters
+from dragoman.training.objectives.loss import TrainingStep
+from dragoman.training.options import TrainingOptions
+
+BYTES = 4
+TYPICAL_LENGTH = 25
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryEstimate:
+    """Bytes of training.
+
+    Parameters
+    ----------
+    weights : int
+        Weights, gradients, optimiser and moving average.
+    activations : int
+        What one batch keeps for the way back.
+    """
+
+    weights: int
+    activations: int
+
+    @property
+    def total(self) -> int:
+        """Both together."""
+        return self.weights + self.activations
+
+
+def estimate_memory(
+    meta_step: TrainingStep, options: TrainingOptions, *, half: bool
+) -> MemoryEstimate:
+    """Count the bytes that training will need.
+
+    Parameters
+    ----------
+    meta_step : TrainingStep
+        Model and loss on PyTorch's device “meta”, which computes shapes and no numbers.
+    options : TrainingOptions
+        For the batch, and whether a moving average is kept.
+    half : bool
+        Whether activations are in half precision.
+
+    Returns
+    -------
+    MemoryEstimate
+        The activations are those of sentences of 25 subwords; longer ones take a little more. Each
+        translation drawn to train for reward counts like another reference, and so does a second
+        reading for consistency.
+    """
+    keeps_average = options.ema_decay is not None or options.optimiser == "schedule-free"
+    copies = 4 + keeps_average
+    rows = max(1, options.batch_tokens // (options.accumulate or 1) // (2 * TYPICAL_LENGTH))
+    saved: dict[int, int] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        if not isinstance(tensor, nn.Parameter):
+            storage = tensor.untyped_storage()
+            saved[storage._cdata] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        loss = meta_step(_meta_batch(rows))
+    num_targets = 1 if options.objective == "likelihood" else 1 + options.reward_samples
+    num_targets += options.consistency != "none"
+    activations = num_targets * sum(saved.values())
+    del loss
+    return MemoryEstimate(
+        weights=copies * BYTES * count_parameters(meta_step),
+        activations=activations // 2 if half else activations,
+    )
+
+
+def _meta_batch(rows: int) -> Batch:
+    """Make a batch of sentences of typical length, without contents."""
+    ids = torch.zeros(rows, TYPICAL_LENGTH, dtype=torch.int64, device="meta")
+    lengths = torch.zeros(rows, dtype=torch.int64, device="meta")
+    sequences = Sequences(ids, lengths)
+    return Batch(sequences, sequences, 2 * ids.numel(), ids.numel())

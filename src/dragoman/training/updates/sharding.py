@@ -1,0 +1,176 @@
+"""Models too large for one card: every worker keeps a share of each weight (FSDP2).
+
+A layer's weights are gathered while it computes; its gradients, moments and moving average exist
+only in shares. Files never show it: what is written is whole, and what is read is divided.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.models.layers.experts import Experts
+from dragoman.models.transformer import Transformer
+from dragoman.training.objectives.loss import TrainingStep
+from dragoman.training.updates.distributed import Workers
+from dragoman.weights import put_weights, weights_of
+
+
+def shard_step(step: nn.Module, workers: Workers, device: torch.device) -> None:
+    """Divide the weights of a model among the workers.
+
+    Parameters
+    ----------
+    step : nn.Module
+        The model and its loss as one module, with whole weights, the same on all workers. It must
+        from now on be used by calling it.
+    workers : Workers
+        All of them take part.
+    device : torch.device
+        Where each keeps its share.
+
+    Notes
+    -----
+    A Transformer is gathered layer by layer. Other families, mixtures of experts, whose routing is
+    judged outside of its layer, and training for reward, which searches, or for consistency, which
+    reads twice, do not compute layer by layer: their weights are gathered all at once, and only
+    gradients and what the optimiser remembers are divided.
+    """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
+
+    # Keys and values are views, which nobody changes in place.
+    warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
+    mesh = init_device_mesh(device.type, (workers.num_workers,))
+    model = step.model if isinstance(step, TrainingStep) else None
+    has_experts = any(isinstance(each, Experts) for each in step.modules())
+    if type(model) is Transformer and not has_experts:
+        for layer in model.encoder:
+            fully_shard(layer, mesh=mesh)
+        for decoder_layer in model.decoder:
+            attention = decoder_layer.cross_attention
+            fully_shard(attention, mesh=mesh)
+            # The model projects the source before it calls the layer.
+            register_fsdp_forward_method(attention, "keys_and_values")
+            fully_shard(decoder_layer, mesh=mesh)
+    fully_shard(step, mesh=mesh)
+    for module in step.modules():
+        if isinstance(module, FSDPModule):
+            # The loss has been divided by the tokens of all workers: a sum, no mean.
+            module.set_gradient_divide_factor(1.0)
+            module.set_force_sum_reduction_for_comms(True)
+
+
+def local_share(tensor: Tensor) -> Tensor:
+    """Return what this worker has of a tensor.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Divided among the workers or not.
+
+    Returns
+    -------
+    Tensor
+        Its share, or all of it.
+    """
+    return tensor.to_local() if _is_divided(tensor) else tensor  # type: ignore[attr-defined]
+
+
+def divide_like(whole: Tensor, like: Tensor) -> Tensor:
+    """Put a tensor where another is, divided as the other is.
+
+    Parameters
+    ----------
+    whole : Tensor
+        All of it, the same on all workers.
+    like : Tensor
+        A weight.
+
+    Returns
+    -------
+    Tensor
+        This worker's share if the weight is divided, else all of it.
+    """
+    if not _is_divided(like):
+        return whole.to(like.device)
+    from torch.distributed.tensor import distribute_tensor
+
+    return distribute_tensor(
+        whole.to(like.device),
+        like.device_mesh,  # type: ignore[attr-defined]
+        like.placements,  # type: ignore[attr-defined]
+        src_data_rank=None,
+    )
+
+
+def gather_whole(tensors: Mapping[str, Tensor], workers: Workers) -> dict[str, Tensor]:
+    """Put divided tensors together for the first worker.
+
+    Parameters
+    ----------
+    tensors : Mapping[str, Tensor]
+        The same names on all workers, which all take part.
+    workers : Workers
+        Who they are.
+
+    Returns
+    -------
+    dict[str, Tensor]
+        On the first worker the whole tensors, those that were divided on the CPU; on the others
+        only those that were not. One at a time is whole in a card's memory.
+    """
+    gathered = {}
+    for name, each in tensors.items():
+        if not _is_divided(each):
+            gathered[name] = each
+            continue
+        whole = each.full_tensor()  # type: ignore[attr-defined]
+        if workers.is_first:
+            gathered[name] = whole.detach().cpu()
+    return gathered
+
+
+@contextmanager
+def whole_model(
+    model: nn.Module, copy: nn.Module | None, workers: Workers, device: torch.device
+) -> Iterator[None]:
+    """Fill the first worker's copy of a divided model while the context lasts.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The model, divided or not.
+    copy : nn.Module | None
+        A whole model of the same shape, on the CPU; the model itself if it is not divided; None
+        on the other workers.
+    workers : Workers
+        All of them take part.
+    device : torch.device
+        Where the copy is to be used.
+
+    Yields
+    ------
+    None
+        Afterwards the copy is on the CPU again.
+    """
+    if copy is model:
+        yield
+        return
+    weights = gather_whole(weights_of(model), workers)
+    if copy is not None:
+        put_weights(copy, weights, Path("the divided model"))
+        copy.to(device)
+    try:
+        yield
+    finally:
+        if copy is not None:
+            copy.to("cpu")
+
+
+def _is_divided(tensor: Tensor) -> bool:
+    """Whether a tensor is one of `torch.distributed`'s, without importing them."""
+    return hasattr(tensor, "full_tensor")

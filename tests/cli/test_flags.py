@@ -1,0 +1,268 @@
+"""Flags: made from options dataclasses, and saying what a dictionary says."""
+
+import dataclasses
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.cli.flags import Parser, add_flags, given_flags
+from dragoman.errors import OptionError
+from dragoman.options import from_plain, merge, option, section_kinds, to_plain, write_toml
+from dragoman.training.configuration import RESUMABLE, RunOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """How it looks.
+
+    More of it.
+    """
+
+    width: int = option(4, "how wide, 100 % sure")
+    scale: float = option(1.5, "how large")
+    name: str = option("box", "what it is called")
+    is_round: bool = option(False, "whether it rolls")
+    colour: Literal["red", "blue"] = option("red", "how it shines")
+    corners: int | None = option(None, "how many corners")
+    weight: float | None = option(2.5, "how heavy")
+    finish: Literal["matt", "gloss"] | None = option("matt", "how it feels")
+    label: str | None = option(None, "what is on it")
+    tags: tuple[str, ...] = option((), "what it belongs to")
+    shares: tuple[float, ...] | None = option(None, "who owns how much")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thing:
+    """A thing."""
+
+    shape: Shape = field(default_factory=Shape)
+    count: int = option(1, "how many")
+
+
+numbers = st.floats(allow_nan=False)
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+shapes = st.builds(
+    Shape,
+    width=st.integers(-(2**63), 2**63 - 1),
+    scale=numbers,
+    name=texts,
+    is_round=st.booleans(),
+    colour=st.sampled_from(["red", "blue"]),
+    corners=st.none() | st.integers(0, 99),
+    weight=st.none() | numbers,
+    finish=st.sampled_from(["matt", "gloss", None]),
+    label=st.none() | texts.filter(lambda text: text != "off"),
+    tags=st.lists(texts).map(tuple),
+)
+things = st.builds(Thing, shape=shapes, count=st.integers(0, 99))
+
+
+def message_of(action):
+    with pytest.raises(OptionError) as caught:
+        action()
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def leaves(kind, section=""):
+    """Every leaf field below a dataclass: (section, field, type)."""
+    for each in dataclasses.fields(kind):
+        hint = get_type_hints(kind)[each.name]
+        for member in section_kinds(hint):
+            yield from leaves(member, each.name)
+        if not section_kinds(hint):
+            yield section, each, hint
+
+
+def parse(words, kind=Thing):
+    parser = Parser(prog="tool")
+    add_flags(parser, kind)
+    return given_flags(parser.parse(words), kind)
+
+
+def test_only_what_is_said_is_given():
+    assert parse([]) == {}
+    assert parse(["--width", "7", "--count", "2"]) == {"shape": {"width": 7}, "count": 2}
+
+
+@given(thing=things, data=st.data())
+def test_flags_say_what_a_dictionary_says(thing, data):
+    words = []
+    for _, each, hint in leaves(Thing):
+        owner = thing if hasattr(thing, each.name) else thing.shape
+        value = getattr(owner, each.name)
+        flag = "--" + each.name.replace("_", "-")
+        if hint is bool:
+            words.append(flag if value else flag.replace("--", "--no-", 1))
+        elif get_origin(hint) is tuple:
+            tags = [tag for tag in value if tag and not tag.startswith("-")]
+            words += [flag, *tags] if tags else []
+        else:
+            words.append(f"{flag}={'off' if value is None else value}")
+    found = from_plain(Thing, parse(words), place="flags")
+    tags = tuple(tag for tag in thing.shape.tags if tag and not tag.startswith("-"))
+    assert found == dataclasses.replace(thing, shape=dataclasses.replace(thing.shape, tags=tags))
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--corners", "off"], {"corners": None}),
+        (["--weight", "off"], {"weight": None}),
+        (["--finish", "off"], {"finish": None}),
+        (["--finish", "gloss"], {"finish": "gloss"}),
+        (["--is-round"], {"is_round": True}),
+        (["--no-is-round"], {"is_round": False}),
+        (["--tags", "a", "b"], {"tags": ["a", "b"]}),
+        (["--shares", "1", "0.5", "-2"], {"shares": [1.0, 0.5, -2.0]}),
+        (["--shares", "off"], {"shares": None}),
+    ],
+)
+def test_flags_of_every_kind(words, expected):
+    assert parse(words) == {"shape": expected}
+
+
+def test_a_flag_may_turn_off_what_a_file_says():
+    layers = merge({"shape": {"weight": 3.0}}, parse(["--weight", "off"]))
+    assert from_plain(Thing, layers, place="here").shape.weight is None
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--widht", "3"], "tool: unknown option “--widht”; did you mean “--width”?"),
+        (["--widht=3"], "tool: unknown option “--widht”; did you mean “--width”?"),
+        (["--qqqqqqqqq"], "tool: unknown option “--qqqqqqqqq”"),
+        (["--wid", "3"], "tool: unknown option “--wid”; did you mean “--width”?"),
+        (["stray"], "tool: unknown argument “stray”"),
+        (
+            ["--width", "x"],
+            "tool: argument --width: invalid int value: 'x'; see “tool --help”",
+        ),
+        (["--width"], "tool: argument --width: expected one argument; see “tool --help”"),
+        (
+            ["--corners", "x"],
+            "tool: argument --corners: 'x' is neither int nor “off”; see “tool --help”",
+        ),
+        (
+            ["--finish", "x"],
+            "tool: argument --finish: 'x' is not one of matt|gloss, off; see “tool --help”",
+        ),
+        (
+            ["--shares", "1", "x"],
+            "tool: argument --shares: 'x' is neither float nor “off”; see “tool --help”",
+        ),
+    ],
+)
+def test_complains_of_flags(words, message):
+    assert message_of(lambda: parse(words)) == message
+
+
+def test_complains_of_a_wrong_choice():
+    message = message_of(lambda: parse(["--colour", "pink"]))
+    assert message.startswith("tool: argument --colour: invalid choice: 'pink'")
+
+
+def test_help_names_every_flag_and_default():
+    parser = Parser(prog="tool")
+    add_flags(parser, Thing)
+    text = parser.format_help()
+    for part in (
+        "--width INT", "how wide, 100 % sure (default: 4)", "--corners INT|off",
+        "--weight FLOAT|off",
+        "--is-round, --no-is-round", "--colour {red,blue}", "--finish matt|gloss|off",
+        "--tags X [X ...]",
+        "How it looks.",
+    ):  # fmt: skip
+        assert part in text
+    assert "More of it." not in text
+
+
+# The options of a run
+
+
+def test_names_are_unique_among_sections_and_mean_the_same_in_every_family():
+    found = {}
+    for section, each, hint in leaves(RunOptions):
+        known = found.setdefault(each.name, (section, hint))
+        assert known[0] == section
+        assert known[1] == hint or each.name == "family"
+
+
+def test_every_flag_of_a_run_has_help():
+    for _, each, _ in leaves(RunOptions):
+        assert len(each.metadata["help"]) > 10
+
+
+def test_every_flag_of_a_run_is_parsed():
+    parser = Parser(prog="tool")
+    add_flags(parser, RunOptions)
+    text = parser.format_help()
+    for section, each, hint in leaves(RunOptions):
+        flag = "--" + each.name.replace("_", "-")
+        assert flag in text
+        if type(None) in get_args(hint):
+            words, value = [flag, "off"], None
+        elif hint is bool:
+            words, value = [flag], True
+        elif get_origin(hint) is Literal:
+            words, value = [flag, get_args(hint)[-1]], get_args(hint)[-1]
+        elif hint is str:
+            words, value = [flag, "2x8k3"], "2x8k3"
+        else:
+            words, value = [flag, "3"], hint(3)
+        assert given_flags(parser.parse(words), RunOptions) == {section: {each.name: value}}
+
+
+def test_resumable_options_exist():
+    assert {each.name for _, each, _ in leaves(RunOptions)} >= RESUMABLE
+
+
+@pytest.mark.parametrize("words", [["--max-minutes", "inf"], ["--length-penalty", "inf"]])
+def test_endless_numbers_can_be_saved_or_are_refused(words):
+    parser = Parser(prog="tool")
+    add_flags(parser, RunOptions)
+    try:
+        flags = given_flags(parser.parse(words), RunOptions)
+        options = from_plain(RunOptions, flags, place="flags")
+    except OptionError:
+        return
+    saved = tomllib.loads(write_toml(to_plain(options)))
+    assert from_plain(RunOptions, saved, place="config.toml") == options
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sized:
+    """Something whose size may be left open."""
+
+    size: int = option(4, "how large", words=("auto", "any"))
+
+
+def test_a_flag_may_take_words_beside_its_values():
+    parser = Parser(prog="x")
+    add_flags(parser, Sized)
+    assert given_flags(parser.parse(["--size", "7"]), Sized) == {"size": 7}
+    assert given_flags(parser.parse(["--size", "auto"]), Sized) == {"size": "auto"}
+    assert "--size INT|auto|any" in parser.format_help()
+    message = message_of(lambda: parser.parse(["--size", "big"]))
+    assert "'big' is neither int nor “auto” nor “any”" in message
+
+
+@pytest.mark.parametrize("words", ["m f --loud", "--loud m f", "m --loud f", "m --loud -- f"])
+def test_an_argument_that_may_be_left_out_stands_anywhere(words):
+    parser = Parser(prog="tool")
+    parser.add_argument("model")
+    parser.add_argument("file", nargs="?", type=Path)
+    parser.add_argument("--loud", action="store_true")
+    found = parser.parse(words.split())
+    assert (found.model, found.file, found.loud) == ("m", Path("f"), True)
+    assert parser.parse(["m", "--loud", "--", "-f"]).file == Path("-f")
+    assert parser.parse(["m", "--loud"]).file is None
+    assert "unknown argument “f”" in message_of(lambda: parser.parse(["m", "--loud", "f", "g"]))
+    assert "unknown option “--luod”" in message_of(lambda: parser.parse(["m", "--luod", "f"]))

@@ -1,0 +1,170 @@
+"""Translations that cannot be right, found and searched for again."""
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.decoding.engines.search_engine import Hypothesis
+from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.output.quality_checks import find_repetition, find_suspicion, search_again
+from dragoman.decoding.segment import Piece
+from dragoman.decoding.translation import Part
+
+GOOD = "The man who came from Paris yesterday will visit the old museum with his two daughters."
+FRENCH = "L’homme qui est venu de Paris hier visitera le vieux musée avec ses deux filles."
+
+
+def most_times(units, longest):
+    """The highest number of times in a row, by trying all."""
+    best = 1
+    for start in range(len(units)):
+        for period in range(1, longest + 1):
+            phrase = units[start : start + period]
+            count = 1
+            while units[start + count * period : start + (count + 1) * period] == phrase:
+                count += 1
+            if len(phrase) == period:
+                best = max(best, count)
+    return best
+
+
+@given(st.lists(st.sampled_from("ab"), max_size=24), st.integers(1, 5))
+def test_repetition_is_what_trying_all_finds(units, longest):
+    found = find_repetition(units, longest)
+    assert found.num_times == most_times(units, longest)
+    phrase = units[found.start : found.start + found.period]
+    whole = units[found.start : found.start + found.period * found.num_times]
+    assert whole == phrase * found.num_times
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "words"),
+    [
+        (FRENCH, "The man " + "came " * 5, "says “came” 5 times in a row"),
+        (FRENCH, "I am sorry. " * 4, "says “I am sorry.” 4 times in a row"),
+        (FRENCH, "the man " + "ha" * 20, "says “ha” 20 times in a row"),
+        ("他昨天来了。" * 2, "彼は" * 12, "says “彼は” 12 times in a row"),
+        ("ha ha ha", "ha " * 9, "says “ha” 9 times in a row"),
+        (FRENCH, (GOOD + " ") * 3 + " ".join(GOOD.split()[::-1]) * 3, "far too long (4"),
+        (FRENCH * 4, "The man came.", "far too short (11 characters from 2"),
+        (FRENCH, "", "far too short (0 characters from 66)"),
+    ],
+)
+def test_suspicious(source, translation, words):
+    found = find_suspicion(source, translation)
+    assert found is not None
+    assert found.words.startswith(words)
+    assert found.kind in ("repetition", "short", "long")
+    assert (found.kind == "repetition") == words.startswith("says")
+
+
+@pytest.mark.parametrize(
+    ("source", "translation"),
+    [
+        (FRENCH, GOOD),
+        ("", ""),
+        ("Oui.", "Yes, that is how it is done."),
+        ("He likes it very, very much.", "Le gusta mucho mucho mucho."),
+        ("ha ha ha ha", "ja ja ja ja ja"),
+        ("." * 40, "." * 60),
+        ("Number 1000000000000", "Nummer 1000000000000000"),
+        ("This is what everybody says about the weather in town.", "大家都这么说。"),
+        ("大家都这么说城里的天气。", "This is what everybody says about the weather in town."),
+    ],
+)
+def test_not_suspicious(source, translation):
+    assert find_suspicion(source, translation) is None
+
+
+@given(st.text(alphabet="abc ", max_size=60))
+def test_characters_are_judged_as_trying_all_would(text):
+    found = find_suspicion("x" * len(text), text)
+    pattern = re.compile(r"(?=((.{1,12}?)\2{7,}))")
+    babbles = any(len(match.group(1)) >= 24 for match in pattern.finditer(text))
+    words = text.split()
+    repeats = most_times(words, 12) >= 4
+    source_times = most_times("x" * len(text), 12)
+    if found is None or found.kind != "repetition":
+        assert not repeats
+        assert not babbles or most_times(text, 12) <= 2 * source_times
+    else:
+        assert repeats or babbles
+
+
+def test_a_very_long_line_takes_little_time():
+    start = time.process_time()
+    find_suspicion("x" * 100_000, GOOD * 1000)
+    find_suspicion(GOOD, "a b " * 25_000)
+    assert time.process_time() - start < 5
+
+
+def part(source, text, notes=()):
+    piece = Piece(text_index=0, text=source, ids=(5, 0), space="", is_first=True)
+    hypothesis = Hypothesis(tokens=(7,), log_probability=-1.0, score=-1.0)
+    return Part(piece, [(text, hypothesis)], notes)
+
+
+def texts_of(parts):
+    return [each.candidates[0][0] for each in parts]
+
+
+def test_the_second_search_is_kept_where_it_is_not_suspicious():
+    loop, short = "no " * 9, "The man."
+    long = " ".join(f"{word}{n}" for n, word in enumerate(GOOD.split() * 8))
+    sources = [FRENCH, FRENCH, FRENCH * 4, FRENCH, FRENCH]
+    before = list(map(part, sources, (GOOD, loop, short, long, loop + "!")))
+    asked = []
+
+    def search(pieces, how, *, is_unrepeated):
+        asked.append((tuple(each.text for each in pieces), how, is_unrepeated))
+        if is_unrepeated:
+            return [part(FRENCH, GOOD), part(FRENCH, loop)]
+        return [part(each.text, GOOD * 3 if how.length_penalty else GOOD) for each in pieces]
+
+    options = SearchOptions(beam_size=2, length_penalty=0.6)
+    after = search_again(before, search, options)
+    assert texts_of(after) == [GOOD, GOOD, GOOD * 3, GOOD, loop + "!"]
+    assert [len(each.notes) for each in after] == [0, 1, 1, 1, 1]
+    assert after[1].notes == ("translation says “no” 9 times in a row; another search did better",)
+    assert after[4].notes[0].endswith("; another search did no better")
+    by_kind = {(unrepeated, how.length_penalty): (texts, how) for texts, how, unrepeated in asked}
+    assert by_kind[True, 0.6] == ((FRENCH, FRENCH), options)
+    assert by_kind[False, 1.6][0] == (FRENCH * 4,)
+    assert by_kind[False, 0.0][0] == (FRENCH,)
+    assert by_kind[False, 0.0][1].beam_size == 8
+    assert len(asked) == 3
+    with_what = [None, options, by_kind[False, 1.6][1], by_kind[False, 0.0][1], None]
+    assert [each.anew for each in after] == with_what
+
+
+def test_nothing_is_searched_for_where_nothing_is_wrong():
+    def refuse(*args, **kwargs):
+        raise AssertionError
+
+    found = [part(FRENCH, GOOD), part("", "")]
+    assert search_again(found, refuse, SearchOptions()) == found
+
+
+def test_a_second_search_that_drops_a_demand_is_not_better():
+    first = part(FRENCH, "cha " * 5, ("no room",))
+
+    def search(note):
+        new = part(FRENCH, GOOD, ("no room", *note))
+        (found,) = search_again([first], lambda *_, **__: [new], SearchOptions())
+        assert found.notes[1:] == ("no room",)
+        return found.candidates[0][0], found.notes[0].rpartition(" did ")[2]
+
+    assert search(()) == (GOOD, "better")
+    assert search(("found no translation with “cha cha”",)) == ("cha " * 5, "no better")
+
+
+def test_the_length_penalty_is_raised_no_further_than_it_may_be():
+    def search(pieces, how, *, is_unrepeated):
+        assert (how.length_penalty, is_unrepeated) == (10, False)
+        return [part(each.text, GOOD) for each in pieces]
+
+    (found,) = search_again([part(FRENCH, "")], search, SearchOptions(length_penalty=9.5))
+    assert found.candidates[0][0] == GOOD

@@ -1,0 +1,71 @@
+"""Warnings and progress as people see them."""
+
+import io
+
+from dragoman.decoding.stream.progress import MOST_WARNINGS, Watch
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_warnings_are_lines_as_they_are():
+    stream = io.StringIO()
+    with Watch(stream) as watch:
+        watch.warn("a [bold]file[/bold], line 3: " + "long " * 50)
+        watch.say("going on")
+        watch.advance(10, 100)
+    assert stream.getvalue() == (
+        "dragoman: warning: a [bold]file[/bold], line 3: " + "long " * 50 + "\ndragoman: going on\n"
+    )
+
+
+def test_many_warnings_are_counted():
+    stream = io.StringIO()
+    with Watch(stream) as watch:
+        for number in range(MOST_WARNINGS + 1234):
+            watch.warn(f"line {number}")
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == MOST_WARNINGS + 1
+    assert lines[MOST_WARNINGS - 1] == f"dragoman: warning: line {MOST_WARNINGS - 1}"
+    assert lines[-1] == "dragoman: 1,234 more warnings"
+
+
+def test_a_terminal_sees_how_far_it_is():
+    stream = Terminal()
+    with Watch(stream, num_bytes=200) as watch:
+        watch.advance(1500, 50)
+        watch.warn("something")
+    shown = stream.getvalue()
+    assert "1,500 lines" in shown
+    assert "25 %" in shown
+    assert "dragoman: warning: something" in shown
+
+
+def test_nobody_knows_how_much_there_is():
+    stream = Terminal()
+    with Watch(stream) as watch:
+        watch.advance(1500, 50)
+    assert "1,500 lines" in stream.getvalue()
+    assert "%" not in stream.getvalue()
+
+
+def test_progress_may_be_left_out():
+    stream = Terminal()
+    with Watch(stream, num_bytes=200, shows_progress=False) as watch:
+        watch.advance(1500, 50)
+    assert stream.getvalue() == ""
+
+
+def test_what_cannot_be_written_is_lost():
+    tried = []
+
+    class Full(io.StringIO):
+        def write(self, text):
+            tried.append(text)
+            raise OSError("no space")
+
+    with Watch(Full()) as watch:
+        watch.warn("something")
+    assert "something" in tried[0]

@@ -1,0 +1,62 @@
+"""What is sent arrives."""
+
+import io
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.serving.queue.process_messages import (
+    pack_renderings,
+    pack_tasks,
+    read_message,
+    unpack_renderings,
+    unpack_tasks,
+    write_message,
+)
+from dragoman.serving.sentence_translation import Candidate, Manner, Rendering, Task
+
+TEXTS = st.text(max_size=20)
+MANNERS = st.builds(
+    Manner,
+    num_best=st.integers(1, 9),
+    beam_size=st.none() | st.integers(1, 9),
+    prefix=TEXTS,
+    terms=st.lists(st.tuples(TEXTS, TEXTS), max_size=3).map(tuple),
+    wants_alignment=st.booleans(),
+)
+SPANS = st.lists(st.tuples(*[st.integers(0, 99)] * 4), max_size=3).map(tuple)
+RENDERINGS = st.builds(
+    Rendering,
+    st.lists(st.builds(Candidate, TEXTS, SPANS), max_size=3).map(tuple),
+    st.lists(TEXTS, max_size=2).map(tuple),
+    st.integers(0, 99),
+)
+
+
+def sent(message):
+    stream = io.BytesIO()
+    write_message(stream, message)
+    write_message(stream, {"another": 1})
+    stream.seek(0)
+    found = read_message(stream)
+    assert read_message(stream) == {"another": 1}
+    assert read_message(stream) is None
+    return found
+
+
+@given(MANNERS, st.lists(TEXTS, min_size=1, max_size=4))
+def test_sentences_arrive_as_they_were(manner, texts):
+    tasks = [Task(text, manner) for text in texts]
+    assert unpack_tasks(sent(pack_tasks(tasks))) == tasks
+
+
+@given(st.lists(RENDERINGS, max_size=4))
+def test_translations_arrive_as_they_were(renderings):
+    assert unpack_renderings(sent(pack_renderings(renderings))) == renderings
+
+
+@given(st.integers(0, 20))
+def test_half_a_message_is_none(size):
+    stream = io.BytesIO()
+    write_message(stream, {"text": "a long enough one"})
+    assert read_message(io.BytesIO(stream.getvalue()[:size])) is None
