@@ -16,6 +16,26 @@ ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "dragoman").rglob("*.py"))
 MAX_FUNCTION_LINES = 50
 MAX_OPTIONS = 80
+# What Python programs import; elsewhere types and one line say enough, unless there is a surprise.
+PUBLIC = {
+    "__init__.py",
+    "decoding/constraints/constraints.py",
+    "decoding/options.py",
+    "decoding/output/alignments.py",
+    "decoding/output/sequence_scores.py",
+    "decoding/search/sampling.py",
+    "decoding/translation.py",
+    "decoding/translator.py",
+    "evaluation/bleu.py",
+    "evaluation/compare.py",
+    "evaluation/evaluate.py",
+    "folder.py",
+    "insight/attention.py",
+    "insight/explanation.py",
+    "insight/rise.py",
+    "models/interface.py",
+    "training/run.py",
+}
 
 
 def name_of(path: Path) -> str:
@@ -25,7 +45,7 @@ def name_of(path: Path) -> str:
 def functions(tree: ast.AST):
     """Every function and method, with whether it is public."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
 
@@ -74,9 +94,10 @@ def test_public_functions_are_documented_and_typed(path):
         arguments = [each for each in node.args.args + node.args.kwonlyargs
                      if each.arg not in ("self", "cls")]  # fmt: skip
         assert doc, f"{place} has no docstring"
-        assert not arguments or "Parameters\n" in doc, f"{place} has no section Parameters"
         assert node.returns is not None, f"{place} has no return type"
-        for each in arguments:
+        if name_of(path) in PUBLIC:
+            assert not arguments or "Parameters\n" in doc, f"{place} has no section Parameters"
+        for each in arguments if "Parameters\n" in doc else ():
             is_there = re.search(rf"^(\w+, )*{each.arg}(, \w+)* :", doc, re.MULTILINE)
             assert is_there or f"*{each.arg} :" in doc, f"{place} does not document {each.arg}"
 

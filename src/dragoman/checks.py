@@ -14,18 +14,7 @@ from dragoman.training.run_setup import RUN_FILE
 
 
 def find_damage(path: Path) -> list[str]:
-    """Read everything of a model folder or a run, and list what is broken.
-
-    Parameters
-    ----------
-    path : Path
-        The folder.
-
-    Returns
-    -------
-    list[str]
-        One line for each broken file; nothing if all is well.
-    """
+    """Read everything of a model folder or a run, and list what is broken."""
     is_run = (path / RUN_FILE).exists()
     needs_weights = not is_run or (path / WEIGHTS_FILE).exists()
     found: list[str] = []
@@ -39,18 +28,7 @@ def find_damage(path: Path) -> list[str]:
 
 
 def lacks_digests(path: Path) -> bool:
-    """Say whether damage of a model's weights could not be noticed.
-
-    Parameters
-    ----------
-    path : Path
-        A model folder that was found to be whole.
-
-    Returns
-    -------
-    bool
-        True for weights that another program, or an earlier version, wrote.
-    """
+    """Say whether damage of a model's weights could not be noticed."""
     return (path / WEIGHTS_FILE).exists() and not read_folder(path).open_weights().has_digests
 
 

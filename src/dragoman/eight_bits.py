@@ -21,18 +21,7 @@ class Rounded(NamedTuple):
 
 
 def round_matrix(matrix: Float[np.ndarray, "rows columns"]) -> Rounded:
-    """Round a matrix to eight bits, each row by a scale of its own.
-
-    Parameters
-    ----------
-    matrix : Float[np.ndarray, "rows columns"]
-        The weights, one row an output.
-
-    Returns
-    -------
-    Rounded
-        The row's largest entry becomes ±127.
-    """
+    """Round a matrix to eight bits, each row by a scale of its own."""
     numbers = np.empty(matrix.shape, np.int8)
     scales = np.empty(len(matrix), np.float32)
     for start in range(0, len(matrix), ROWS_AT_ONCE):

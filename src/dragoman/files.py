@@ -41,11 +41,6 @@ def written_beside(path: Path) -> Iterator[Path]:
     path : Path
         Where it shall be in the end. A file there is replaced by a file, a folder by a folder.
 
-    Yields
-    ------
-    Path
-        Where to write it: a file to create, or a folder to make.
-
     Notes
     -----
     The contents are flushed to the disk before the move, so after a crash or a power cut the
@@ -79,31 +74,13 @@ def written_beside(path: Path) -> Iterator[Path]:
 
 
 def write_file(path: Path, contents: bytes | str) -> None:
-    """Write a whole file, or leave the old one.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    contents : bytes | str
-        What it shall hold; text is written as UTF-8.
-    """
+    """Write a whole file, or leave the old one."""
     with written_beside(path) as beside:
         beside.write_bytes(contents.encode() if isinstance(contents, str) else contents)
 
 
 def open_ordinary(path: Path) -> IO[bytes]:
     """Open a file for reading, refusing folders, pipes, sockets and devices.
-
-    Parameters
-    ----------
-    path : Path
-        The file, or a link to it.
-
-    Returns
-    -------
-    IO[bytes]
-        Without a buffer.
 
     Notes
     -----
@@ -120,20 +97,7 @@ def open_ordinary(path: Path) -> IO[bytes]:
 
 
 def read_small(path: Path, most_bytes: int) -> bytes:
-    """Read a whole file that should be small.
-
-    Parameters
-    ----------
-    path : Path
-        The file; an `OSError` is the caller's to explain.
-    most_bytes : int
-        A larger one is refused before it is in memory.
-
-    Returns
-    -------
-    bytes
-        Its contents.
-    """
+    """Read a whole file that should be small."""
     with open_ordinary(path) as file:
         parts: list[bytes] = []
         left = most_bytes + 1
@@ -147,11 +111,6 @@ def read_small(path: Path, most_bytes: int) -> bytes:
 
 def digest_of(contents: bytes | memoryview) -> str:
     """Compute the digest by which damage is noticed.
-
-    Parameters
-    ----------
-    contents : bytes | memoryview
-        Any bytes.
 
     Returns
     -------
@@ -194,18 +153,7 @@ def locked(folder: Path, wait: Callable[[str], None] | None = None) -> Iterator[
 
 
 def list_own(folder: Path) -> list[Path]:
-    """List what a folder holds but for locks and what killed writers left.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-
-    Returns
-    -------
-    list[Path]
-        Sorted; nothing if there is no such folder.
-    """
+    """List what a folder holds but for locks and what killed writers left."""
     there = sorted(folder.iterdir()) if folder.is_dir() else []
     return [each for each in there if each.name != LOCK_FILE and not _LEFTOVER.fullmatch(each.name)]
 

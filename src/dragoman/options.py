@@ -37,28 +37,12 @@ def option(default: Any, help: str, words: tuple[str, ...] = ()) -> Any:  # noqa
     words : tuple[str, ...]
         What a file or the command line may say instead of a value. Whoever puts the layers
         together must understand them: the dataclass has values only.
-
-    Returns
-    -------
-    Any
-        A dataclass field.
     """
     return dataclasses.field(default=default, metadata={"help": help, "words": words})
 
 
 def to_plain(options: Any) -> Plain:  # noqa: ANN401
-    """Turn an options dataclass into a nested dictionary in which what is off says “off”.
-
-    Parameters
-    ----------
-    options : Any
-        A dataclass, possibly nested.
-
-    Returns
-    -------
-    dict[str, Any]
-        Only strings, numbers, booleans, lists and dictionaries.
-    """
+    """Turn an options dataclass into a nested dictionary in which what is off says “off”."""
     plain: Plain = {}
     for each in dataclasses.fields(options):
         value = getattr(options, each.name)
@@ -83,11 +67,6 @@ def from_plain(kind: Any, plain: Mapping[str, Any], *, place: str) -> Any:  # no
         The values that differ from its defaults.
     place : str
         Where they were said, for error messages.
-
-    Returns
-    -------
-    Any
-        The dataclass with those values.
     """
     if not isinstance(plain, Mapping):
         raise OptionError(f"{place} is {plain!r}, but must be a section of options")
@@ -107,24 +86,7 @@ def from_plain(kind: Any, plain: Mapping[str, Any], *, place: str) -> Any:  # no
 
 
 def from_section(kind: Any, config: Mapping[str, Any], name: str, path: Path) -> Any:  # noqa: ANN401
-    """Build an options dataclass from a section of a file, naming both in complaints.
-
-    Parameters
-    ----------
-    kind : Any
-        The dataclass, or a union of them.
-    config : Mapping[str, Any]
-        The contents of the file.
-    name : str
-        The section, which may be missing.
-    path : Path
-        The file.
-
-    Returns
-    -------
-    Any
-        The dataclass.
-    """
+    """Build an options dataclass from a section of a file, naming both in complaints."""
     place = f"{path}: {name}"
     try:
         return from_plain(kind, config.get(name, {}), place=place)
@@ -134,17 +96,7 @@ def from_section(kind: Any, config: Mapping[str, Any], name: str, path: Path) ->
 
 
 def check_names(kind: Any, plain: Mapping[str, Any], *, place: str) -> None:  # noqa: ANN401
-    """Complain about names that an options dataclass does not have.
-
-    Parameters
-    ----------
-    kind : Any
-        The dataclass, or a union of them.
-    plain : Mapping[str, Any]
-        A nested dictionary.
-    place : str
-        Where it comes from.
-    """
+    """Complain about names that an options dataclass does not have."""
     hints: Plain = {}
     for each in section_kinds(kind):
         hints = get_type_hints(each) | hints
@@ -158,11 +110,6 @@ def check_names(kind: Any, plain: Mapping[str, Any], *, place: str) -> None:  # 
 def section_kinds(hint: Any) -> tuple[type, ...]:  # noqa: ANN401
     """List the dataclasses that a section of options may be.
 
-    Parameters
-    ----------
-    hint : Any
-        A field's type.
-
     Returns
     -------
     tuple[type, ...]
@@ -173,34 +120,12 @@ def section_kinds(hint: Any) -> tuple[type, ...]:  # noqa: ANN401
 
 
 def tag_of(kind: type) -> object:
-    """Say which of several kinds of section a dataclass is.
-
-    Parameters
-    ----------
-    kind : type
-        The dataclass.
-
-    Returns
-    -------
-    object
-        The default of its first field.
-    """
+    """Say which of several kinds of section a dataclass is."""
     return dataclasses.fields(kind)[0].default
 
 
 def merge(*layers: Mapping[str, Any]) -> Plain:
-    """Lay nested dictionaries over one another.
-
-    Parameters
-    ----------
-    *layers : Mapping[str, Any]
-        The later wins, leaf by leaf.
-
-    Returns
-    -------
-    dict[str, Any]
-        A new dictionary.
-    """
+    """Lay nested dictionaries over one another."""
     merged: Plain = {}
     for layer in layers:
         for name, value in layer.items():
@@ -213,20 +138,7 @@ def merge(*layers: Mapping[str, Any]) -> Plain:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Say which known name was probably meant.
-
-    Parameters
-    ----------
-    name : str
-        The unknown name.
-    known : Iterable[str]
-        The names there are.
-
-    Returns
-    -------
-    str
-        “; did you mean …?”, or a list of the known names if none is near.
-    """
+    """Say which known name was probably meant."""
     names = list(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
@@ -235,18 +147,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def read_toml(path: Path) -> Plain:
-    """Read a TOML file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    dict[str, Any]
-        Its contents.
-    """
+    """Read a TOML file."""
     try:
         contents = read_small(path, LARGEST_FILE)
     except OSError as error:
@@ -255,20 +156,7 @@ def read_toml(path: Path) -> Plain:
 
 
 def parse_toml(contents: bytes, path: Path) -> Plain:
-    """Parse the contents of a TOML file.
-
-    Parameters
-    ----------
-    contents : bytes
-        The contents.
-    path : Path
-        Where they come from, for error messages.
-
-    Returns
-    -------
-    dict[str, Any]
-        What they say.
-    """
+    """Parse the contents of a TOML file."""
     if DEEP_KEY.search(contents):
         raise OptionError(f"{path}: not a TOML file of options (a key of over 64 parts); mend it")
     try:
@@ -278,18 +166,7 @@ def parse_toml(contents: bytes, path: Path) -> Plain:
 
 
 def write_toml(plain: Mapping[str, Any]) -> str:
-    """Write a dictionary of at most one level of sections as TOML.
-
-    Parameters
-    ----------
-    plain : Mapping[str, Any]
-        As `to_plain` makes it.
-
-    Returns
-    -------
-    str
-        TOML text that `read_toml` reads back to the same dictionary.
-    """
+    """Write a dictionary of at most one level of sections as TOML."""
     lines = [f"{name} = {_toml(value)}" for name, value in plain.items() if not _is_section(value)]
     for name, section in plain.items():
         if _is_section(section):
@@ -299,19 +176,7 @@ def write_toml(plain: Mapping[str, Any]) -> str:
 
 
 def require(condition: bool, name: str, value: object, remedy: str) -> None:
-    """Check one option's value.
-
-    Parameters
-    ----------
-    condition : bool
-        Whether the value is good.
-    name : str
-        The option's name.
-    value : object
-        What was found.
-    remedy : str
-        What would be right.
-    """
+    """Check one option's value."""
     if not condition:
         raise OptionError(f"{name} is {value}: {remedy}")
 
@@ -362,18 +227,7 @@ def _toml(value: object) -> str:
 
 
 def without_none(hint: Any) -> Any:  # noqa: ANN401
-    """Reduce ``X | None`` to X.
-
-    Parameters
-    ----------
-    hint : Any
-        A field's type.
-
-    Returns
-    -------
-    Any
-        What it holds when it is not off.
-    """
+    """Reduce ``X | None`` to X."""
     if get_origin(hint) in (Union, types.UnionType):
         return next(each for each in get_args(hint) if each is not type(None))
     return hint

@@ -20,50 +20,16 @@ class Quantised(NamedTuple):
 
     @staticmethod
     def of(matrix: Rounded) -> "Quantised":
-        """See a matrix as PyTorch does.
-
-        Parameters
-        ----------
-        matrix : Rounded
-            The matrix.
-
-        Returns
-        -------
-        Quantised
-            The same memory.
-        """
+        """See a matrix as PyTorch does."""
         return Quantised(*map(torch.from_numpy, matrix))
 
     def restored(self) -> Float[Tensor, "rows columns"]:
-        """Multiply out.
-
-        Returns
-        -------
-        Float[Tensor, "rows columns"]
-            The matrix, but for what rounding took.
-        """
+        """Multiply out."""
         return self.numbers * self.scales[:, None]
 
 
 def pair(place: Path, name: str, numbers: Tensor, scales: Tensor) -> Quantised:
-    """Put a matrix and its scales together, checking that they belong together.
-
-    Parameters
-    ----------
-    place : Path
-        Where they come from.
-    name : str
-        What the matrix is called.
-    numbers : Tensor
-        Its whole numbers.
-    scales : Tensor
-        What its rows are multiplied by.
-
-    Returns
-    -------
-    Quantised
-        Both.
-    """
+    """Put a matrix and its scales together, checking that they belong together."""
     is_right = numbers.dtype == torch.int8 and scales.is_floating_point()
     if not is_right or numbers.dim() != 2 or scales.shape != numbers.shape[:1]:
         raise FolderError(f"{place}: damaged ({name} and its scales do not fit); get it again")
@@ -71,20 +37,7 @@ def pair(place: Path, name: str, numbers: Tensor, scales: Tensor) -> Quantised:
 
 
 def restore(weights: Mapping[str, Tensor], place: Path) -> dict[str, Tensor]:
-    """Multiply out what is in eight bits.
-
-    Parameters
-    ----------
-    weights : Mapping[str, Tensor]
-        By name; the scales of matrix “x” are “x.scales”.
-    place : Path
-        Where they come from.
-
-    Returns
-    -------
-    dict[str, Tensor]
-        All in float, without scales.
-    """
+    """Multiply out what is in eight bits."""
     return {
         name: pair(place, name, each, weights[name + SCALES]).restored()
         if name + SCALES in weights

@@ -46,15 +46,6 @@ def write_tensors(
 ) -> None:
     """Write tensors, on whatever device they are, with digests of all that is written.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    tensors : Mapping[str, Tensor | np.ndarray]
-        By name.
-    metadata : Mapping[str, str] | None
-        What else to say in the header.
-
     Notes
     -----
     But for the metadata the file is what the safetensors library writes, which wants all tensors in
@@ -142,48 +133,15 @@ class TensorFile:
         return self._digests is not None
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Tell the shape of a tensor without reading it.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-
-        Returns
-        -------
-        tuple[int, ...]
-            Its shape.
-        """
+        """Tell the shape of a tensor without reading it."""
         return tuple(self._entry(name)["shape"])
 
     def type(self, name: str) -> str:
-        """Tell the type of a tensor without reading it.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-
-        Returns
-        -------
-        str
-            As the format calls it, such as “F32”.
-        """
+        """Tell the type of a tensor without reading it."""
         return self._entry(name)["dtype"]
 
     def read(self, name: str) -> Shaped[np.ndarray, "..."]:
-        """Read one tensor as it is, and check that it is not damaged.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-
-        Returns
-        -------
-        Shaped[np.ndarray, "..."]
-            An array of its own; the bits as uint16 for bfloat16.
-        """
+        """Read one tensor as it is, and check that it is not damaged."""
         entry = self._entry(name)
         start, end = entry["data_offsets"]
         contents = np.empty(end - start, np.uint8)
@@ -198,18 +156,7 @@ class TensorFile:
         return contents.view(READ_AS[entry["dtype"]]).reshape(entry["shape"])
 
     def read_wide(self, name: str) -> Shaped[np.ndarray, "..."]:
-        """Read one tensor as `read` does, but bfloat16 as float32.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-
-        Returns
-        -------
-        Shaped[np.ndarray, "..."]
-            An array of its own.
-        """
+        """Read one tensor as `read` does, but bfloat16 as float32."""
         found = self.read(name)
         if self.type(name) != BFLOAT16:
             return found

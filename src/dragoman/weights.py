@@ -31,88 +31,33 @@ FILLING = ("kaiming_uniform_", "xavier_uniform_", "uniform_", "normal_", "zero_"
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Collect a model's weights, each tied matrix once, and the statistics it keeps beside them.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The model.
-
-    Returns
-    -------
-    dict[str, Tensor]
-        By name, detached, where they are.
-    """
+    """Collect a model's weights, each tied matrix once, and the statistics it keeps beside them."""
     kept = model.state_dict().keys()
     statistics = {name: each for name, each in model.named_buffers() if name in kept}
     return {name: each.detach() for name, each in model.named_parameters()} | statistics
 
 
 def write_weights(path: Path, weights: Mapping[str, Tensor], identity: str | None = None) -> None:
-    """Write weights, or leave the old ones.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    weights : Mapping[str, Tensor]
-        By name.
-    identity : str | None
-        Of the model folder to which they belong; None: they belong to none.
-    """
+    """Write weights, or leave the old ones."""
     with written_beside(path) as beside:
         write_tensors(beside, weights, None if identity is None else {IDENTITY: identity})
 
 
 def read_weights(place: Path | TensorFile) -> dict[str, Tensor]:
-    """Read weights, checking that none is damaged.
-
-    Parameters
-    ----------
-    place : Path | TensorFile
-        A safetensors file.
-
-    Returns
-    -------
-    dict[str, Tensor]
-        By name; matrices in eight bits are multiplied out.
-    """
+    """Read weights, checking that none is damaged."""
     file = place if isinstance(place, TensorFile) else TensorFile(place)
     return restore({name: read_tensor(file, name) for name in file.names}, file.path)
 
 
 def read_tensor(file: TensorFile, name: str) -> Tensor:
-    """Read one tensor in its own type.
-
-    Parameters
-    ----------
-    file : TensorFile
-        A file of weights.
-    name : str
-        Its name.
-
-    Returns
-    -------
-    Tensor
-        On the CPU.
-    """
+    """Read one tensor in its own type."""
     found = torch.from_numpy(file.read(name))
     return found.view(torch.bfloat16) if file.type(name) == BFLOAT16 else found
 
 
 @torch.no_grad()
 def put_weights(model: nn.Module, weights: Mapping[str, Tensor], place: Path) -> None:
-    """Copy weights into a model, checking that they are its own.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The model.
-    weights : Mapping[str, Tensor]
-        By name.
-    place : Path
-        Where they come from, for error messages.
-    """
+    """Copy weights into a model, checking that they are its own."""
     own = weights_of(model)
     foreign = sorted(own.keys() ^ weights.keys())
     if foreign:
@@ -129,15 +74,6 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor], place: Path) ->
 def check_numbers(place: Path, name: str, weight: Tensor) -> None:
     """Check that a weight has numbers with which one can compute.
 
-    Parameters
-    ----------
-    place : Path
-        Where it comes from.
-    name : str
-        Its name.
-    weight : Tensor
-        Its numbers.
-
     Notes
     -----
     The least and the largest are found in a fifteenth of the time of `torch.isfinite`; either is
@@ -150,18 +86,7 @@ def check_numbers(place: Path, name: str, weight: Tensor) -> None:
 
 
 def load_model(folder: ModelFolder) -> Model:
-    """Build a folder's model with its weights.
-
-    Parameters
-    ----------
-    folder : ModelFolder
-        From `read_folder`.
-
-    Returns
-    -------
-    Model
-        On the CPU, ready to translate.
-    """
+    """Build a folder's model with its weights."""
     file = folder.open_weights()
     model = build_unfilled(folder, file)
     with torch.no_grad():
@@ -181,13 +106,6 @@ def _read_weight(file: TensorFile, name: str, parameter: Tensor) -> Tensor:
 
 def build_unfilled(folder: ModelFolder, file: TensorFile) -> Model:
     """Build a folder's model without numbers in its large weights, checking that the file fits.
-
-    Parameters
-    ----------
-    folder : ModelFolder
-        From `read_folder`.
-    file : TensorFile
-        Its weights; nothing is read of them but names and shapes.
 
     Returns
     -------
@@ -214,34 +132,13 @@ def build_unfilled(folder: ModelFolder, file: TensorFile) -> Model:
 
 
 def write_model(path: Path, folder: ModelFolder, model: nn.Module) -> None:
-    """Write a whole model folder.
-
-    Parameters
-    ----------
-    path : Path
-        The folder; made if missing.
-    folder : ModelFolder
-        Its options, subwords and facts.
-    model : nn.Module
-        Its weights.
-    """
+    """Write a whole model folder."""
     write_description(path, replace(folder, path=path), count_parameters(model))
     write_weights(path / WEIGHTS_FILE, weights_of(model), folder.identity)
 
 
 def vocabulary_of(vocabularies: Vocabularies) -> Vocabulary:
-    """Tell a model what it must know of its subwords.
-
-    Parameters
-    ----------
-    vocabularies : Vocabularies
-        The subwords.
-
-    Returns
-    -------
-    Vocabulary
-        Their sizes and special symbols.
-    """
+    """Tell a model what it must know of its subwords."""
     source_size, target_size = (len(each) for each in vocabularies)
     return Vocabulary(source_size, target_size, vocabularies.pad_id, vocabularies.eos_id)
 

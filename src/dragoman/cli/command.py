@@ -25,13 +25,7 @@ LONGEST_LINE = 2000
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command.
-
-    Parameters
-    ----------
-    arguments : list[str] | None
-        The words after ``dragoman``; None: those of the process.
-    """
+    """Run the command."""
     with _interruptible(ends_process=arguments is None):
         try:
             _run(arguments)
@@ -187,11 +181,6 @@ def build_parser(word: str | None = None) -> "Parser":
     ----------
     word : str | None
         The first word that is no flag, by which `add_verbs` leaves out what is not needed.
-
-    Returns
-    -------
-    Parser
-        The parser; what it parses has the function to call as ``run``.
     """
     from dragoman import __version__
     from dragoman.cli.flags import Parser

@@ -15,13 +15,7 @@ if TYPE_CHECKING:
 
 
 def add_demands(parser: argparse.ArgumentParser) -> None:
-    """Let a user say what translations must be like.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser
-        Of the verb.
-    """
+    """Let a user say what translations must be like."""
     parser.add_argument(
         "--with", dest="others", action="append", type=Path, default=[], metavar="MODEL",
         help="a model with the same subwords that translates together with the first; may be "
@@ -46,20 +40,7 @@ def add_demands(parser: argparse.ArgumentParser) -> None:
 
 
 def read_demands(options: argparse.Namespace, translator: "Translator") -> "Prepared":
-    """Make what a user said of translations ready.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        What the user said.
-    translator : Translator
-        What is to translate.
-
-    Returns
-    -------
-    Prepared
-        Demands for the translator, and warnings of those that cannot be met.
-    """
+    """Make what a user said of translations ready."""
     from dragoman.decoding.constraints.constraints import Demands, Prepared, prepare_demands
     from dragoman.decoding.constraints.glossary import read_forbidden, read_glossary
 

@@ -15,13 +15,7 @@ QUANTISATIONS = (
 
 
 def add_exchange(verbs: argparse._SubParsersAction) -> None:
-    """Add the verbs “export” and “import”.
-
-    Parameters
-    ----------
-    verbs : argparse._SubParsersAction
-        Where to add them.
-    """
+    """Add the verbs “export” and “import”."""
     parser = add_verb(verbs, "export", "write a model for another tool", _export)
     parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")
     parser.add_argument(

@@ -19,28 +19,11 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**kwargs)
 
     def error(self, message: str) -> NoReturn:
-        """Raise instead of printing the usage.
-
-        Parameters
-        ----------
-        message : str
-            What argparse says.
-        """
+        """Raise instead of printing the usage."""
         raise OptionError(f"{self.prog}: {message}; see “{self.prog} --help”")
 
     def parse(self, arguments: list[str]) -> argparse.Namespace:
-        """Parse every argument, or say which one is unknown and which flag is nearest.
-
-        Parameters
-        ----------
-        arguments : list[str]
-            The words after the command.
-
-        Returns
-        -------
-        argparse.Namespace
-            The values; flags made by `add_flags` only if they were given.
-        """
+        """Parse every argument, or say which one is unknown and which flag is nearest."""
         namespace, unknown = self.parse_known_args(arguments)
         parser: argparse.ArgumentParser = getattr(namespace, "parser", self)
         unknown = _take_late(parser, namespace, unknown)
@@ -79,37 +62,14 @@ class _HelpFormatter(argparse.HelpFormatter):
 
 
 def add_verb(verbs: argparse._SubParsersAction, name: str, text: str, run: object) -> Parser:
-    """Add one verb to the command.
-
-    Parameters
-    ----------
-    verbs : argparse._SubParsersAction
-        Where to add it.
-    name : str
-        What it is called.
-    text : str
-        What it does.
-    run : object
-        What is called with the options when a user says it.
-
-    Returns
-    -------
-    Parser
-        For the verb's own flags.
-    """
+    """Add one verb to the command."""
     parser = verbs.add_parser(name, help=text, description=text)
     parser.set_defaults(run=run, parser=parser)
     return parser
 
 
 def add_device(parser: Parser) -> None:
-    """Let a user say where to compute.
-
-    Parameters
-    ----------
-    parser : Parser
-        Of the verb.
-    """
+    """Let a user say where to compute."""
     parser.add_argument(
         "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"), help="where to compute"
     )
@@ -181,20 +141,7 @@ def _add_flag(parser: Any, each: Any, hint: Any, default: Any) -> None:  # noqa:
 
 
 def given_flags(namespace: argparse.Namespace, kind: type) -> Plain:
-    """Collect the flags of `add_flags` that were given on the command line.
-
-    Parameters
-    ----------
-    namespace : argparse.Namespace
-        What the parser returned.
-    kind : type
-        The dataclass whose flags they are.
-
-    Returns
-    -------
-    dict[str, Any]
-        A nested dictionary, for `merge`.
-    """
+    """Collect the flags of `add_flags` that were given on the command line."""
     given: Plain = {}
     hints = get_type_hints(kind)
     for each in dataclasses.fields(kind):

@@ -16,13 +16,7 @@ from dragoman.decoding.options import Precision, SearchOptions
 
 
 def add_decoding(verbs: argparse._SubParsersAction) -> None:
-    """Add the verbs “translate”, “score”, “shortlist” and “quantise”.
-
-    Parameters
-    ----------
-    verbs : argparse._SubParsersAction
-        Where to add it.
-    """
+    """Add the verbs “translate”, “score”, “shortlist” and “quantise”."""
     parser = add_verb(verbs, "translate", "translate text, line by line", _translate)
     parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")
     parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="else standard input")

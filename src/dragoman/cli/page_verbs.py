@@ -13,13 +13,7 @@ SUFFIXES = (".html", ".svg", ".png")
 
 
 def add_page(verbs: argparse._SubParsersAction) -> None:
-    """Add the verbs “explain” and “watch”.
-
-    Parameters
-    ----------
-    verbs : argparse._SubParsersAction
-        Where to add them.
-    """
+    """Add the verbs “explain” and “watch”."""
     text = "say which source words each word of a translation depends on, and how sure that is"
     parser = add_verb(verbs, "explain", text, _explain)
     parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")
@@ -53,13 +47,7 @@ def add_page(verbs: argparse._SubParsersAction) -> None:
 
 
 def add_allow_host(parser: Parser) -> None:
-    """Let a user say by which names clients know the server.
-
-    Parameters
-    ----------
-    parser : Parser
-        Of the verb.
-    """
+    """Let a user say by which names clients know the server."""
     parser.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME",
         help="a name by which browsers, clients or a proxy know the server, besides its address; "

@@ -85,13 +85,7 @@ EXPERIMENTS: tuple[Entry, ...] = (
 
 
 def add_paper(verbs: argparse._SubParsersAction) -> None:
-    """Give the command the verb “paper” with all experiments.
-
-    Parameters
-    ----------
-    verbs : argparse._SubParsersAction
-        Where to add it.
-    """
+    """Give the command the verb “paper” with all experiments."""
     text = "run the tables and claims of the paper as experiments"
     paper = _add_verb(verbs, "paper", text, _complain)
     kinds = paper.add_subparsers(title="experiments", metavar="EXPERIMENT", parser_class=Parser)

@@ -10,13 +10,7 @@ WINDOW_LINES = 2048
 
 
 def add_score(verbs: argparse._SubParsersAction) -> None:
-    """Add the verb “score”.
-
-    Parameters
-    ----------
-    verbs : argparse._SubParsersAction
-        Where to add it.
-    """
+    """Add the verb “score”."""
     text = "tell how probable a model finds given translations, one number a line"
     parser = add_verb(verbs, "score", text, _score)
     parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")

@@ -35,13 +35,7 @@ GARBAGE_OBJECTS = 20_000
 
 
 def add_serving(verbs: argparse._SubParsersAction) -> None:
-    """Add the verbs “serve”, “explain” and “watch”.
-
-    Parameters
-    ----------
-    verbs : argparse._SubParsersAction
-        Where to add it.
-    """
+    """Add the verbs “serve”, “explain” and “watch”."""
     text = "serve models to translation clients and browsers"
     parser = add_verb(verbs, "serve", text, _serve)
     parser.add_argument(
@@ -63,13 +57,7 @@ def add_serving(verbs: argparse._SubParsersAction) -> None:
 
 
 def check_extra(verb: str) -> None:
-    """Refuse to serve where the packages for it are not installed.
-
-    Parameters
-    ----------
-    verb : str
-        What the user wants.
-    """
+    """Refuse to serve where the packages for it are not installed."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise OptionError(f'{verb} needs {missing[0]}: pip install "dragoman[serve]"')

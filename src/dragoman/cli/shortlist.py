@@ -13,13 +13,7 @@ MOST_HELD_OUT = 1000
 
 
 def add_short_list(verbs: argparse._SubParsersAction) -> None:
-    """Add the verb “shortlist”.
-
-    Parameters
-    ----------
-    verbs : argparse._SubParsersAction
-        Where to add it.
-    """
+    """Add the verb “shortlist”."""
     text = "learn which few words a translation may need, for “translate --short-list”"
     parser = add_verb(verbs, "shortlist", text, _learn)
     parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")

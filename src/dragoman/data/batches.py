@@ -44,35 +44,13 @@ class Sequences:
         return places < self.lengths[:, None]
 
     def shifted(self, start_id: int) -> Int[Tensor, "batch length"]:
-        """Return the words that stand before each word: what a decoder reads.
-
-        Parameters
-        ----------
-        start_id : int
-            What stands before the first word.
-
-        Returns
-        -------
-        Int[Tensor, "batch length"]
-            The ids as they are read, one place later.
-        """
+        """Return the words that stand before each word: what a decoder reads."""
         words = self.read_ids
         start = torch.full_like(words[:, :1], start_id)
         return torch.cat([start, words[:, :-1]], dim=1)
 
     def to(self, device: torch.device) -> "Sequences":
-        """Copy to a device.
-
-        Parameters
-        ----------
-        device : torch.device
-            Where to.
-
-        Returns
-        -------
-        Sequences
-            The copy.
-        """
+        """Copy to a device."""
         heard = None if self.heard is None else self.heard.to(device)
         return Sequences(self.ids.to(device), self.lengths.to(device), heard)
 
@@ -99,18 +77,7 @@ class Batch:
     num_target_tokens: int
 
     def to(self, device: torch.device) -> "Batch":
-        """Copy to a device.
-
-        Parameters
-        ----------
-        device : torch.device
-            Where to.
-
-        Returns
-        -------
-        Batch
-            The copy.
-        """
+        """Copy to a device."""
         source, target = self.source.to(device), self.target.to(device)
         return Batch(source, target, self.num_tokens, self.num_target_tokens)
 
@@ -128,38 +95,14 @@ class Flat(NamedTuple):
 
 
 def flatten(sequences: Sequence[Sequence[int]]) -> Flat:
-    """Lay sequences one after another.
-
-    Parameters
-    ----------
-    sequences : Sequence[Sequence[int]]
-        Token ids of each.
-
-    Returns
-    -------
-    Flat
-        All ids, and how many are whose.
-    """
+    """Lay sequences one after another."""
     lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
     ids = np.fromiter(chain.from_iterable(sequences), np.int64, int(lengths.sum()))
     return Flat(ids, lengths)
 
 
 def pad_sequences(sequences: Flat, pad_id: int) -> Sequences:
-    """Lay sequences beside one another.
-
-    Parameters
-    ----------
-    sequences : Flat
-        Token ids, each sequence ended by the end symbol.
-    pad_id : int
-        What fills the shorter ones up.
-
-    Returns
-    -------
-    Sequences
-        On the CPU.
-    """
+    """Lay sequences beside one another."""
     lengths = sequences.lengths.astype(np.int64)
     ids = np.full((len(lengths), int(lengths.max())), pad_id, dtype=np.int64)
     ids[np.arange(ids.shape[1]) < lengths[:, None]] = sequences.ids
@@ -167,22 +110,7 @@ def pad_sequences(sequences: Flat, pad_id: int) -> Sequences:
 
 
 def make_batch(source: Flat, target: Flat, pad_id: int) -> Batch:
-    """Make a batch of sentence pairs.
-
-    Parameters
-    ----------
-    source : Flat
-        Token ids of the source sentences.
-    target : Flat
-        Token ids of their translations.
-    pad_id : int
-        The padding.
-
-    Returns
-    -------
-    Batch
-        On the CPU.
-    """
+    """Make a batch of sentence pairs."""
     num_tokens = len(source.ids) + len(target.ids)
     padded_source, padded_target = pad_sequences(source, pad_id), pad_sequences(target, pad_id)
     return Batch(padded_source, padded_target, num_tokens, len(target.ids))
@@ -214,11 +142,6 @@ def plan_epoch(
     epoch : int
         The pass. Order, seed and pass alone decide the plan, so it can be made again to resume.
 
-    Yields
-    ------
-    Int[np.ndarray, "rows"]
-        The pairs of one batch.
-
     Notes
     -----
     The shuffled pairs are dealt into pools of a million; within a pool, similar lengths come
@@ -236,15 +159,6 @@ def split_rows(
     rows: Int[np.ndarray, "rows"], tokens: Int[np.ndarray, "rows"], num_parts: int
 ) -> list[Int[np.ndarray, "part"]]:
     """Divide the pairs of one update into shares of about equally many tokens.
-
-    Parameters
-    ----------
-    rows : Int[np.ndarray, "rows"]
-        The pairs.
-    tokens : Int[np.ndarray, "rows"]
-        Tokens of each, source plus target.
-    num_parts : int
-        How many shares to make.
 
     Returns
     -------
@@ -273,20 +187,6 @@ def group_by_length(
     batch_tokens: int,
 ) -> list[Int[np.ndarray, "rows"]]:
     """Cut pairs into batches in which both sides have similar lengths.
-
-    Parameters
-    ----------
-    source_lengths : Int[np.ndarray, "pairs"]
-        Tokens of each source sentence.
-    target_lengths : Int[np.ndarray, "pairs"]
-        Tokens of each target sentence.
-    batch_tokens : int
-        Tokens of a batch, source plus target.
-
-    Returns
-    -------
-    list[Int[np.ndarray, "rows"]]
-        The pairs of each batch.
 
     Notes
     -----

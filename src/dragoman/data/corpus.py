@@ -55,13 +55,7 @@ class CorpusFiles:
         return (*zip(self.source, self.target, strict=True), *((path,) for path in self.tsv))
 
     def content_hash(self) -> str:
-        """Hash what the files hold, in order.
-
-        Returns
-        -------
-        str
-            Differs when anything in any file differs.
-        """
+        """Hash what the files hold, in order."""
         digest = hashlib.blake2b(digest_size=16)
         for role in (self.source, self.target, self.tsv):
             digest.update(f"{len(role)};".encode())
@@ -79,26 +73,12 @@ class Report:
     dropped: dict[str, int] = field(default_factory=dict)
 
     def drop(self, reason: str, count: int = 1) -> None:
-        """Note that pairs were dropped.
-
-        Parameters
-        ----------
-        reason : str
-            Why, as in “12 …”.
-        count : int
-            How many.
-        """
+        """Note that pairs were dropped."""
         if count:
             self.dropped[reason] = self.dropped.get(reason, 0) + count
 
     def add(self, other: "Report") -> None:
-        """Note what became of more pairs.
-
-        Parameters
-        ----------
-        other : Report
-            Of those pairs.
-        """
+        """Note what became of more pairs."""
         self.read += other.read
         for reason, count in other.dropped.items():
             self.drop(reason, count)
@@ -109,13 +89,7 @@ class Report:
         return self.read - sum(self.dropped.values())
 
     def in_words(self) -> str:
-        """Say it to a person.
-
-        Returns
-        -------
-        str
-            One line.
-        """
+        """Say it to a person."""
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.dropped.items())
         return f"{self.kept:,} of {self.read:,} pairs kept" + (
             f"; dropped: {reasons}" if reasons else ""
@@ -144,13 +118,7 @@ class RawBlock:
     group: int
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Decode the lines.
-
-        Yields
-        ------
-        tuple[str, str]
-            Source and target.
-        """
+        """Decode the lines."""
         columns = [
             _decode_lines(raw, path, self.first_line)
             for path, raw in zip(self.paths, self.columns, strict=True)
@@ -169,35 +137,13 @@ class RawBlock:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Read the lines of a plain, .gz or .xz file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Yields
-    ------
-    str
-        One line, without its end.
-    """
+    """Read the lines of a plain, .gz or .xz file."""
     for number, raw in enumerate(read_raw_lines(path), start=1):
         yield _decode_lines(raw, path, number)[0]
 
 
 def read_raw_lines(path: Path) -> Iterator[bytes]:
-    """Read the lines of a plain, .gz or .xz file as bytes.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Yields
-    ------
-    bytes
-        One line, unpacked but not decoded, with its end.
-    """
+    """Read the lines of a plain, .gz or .xz file as bytes."""
     number = 0
     try:
         with _opened(path) as file:
@@ -211,18 +157,7 @@ def read_raw_lines(path: Path) -> Iterator[bytes]:
 
 
 def read_blocks(files: CorpusFiles) -> Iterator[RawBlock]:
-    """Read a corpus in blocks of lines, checking that its files have equally many.
-
-    Parameters
-    ----------
-    files : CorpusFiles
-        Where it is.
-
-    Yields
-    ------
-    RawBlock
-        The next lines.
-    """
+    """Read a corpus in blocks of lines, checking that its files have equally many."""
     for group, paths in enumerate(files.groups):
         readers = [read_raw_lines(path) for path in paths]
         first_line = 1
@@ -244,18 +179,7 @@ def read_blocks(files: CorpusFiles) -> Iterator[RawBlock]:
 
 
 def read_pairs(files: CorpusFiles) -> Iterator[tuple[str, str]]:
-    """Read sentence pairs, checking that the files fit together.
-
-    Parameters
-    ----------
-    files : CorpusFiles
-        Where they are.
-
-    Yields
-    ------
-    tuple[str, str]
-        Source and target, as they stand in the files.
-    """
+    """Read sentence pairs, checking that the files fit together."""
     for block in read_blocks(files):
         yield from block.pairs()
 
@@ -273,11 +197,6 @@ def clean_pairs(
         How many times as long as the other a side may be; None: however long.
     report : Report
         Takes note of what is dropped.
-
-    Yields
-    ------
-    tuple[str, str]
-        A clean pair.
 
     Notes
     -----
@@ -298,20 +217,7 @@ def clean_pairs(
 
 
 def read_aligned(paths: Sequence[Path], names: Sequence[str]) -> list[list[str]]:
-    """Read several whole files that must have equally many lines.
-
-    Parameters
-    ----------
-    paths : Sequence[Path]
-        The files.
-    names : Sequence[str]
-        What to call each in an error message.
-
-    Returns
-    -------
-    list[list[str]]
-        The lines of each.
-    """
+    """Read several whole files that must have equally many lines."""
     columns = [list(read_lines(path)) for path in paths]
     counts = [len(each) for each in columns]
     if len(set(counts)) > 1:

@@ -65,11 +65,6 @@ class LineReader:
     def take(self, num_lines: int) -> list[bytes]:
         """Take the next block of lines.
 
-        Parameters
-        ----------
-        num_lines : int
-            At most so many; fewer where they have many bytes.
-
         Returns
         -------
         list[bytes]
@@ -123,18 +118,7 @@ class LineReader:
 
 
 def open_lines(path: Path | None) -> LineReader:
-    """Begin to read a file or standard input.
-
-    Parameters
-    ----------
-    path : Path | None
-        A plain, .gz or .xz file; None: standard input.
-
-    Returns
-    -------
-    LineReader
-        Of a file, or of standard input if that comes from one, steady.
-    """
+    """Begin to read a file or standard input."""
     if path is None:
         return _open_standard_input()
     is_plain = path.is_file() and path.suffix not in OPENERS
@@ -143,24 +127,7 @@ def open_lines(path: Path | None) -> LineReader:
 
 
 def decode_line(raw: bytes, place: str, number: int, warn: Callable[[str], None]) -> str:
-    """Turn a line into text, whatever it holds.
-
-    Parameters
-    ----------
-    raw : bytes
-        The line with its end.
-    place : str
-        Where it stands, for the warning.
-    number : int
-        Its number, counted from 1.
-    warn : Callable[[str], None]
-        Takes the warning that bytes had to be replaced.
-
-    Returns
-    -------
-    str
-        The line without its end, “�” in place of bytes that are not UTF-8.
-    """
+    """Turn a line into text, whatever it holds."""
     raw = raw.rstrip(b"\r\n")
     try:
         return raw.decode("utf-8")

@@ -23,11 +23,6 @@ def draw_order(
     epoch : int
         The pass. Seed and pass alone decide the order, so it can be drawn again to resume.
 
-    Returns
-    -------
-    Int[np.ndarray, "rows"]
-        The pairs in their order, four bytes each.
-
     Notes
     -----
     A weight of 2.5 is every pair twice and a fresh random half of them once more. Then all are
@@ -60,11 +55,6 @@ def temper(counts: Sequence[int], temperature: float) -> tuple[float, ...]:
         T, at least 1: 1 leaves the corpora as they are, and the larger it is, the more alike are
         their shares.
 
-    Returns
-    -------
-    tuple[float, ...]
-        How often a pass sees the pairs of each corpus, for `draw_order`.
-
     Notes
     -----
     Of the n₁ + n₂ + … pairs that a pass has, as many as there are, corpus i has a share that is
@@ -79,18 +69,5 @@ def temper(counts: Sequence[int], temperature: float) -> tuple[float, ...]:
 
 
 def count_seen(num_pairs: int, weight: float) -> int:
-    """Count the pairs of a corpus that a pass meets, repetitions included.
-
-    Parameters
-    ----------
-    num_pairs : int
-        Pairs of the corpus.
-    weight : float
-        How often each is to be seen.
-
-    Returns
-    -------
-    int
-        Their product, rounded.
-    """
+    """Count the pairs of a corpus that a pass meets, repetitions included."""
     return round(num_pairs * weight)

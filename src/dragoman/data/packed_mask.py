@@ -38,34 +38,12 @@ class PackedMask:
 
 
 def look_anywhere(sequences: PackedSequences) -> PackedMask:
-    """Let the words of each sentence see all of it.
-
-    Parameters
-    ----------
-    sequences : PackedSequences
-        The sentences.
-
-    Returns
-    -------
-    PackedMask
-        The same for queries and keys.
-    """
+    """Let the words of each sentence see all of it."""
     return _mask(sequences, sequences, sequences.own, sequences.own)
 
 
 def look_back(sequences: PackedSequences) -> PackedMask:
-    """Let each word see itself and those before it.
-
-    Parameters
-    ----------
-    sequences : PackedSequences
-        The sentences.
-
-    Returns
-    -------
-    PackedMask
-        Causal.
-    """
+    """Let each word see itself and those before it."""
     first, end = sequences.own
     here = torch.arange(len(first), device=first.device, dtype=first.dtype)
     visible = Spans(first, torch.minimum(here + 1, end))
@@ -73,20 +51,7 @@ def look_back(sequences: PackedSequences) -> PackedMask:
 
 
 def look_across(queries: PackedSequences, keys: PackedSequences) -> PackedMask:
-    """Let each word see the whole sentence that it translates.
-
-    Parameters
-    ----------
-    queries : PackedSequences
-        The translations.
-    keys : PackedSequences
-        What they translate.
-
-    Returns
-    -------
-    PackedMask
-        From one side to the other.
-    """
+    """Let each word see the whole sentence that it translates."""
     return _mask(queries, keys, queries.other, keys.other)
 
 

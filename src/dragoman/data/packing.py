@@ -66,18 +66,7 @@ class PackedSequences:
         return self.ids if self.heard is None else self.heard
 
     def shifted(self, start_id: int) -> Int[Tensor, "tokens"]:
-        """Return the words that stand before each word: what a decoder reads.
-
-        Parameters
-        ----------
-        start_id : int
-            What stands before the first word of a sentence.
-
-        Returns
-        -------
-        Int[Tensor, "tokens"]
-            The ids as they are read, one place later.
-        """
+        """Return the words that stand before each word: what a decoder reads."""
         return self.read_ids.roll(1).masked_fill(self.places == 0, start_id)
 
 
@@ -132,29 +121,12 @@ class PackedBatch:
         return self.capacity.source + self.capacity.target
 
     def to(self, device: torch.device) -> "PackedBatch":
-        """Copy to a device.
-
-        Parameters
-        ----------
-        device : torch.device
-            Where to.
-
-        Returns
-        -------
-        PackedBatch
-            The copy.
-        """
+        """Copy to a device."""
         heard = None if self.heard is None else self.heard.to(device, non_blocking=True)
         return replace(self, numbers=self.numbers.to(device, non_blocking=True), heard=heard)
 
     def pinned(self) -> "PackedBatch":
-        """Move to memory from which a CUDA device fetches while the host goes on.
-
-        Returns
-        -------
-        PackedBatch
-            The same.
-        """
+        """Move to memory from which a CUDA device fetches while the host goes on."""
         heard = None if self.heard is None else self.heard.pin_memory()
         return replace(self, numbers=self.numbers.pin_memory(), heard=heard)
 
@@ -168,11 +140,6 @@ class Capacity(NamedTuple):
 
     def share(self, num_parts: int) -> "Capacity":
         """Say how much room one of several parts of a batch needs.
-
-        Parameters
-        ----------
-        num_parts : int
-            How many parts the batch is divided into, of about equally many tokens.
 
         Returns
         -------
@@ -190,22 +157,7 @@ def choose_capacity(
     target_lengths: Int[np.ndarray, "pairs"],
     batch_tokens: int,
 ) -> Capacity:
-    """Choose the size of packed batches.
-
-    Parameters
-    ----------
-    source_lengths : Int[np.ndarray, "pairs"]
-        Tokens of each source sentence.
-    target_lengths : Int[np.ndarray, "pairs"]
-        Tokens of each target sentence.
-    batch_tokens : int
-        Tokens of a batch, source plus target.
-
-    Returns
-    -------
-    Capacity
-        Room for so many, divided between the sides as the corpus is.
-    """
+    """Choose the size of packed batches."""
     source, target = int(source_lengths.sum()), int(target_lengths.sum())
     share = source / (source + target)
     longest = max(int(source_lengths.max()), int(target_lengths.max()))
@@ -219,17 +171,6 @@ def plan_packed(
     capacity: Capacity,
 ) -> Iterator[Int[np.ndarray, "rows"]]:
     """Divide the corpus into packed batches for one pass over it.
-
-    Parameters
-    ----------
-    source_lengths : Int[np.ndarray, "pairs"]
-        Tokens of each source sentence.
-    target_lengths : Int[np.ndarray, "pairs"]
-        Tokens of each target sentence.
-    order : Int[np.ndarray, "rows"]
-        The pairs in the order in which they are to be seen.
-    capacity : Capacity
-        Room on each side.
 
     Yields
     ------
@@ -260,24 +201,7 @@ def plan_packed(
 
 
 def pack(source: Flat, target: Flat, pad_id: int, capacity: Capacity) -> PackedBatch:
-    """Make a packed batch of sentence pairs.
-
-    Parameters
-    ----------
-    source : Flat
-        Token ids of the source sentences.
-    target : Flat
-        Token ids of their translations.
-    pad_id : int
-        The padding.
-    capacity : Capacity
-        Room on each side; if the sentences need more, the batch is larger.
-
-    Returns
-    -------
-    PackedBatch
-        On the CPU.
-    """
+    """Make a packed batch of sentence pairs."""
     needed = (len(source.ids), len(target.ids))
     room = Capacity(
         capacity.source if needed[0] <= capacity.source else _rounded(needed[0], FINELY),
@@ -322,13 +246,6 @@ def arrange(
 ) -> tuple[list[int], list[int]]:
     """Put short sentences together so that few groups of them have room for all.
 
-    Parameters
-    ----------
-    source_lengths : Int[np.ndarray, "pairs"]
-        Tokens of each source sentence.
-    target_lengths : Int[np.ndarray, "pairs"]
-        Tokens of each target sentence.
-
     Returns
     -------
     tuple[list[int], list[int]]
@@ -364,18 +281,7 @@ def arrange(
 
 
 def num_groups(num_places: int) -> int:
-    """Say how many groups of short sentences there can be.
-
-    Parameters
-    ----------
-    num_places : int
-        Tokens of both sides at most.
-
-    Returns
-    -------
-    int
-        As many as can be more than half full on a side, and one.
-    """
+    """Say how many groups of short sentences there can be."""
     return 2 * num_places // TILE + 1
 
 

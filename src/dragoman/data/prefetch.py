@@ -9,20 +9,7 @@ Item = TypeVar("Item")
 
 
 def prefetched(items: Iterable[Item], depth: int = 8) -> Generator[Item, None, None]:
-    """Run an iterator ahead in a thread of its own.
-
-    Parameters
-    ----------
-    items : Iterable[Item]
-        What to run ahead of.
-    depth : int
-        How many items to have ready.
-
-    Yields
-    ------
-    Item
-        The same items in the same order. An exception of theirs is raised here.
-    """
+    """Run an iterator ahead in a thread of its own."""
     ready: queue.Queue[tuple[str, object]] = queue.Queue(maxsize=depth)
     is_abandoned = threading.Event()
 

@@ -29,13 +29,7 @@ _DONE, _REFUSED = b"done", b"refused"
 
 
 def count_cores() -> int:
-    """Count the cores that this process may use.
-
-    Returns
-    -------
-    int
-        At least one.
-    """
+    """Count the cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
@@ -63,11 +57,6 @@ def map_blocks(
     num_workers : int | None
         Processes; one: all is done here. None: as many as there are cores, sixteen at most.
 
-    Yields
-    ------
-    Message
-        The result of each block, in the order of the blocks.
-
     Notes
     -----
     The first blocks are done here, so that a small corpus never waits for processes to start.
@@ -87,15 +76,7 @@ def map_blocks(
 
 
 def serve(module: str, name: str) -> None:
-    """Be a worker: read a setting and blocks from standard input, write results.
-
-    Parameters
-    ----------
-    module : str
-        Where the work is.
-    name : str
-        The function there that makes it.
-    """
+    """Be a worker: read a setting and blocks from standard input, write results."""
     incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
     make_work: Callable[[Message], Work] = getattr(importlib.import_module(module), name)
     setting = receive(incoming)
@@ -112,15 +93,7 @@ def serve(module: str, name: str) -> None:
 
 
 def send(stream: IO[bytes], message: Message) -> None:
-    """Write a message.
-
-    Parameters
-    ----------
-    stream : IO[bytes]
-        Where to.
-    message : Message
-        Any strings of bytes.
-    """
+    """Write a message."""
     sizes = (len(message), *map(len, message))
     stream.write(b"".join(size.to_bytes(_NUMBER, "little") for size in sizes))
     for part in message:
@@ -129,18 +102,7 @@ def send(stream: IO[bytes], message: Message) -> None:
 
 
 def receive(stream: IO[bytes]) -> list[bytes] | None:
-    """Read a message.
-
-    Parameters
-    ----------
-    stream : IO[bytes]
-        Where from.
-
-    Returns
-    -------
-    list[bytes] | None
-        What `send` wrote; None if the stream ends before it is complete.
-    """
+    """Read a message."""
 
     def read_number() -> int:
         return int.from_bytes(_read(stream, _NUMBER), "little")

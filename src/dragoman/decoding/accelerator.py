@@ -8,11 +8,5 @@ _DEVICES = ("nvidiactl", "nvhost-gpu", "kfd", "dxg")
 
 
 def may_have_accelerator() -> bool:
-    """Say whether it is worth asking PyTorch for an accelerator, which takes seconds.
-
-    Returns
-    -------
-    bool
-        False where the system is Linux and no driver has left a trace.
-    """
+    """Say whether it is worth asking PyTorch for an accelerator, which takes seconds."""
     return sys.platform != "linux" or any(Path("/dev", name).exists() for name in _DEVICES)

@@ -44,11 +44,6 @@ def give_freed_memory_back() -> None:
 def forget_code(name: str) -> None:
     """Let the system forget the pages of a library's code that it has read.
 
-    Parameters
-    ----------
-    name : str
-        What the library's file begins with.
-
     Notes
     -----
     They are read again if anybody calls the library. Only code is forgotten, which nothing ever

@@ -8,16 +8,6 @@ from dragoman.errors import OptionError
 def choose_device(name: str) -> torch.device:
     """Turn a user's word into a device, and prepare to compute there.
 
-    Parameters
-    ----------
-    name : str
-        ``auto``, ``cpu``, ``cuda`` or ``mps``.
-
-    Returns
-    -------
-    torch.device
-        That of `find_device`.
-
     Notes
     -----
     On an NVIDIA card cuDNN's attention is switched off for the whole process: it makes and keeps a
@@ -32,11 +22,6 @@ def choose_device(name: str) -> torch.device:
 
 def find_device(name: str) -> torch.device:
     """Turn a user's word into a device.
-
-    Parameters
-    ----------
-    name : str
-        ``auto``, ``cpu``, ``cuda`` or ``mps``.
 
     Returns
     -------

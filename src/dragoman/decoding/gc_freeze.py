@@ -18,11 +18,6 @@ def only_new_garbage(num_results: int) -> Iterator[None]:
         How many results will be made; for less than `MANY` nothing is done, as what a server has
         just thrown away would grow old before its time with every call.
 
-    Yields
-    ------
-    None
-        Meanwhile everything older counts as used.
-
     Notes
     -----
     Thousands of translations are hundreds of thousands of objects, for which the collector goes

@@ -31,15 +31,7 @@ from dragoman.weights import (
 
 
 def write_int8(folder: ModelFolder, path: Path) -> None:
-    """Write a model folder with its matrices in eight bits.
-
-    Parameters
-    ----------
-    folder : ModelFolder
-        The model, in float.
-    path : Path
-        The new folder.
-    """
+    """Write a model folder with its matrices in eight bits."""
     if not can_rebuild(folder.options):
         raise OptionError(
             f"{folder.path}: only Transformers with full attention and without experts are "
@@ -68,15 +60,6 @@ def write_int8(folder: ModelFolder, path: Path) -> None:
 @torch.inference_mode()
 def int8_loss_change(folder: ModelFolder, source: Sequences, target: Sequences) -> float:
     """Measure what eight bits do to the loss on some sentence pairs.
-
-    Parameters
-    ----------
-    folder : ModelFolder
-        A model in float; one that `can_be_compiled` accepts.
-    source : Sequences
-        Sentences.
-    target : Sequences
-        Their translations.
 
     Returns
     -------

@@ -69,11 +69,6 @@ class PieceSearch:
     def find(self, pieces: Sequence[Piece]) -> list[Found]:
         """Translate pieces.
 
-        Parameters
-        ----------
-        pieces : Sequence[Piece]
-            In any order.
-
         Returns
         -------
         list[Found]
@@ -202,18 +197,7 @@ class PieceSearch:
         return Required(machines, speller.kinds, num_words)
 
     def count_beams(self, requirements: tuple[Requirement, ...]) -> int:
-        """Count the hypotheses that a piece takes.
-
-        Parameters
-        ----------
-        requirements : tuple[Requirement, ...]
-            What must appear in its translation.
-
-        Returns
-        -------
-        int
-            As many as samples, if there are any.
-        """
+        """Count the hypotheses that a piece takes."""
         if self.demands.sampling is not None:
             return self.num_best
         return count_beams(self.options.beam_size, requirements)

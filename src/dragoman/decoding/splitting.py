@@ -25,22 +25,7 @@ class Splitter:
         self._longest = min(longest, folder.options.max_length or sys.maxsize)
 
     def split(self, text: str, options: SearchOptions, *, cuts_long: bool) -> list[str]:
-        """Split a text into lines, and these into sentences unless the model knows several at once.
-
-        Parameters
-        ----------
-        text : str
-            The text.
-        options : SearchOptions
-            For `split_sentences`.
-        cuts_long : bool
-            Whether to cut what the model cannot read whole.
-
-        Returns
-        -------
-        list[str]
-            The parts, which joined give back the text.
-        """
+        """Split a text into lines, and lines into sentences unless the model was trained on several."""
         splits = options.split_sentences
         knows_several = self._facts.one_sentence_a_line is False
         units = split_text(
@@ -54,22 +39,7 @@ class Splitter:
     def pieces(
         self, texts: Sequence[str], options: SearchOptions, num_threads: Callable[[int], int]
     ) -> list[Piece]:
-        """Split texts and encode the parts.
-
-        Parameters
-        ----------
-        texts : Sequence[str]
-            The texts.
-        options : SearchOptions
-            For `split_sentences`.
-        num_threads : Callable[[int], int]
-            Says how many threads encode so many parts.
-
-        Returns
-        -------
-        list[Piece]
-            The parts of each text in order; none of a text without words.
-        """
+        """Split texts and encode the parts."""
         units = [
             (index, unit)
             for index, text in enumerate(texts)

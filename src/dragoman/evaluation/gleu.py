@@ -16,22 +16,6 @@ def sentence_gleu(
 ) -> Float[Tensor, "rows"]:
     r"""Score sentences, each against its reference, on whatever device they are.
 
-    Parameters
-    ----------
-    hypotheses : Int[Tensor, "rows length"]
-        Token ids of the sentences to score.
-    hypothesis_lengths : Int[Tensor, "rows"]
-        How many tokens of each count; what comes after them is ignored.
-    references : Int[Tensor, "rows reference_length"]
-        Token ids of the references.
-    reference_lengths : Int[Tensor, "rows"]
-        How many tokens of each count.
-
-    Returns
-    -------
-    Float[Tensor, "rows"]
-        From 0 to 1. Two empty sentences agree entirely.
-
     Notes
     -----
     The smaller of precision and recall of all n-grams of one to four tokens (Wu et al., 2016):
@@ -62,18 +46,7 @@ def sentence_gleu(
 
 
 def count_grams(lengths: Int[Tensor, "rows"]) -> Int[Tensor, "rows"]:
-    """Count the n-grams of one to four tokens.
-
-    Parameters
-    ----------
-    lengths : Int[Tensor, "rows"]
-        Tokens of each sentence.
-
-    Returns
-    -------
-    Int[Tensor, "rows"]
-        Their number, repeated ones included.
-    """
+    """Count the n-grams of one to four tokens."""
     sizes = torch.arange(LONGEST_GRAM, device=lengths.device)
     return (lengths[:, None] - sizes).clamp(min=0).sum(1)
 

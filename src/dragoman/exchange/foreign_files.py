@@ -14,22 +14,7 @@ MOST_VOCABULARY_BYTES = 16 << 20
 
 
 def read_bounded(path: Path, most_bytes: int, remedy: str = "get the model again") -> bytes:
-    """Read a whole file that should be small.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    most_bytes : int
-        A larger one is refused, and so are pipes and devices.
-    remedy : str
-        What to do if it cannot be read.
-
-    Returns
-    -------
-    bytes
-        Its contents.
-    """
+    """Read a whole file that should be small."""
     try:
         return read_small(path, most_bytes)
     except OSError as error:
@@ -38,13 +23,6 @@ def read_bounded(path: Path, most_bytes: int, remedy: str = "get the model again
 
 def read_object(path: Path, most_bytes: int = MOST_SETTINGS_BYTES) -> dict[str, Any]:
     """Read a JSON file that holds one object of plain values.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    most_bytes : int
-        A larger one is refused.
 
     Returns
     -------
@@ -56,20 +34,7 @@ def read_object(path: Path, most_bytes: int = MOST_SETTINGS_BYTES) -> dict[str, 
 
 
 def parse_object(contents: bytes, path: Path) -> dict[str, Any]:
-    """Read an object of plain values from JSON, as `read_object` does.
-
-    Parameters
-    ----------
-    contents : bytes
-        The JSON.
-    path : Path
-        Its file, for error messages.
-
-    Returns
-    -------
-    dict[str, Any]
-        Its entries.
-    """
+    """Read an object of plain values from JSON, as `read_object` does."""
     try:
         found = json.loads(contents.decode())
     except (ValueError, RecursionError):

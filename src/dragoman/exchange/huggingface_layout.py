@@ -41,18 +41,7 @@ PRECISIONS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
 def layer_names(options: TransformerOptions) -> dict[str, str]:
-    """Pair the names of all weights within the layers.
-
-    Parameters
-    ----------
-    options : TransformerOptions
-        How many layers there are.
-
-    Returns
-    -------
-    dict[str, str]
-        Ours to theirs; biases of attention are always among them.
-    """
+    """Pair the names of all weights within the layers."""
     counts = {"encoder": options.num_encoder_layers, "decoder": options.num_decoder_layers}
     pairs = {}
     for stack, count in counts.items():
@@ -87,11 +76,6 @@ def to_huggingface(
         For each of their ids ours, on the source's side and the target's.
     pad_id : int
         Our padding.
-
-    Returns
-    -------
-    dict[str, Tensor]
-        Theirs.
     """
     halves = to_halves(weights)
     source_order, target_order = (torch.tensor(order) for order in orders)
@@ -130,11 +114,6 @@ def from_huggingface(
         For each of our ids theirs, on the source's side and the target's.
     place : Path
         Where they come from, for error messages.
-
-    Returns
-    -------
-    dict[str, Tensor]
-        Ours, each tied matrix once.
     """
     num_layers = options.num_encoder_layers + options.num_decoder_layers
     if num_layers > len(theirs):  # before as many names are made
@@ -179,22 +158,7 @@ def check_tying(options: TransformerOptions, orders: Sequence[list[int]], place:
 def drop_zero_biases(
     weights: Mapping[str, Tensor], options: TransformerOptions, pad_id: int
 ) -> tuple[dict[str, Tensor], TransformerOptions]:
-    """Leave biases out that say nothing.
-
-    Parameters
-    ----------
-    weights : Mapping[str, Tensor]
-        Ours, with biases.
-    options : TransformerOptions
-        The model's shape, with biases.
-    pad_id : int
-        The padding, whose bias does not count.
-
-    Returns
-    -------
-    tuple[dict[str, Tensor], TransformerOptions]
-        The weights that remain, and the shape that they fit.
-    """
+    """Leave biases out that say nothing."""
     names = [name for name in weights if "attention." in name and name.endswith(".bias")]
     output = weights["output.bias"].clone()
     output[pad_id] = 0

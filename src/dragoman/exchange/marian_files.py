@@ -44,16 +44,6 @@ _ESCAPED = {
 def read_npz(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """Read a model of Marian.
 
-    Parameters
-    ----------
-    path : Path
-        Its file.
-
-    Returns
-    -------
-    tuple[dict[str, np.ndarray], dict[str, str]]
-        The weights, and the options it was made with, as they are written.
-
     Notes
     -----
     Nothing in the file can run code: pickled arrays are refused.
@@ -86,18 +76,7 @@ def read_npz(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
 
 
 def read_decoder_settings(path: Path) -> dict[str, str]:
-    """Read how a model of Marian is to be used.
-
-    Parameters
-    ----------
-    path : Path
-        Its “.decoder.yml”.
-
-    Returns
-    -------
-    dict[str, str]
-        The options, as they are written; lists in one line.
-    """
+    """Read how a model of Marian is to be used."""
     try:
         return _read_options(read_bounded(path, MOST_SETTINGS_BYTES).decode())
     except ValueError:
@@ -105,18 +84,7 @@ def read_decoder_settings(path: Path) -> dict[str, str]:
 
 
 def read_yaml_vocabulary(path: Path) -> dict[str, int]:
-    """Read a vocabulary of Marian.
-
-    Parameters
-    ----------
-    path : Path
-        A file with “subword: id” on each line, or the same as JSON.
-
-    Returns
-    -------
-    dict[str, int]
-        The id of each subword.
-    """
+    """Read a vocabulary of Marian."""
     try:
         contents = read_bounded(path, MOST_VOCABULARY_BYTES)
         text = contents.decode()

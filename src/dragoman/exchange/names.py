@@ -13,20 +13,7 @@ SPECIAL = (END, UNKNOWN, PADDING)
 
 
 def names_of(subwords: Subwords, *, place: Path) -> list[str]:
-    """List a vocabulary's entries by id, the special ones as other tools call them.
-
-    Parameters
-    ----------
-    subwords : Subwords
-        The vocabulary.
-    place : Path
-        Where it comes from, for error messages.
-
-    Returns
-    -------
-    list[str]
-        A name for each id, no two the same.
-    """
+    """List a vocabulary's entries by id, the special ones as other tools call them."""
     names = subwords.pieces(range(len(subwords)))
     special = {subwords.eos_id: END, subwords.unk_id: UNKNOWN, subwords.pad_id: PADDING}
     for piece_id, name in special.items():
@@ -38,55 +25,20 @@ def names_of(subwords: Subwords, *, place: Path) -> list[str]:
 
 
 def plain_marks(names: Sequence[str]) -> list[str]:
-    """Write the marks of target languages as Marian does, without the space before them.
-
-    Parameters
-    ----------
-    names : Sequence[str]
-        From `names_of`.
-
-    Returns
-    -------
-    list[str]
-        “>>fra<<” for “▁>>fra<<”; everything else as it is.
-    """
+    """Write the marks of target languages as Marian does, without the space before them."""
     marks = ((name, LANGUAGE_MARK.fullmatch(name)) for name in names)
     return [mark[1] if mark else name for name, mark in marks]
 
 
 def marian_order(subwords: Subwords) -> list[int]:
-    """Order ids as Marian's vocabularies are: the end, the unknown, the others, the padding.
-
-    Parameters
-    ----------
-    subwords : Subwords
-        The vocabulary.
-
-    Returns
-    -------
-    list[int]
-        For each of Marian's ids the id here.
-    """
+    """Order ids as Marian's vocabularies are: the end, the unknown, the others, the padding."""
     special = (subwords.eos_id, subwords.unk_id, subwords.pad_id)
     others = [piece_id for piece_id in range(len(subwords)) if piece_id not in special]
     return [subwords.eos_id, subwords.unk_id, *others, subwords.pad_id]
 
 
 def own_order(names: Sequence[str], *, place: str) -> list[int]:
-    """Order the ids of another tool as they are here: the three special ones first.
-
-    Parameters
-    ----------
-    names : Sequence[str]
-        The other tool's vocabulary by id.
-    place : str
-        Where it comes from, for error messages.
-
-    Returns
-    -------
-    list[int]
-        For each id here the other tool's.
-    """
+    """Order the ids of another tool as they are here: the three special ones first."""
     ids = {name: piece_id for piece_id, name in enumerate(names)}
     missing = [name for name in SPECIAL if name not in ids]
     if missing:
@@ -96,20 +48,7 @@ def own_order(names: Sequence[str], *, place: str) -> list[int]:
 
 
 def names_by_id(ids: Mapping[str, Any], *, place: str) -> list[str]:
-    """Turn a vocabulary from names to ids around, checking that the ids are without gaps.
-
-    Parameters
-    ----------
-    ids : Mapping[str, Any]
-        What the file says of each name.
-    place : str
-        The file.
-
-    Returns
-    -------
-    list[str]
-        By id.
-    """
+    """Turn a vocabulary from names to ids around, checking that the ids are without gaps."""
     names: dict[int, str] = {}
     for name, piece_id in ids.items():
         if not _is_text(name):
@@ -132,22 +71,7 @@ def _is_text(name: str) -> bool:
 def build_vocabularies(
     models: tuple[bytes, bytes], names: tuple[Sequence[str], Sequence[str]], *, place: Path
 ) -> Vocabularies:
-    """Make vocabularies of SentencePiece models that another tool numbers in its own way.
-
-    Parameters
-    ----------
-    models : tuple[bytes, bytes]
-        SentencePiece models of source and target.
-    names : tuple[Sequence[str], Sequence[str]]
-        Their vocabularies as they shall be here, by id.
-    place : Path
-        Where they come from, for error messages.
-
-    Returns
-    -------
-    Vocabularies
-        One for both sides if everything is the same on both.
-    """
+    """Make vocabularies of SentencePiece models that another tool numbers in its own way."""
     source, target = (_order(model, side, place) for model, side in zip(models, names, strict=True))
     if source.to_bytes() == target.to_bytes():
         return Vocabularies(source, source)
@@ -168,18 +92,7 @@ def _order(model: bytes, names: Sequence[str], place: Path) -> Subwords:
 
 
 def list_pieces(model: bytes) -> list[str] | None:
-    """List the pieces of a SentencePiece model.
-
-    Parameters
-    ----------
-    model : bytes
-        The model.
-
-    Returns
-    -------
-    list[str] | None
-        In their order; None if it is no such model, or damaged.
-    """
+    """List the pieces of a SentencePiece model."""
     import sentencepiece
 
     processor = sentencepiece.SentencePieceProcessor()

@@ -54,11 +54,6 @@ INITIAL = Rule(((-1, UPPER), (0, DOT)), ((-2, LETTER),), is_veto=True)
 def write_splitter(language: str) -> bytes:
     """Write the network for a language.
 
-    Parameters
-    ----------
-    language : str
-        Its code, which decides which abbreviations are known.
-
     Returns
     -------
     bytes

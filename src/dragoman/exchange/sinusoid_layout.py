@@ -19,50 +19,17 @@ CELLS = ("forget", "update")
 
 
 def to_halves(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Put the sines before the cosines.
-
-    Parameters
-    ----------
-    weights : Mapping[str, Tensor]
-        A Transformer's weights under the names they have here.
-
-    Returns
-    -------
-    dict[str, Tensor]
-        The same names.
-    """
+    """Put the sines before the cosines."""
     return _move(weights, halved)
 
 
 def from_halves(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Let sines and cosines alternate.
-
-    Parameters
-    ----------
-    weights : Mapping[str, Tensor]
-        What `to_halves` gave.
-
-    Returns
-    -------
-    dict[str, Tensor]
-        What it was given.
-    """
+    """Let sines and cosines alternate."""
     return _move(weights, lambda model_dim: halved(model_dim).argsort())
 
 
 def halved(model_dim: int) -> Int[Tensor, "model_dim"]:
-    """List the even channels, then the odd ones.
-
-    Parameters
-    ----------
-    model_dim : int
-        How many there are; even.
-
-    Returns
-    -------
-    Int[Tensor, "model_dim"]
-        Their numbers.
-    """
+    """List the even channels, then the odd ones."""
     return torch.arange(model_dim).view(-1, 2).t().flatten()
 
 

@@ -11,36 +11,14 @@ from dragoman.text.subwords import Subwords
 
 
 def check_for_huggingface(folder: ModelFolder) -> TransformerOptions:
-    """Refuse a model that MarianMT cannot be.
-
-    Parameters
-    ----------
-    folder : ModelFolder
-        The model.
-
-    Returns
-    -------
-    TransformerOptions
-        Its options.
-    """
+    """Refuse a model that MarianMT cannot be."""
     options = _check_transformer(folder, "Hugging Face's MarianMT")
     _refuse(folder.path, "Hugging Face's MarianMT", _beyond_marian(options))
     return options
 
 
 def check_for_ctranslate2(folder: ModelFolder) -> TransformerOptions:
-    """Refuse a model that CTranslate2 cannot run.
-
-    Parameters
-    ----------
-    folder : ModelFolder
-        The model.
-
-    Returns
-    -------
-    TransformerOptions
-        Its options.
-    """
+    """Refuse a model that CTranslate2 cannot run."""
     options = _check_transformer(folder, "CTranslate2")
     kind = options.positions
     beyond = (
@@ -51,18 +29,7 @@ def check_for_ctranslate2(folder: ModelFolder) -> TransformerOptions:
 
 
 def check_for_marian(folder: ModelFolder) -> TransformerOptions:
-    """Refuse a model that Marian cannot run.
-
-    Parameters
-    ----------
-    folder : ModelFolder
-        The model.
-
-    Returns
-    -------
-    TransformerOptions
-        Its options.
-    """
+    """Refuse a model that Marian cannot run."""
     options = _check_transformer(folder, "Marian", takes_cells=True)
     beyond = []
     if options.positions != "marian":
@@ -78,30 +45,13 @@ def check_for_marian(folder: ModelFolder) -> TransformerOptions:
 
 
 def check_new(out: Path) -> None:
-    """Refuse a place where something is already.
-
-    Parameters
-    ----------
-    out : Path
-        Where to write.
-    """
+    """Refuse a place where something is already."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise FolderError(f"{out}: already holds something; name a new place")
 
 
 def subwords_of(folder: ModelFolder) -> tuple[Subwords, Subwords]:
-    """Give a model's subwords, known to be SentencePiece's.
-
-    Parameters
-    ----------
-    folder : ModelFolder
-        The model, from which closed vocabularies have been refused.
-
-    Returns
-    -------
-    tuple[Subwords, Subwords]
-        Of the source and of the target.
-    """
+    """Give a model's subwords, known to be SentencePiece's."""
     source, target = folder.vocabularies
     assert isinstance(source, Subwords)
     assert isinstance(target, Subwords)

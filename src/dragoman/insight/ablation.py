@@ -26,11 +26,6 @@ class Head(NamedTuple):
 def silence(heads: Collection[Head]) -> Replacement | None:
     """Make what takes heads out of a model while it is observed.
 
-    Parameters
-    ----------
-    heads : Collection[Head]
-        The heads.
-
     Returns
     -------
     Replacement | None
@@ -55,15 +50,7 @@ def silence(heads: Collection[Head]) -> Replacement | None:
 
 
 def check_heads(translator: Translator, heads: Collection[Head]) -> None:
-    """Complain of heads that a model does not have.
-
-    Parameters
-    ----------
-    translator : Translator
-        The model.
-    heads : Collection[Head]
-        What somebody wants to switch off.
-    """
+    """Complain of heads that a model does not have."""
     there = list_heads(translator.model)
     for each in heads:
         if each not in there:
@@ -73,18 +60,7 @@ def check_heads(translator: Translator, heads: Collection[Head]) -> None:
 
 
 def list_heads(model: object) -> list[Head]:
-    """List the attention heads of a model.
-
-    Parameters
-    ----------
-    model : object
-        Any model.
-
-    Returns
-    -------
-    list[Head]
-        All that can be observed, in the order of the model.
-    """
+    """List the attention heads of a model."""
     assert isinstance(model, nn.Module)
     heads = []
     for name, module in model.named_modules():

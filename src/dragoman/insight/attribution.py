@@ -20,18 +20,6 @@ def gradient_times_input(
 ) -> Float[Tensor, "target_length source_length"]:
     r"""Say how much each source word speaks for or against each target word.
 
-    Parameters
-    ----------
-    model : TranslationModel
-        Any model that embeds its source by ``source_embedding``, not in training.
-    batch : Batch
-        One sentence pair, on the model's device.
-
-    Returns
-    -------
-    Float[Tensor, "target_length source_length"]
-        Positive for a source word that makes the target word more probable.
-
     Notes
     -----
     With :math:`x_i` the vector by which source word i enters the model (its position included,
@@ -59,11 +47,6 @@ def gradient_times_input(
 
 def shares_of(signed: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, "rows columns"]:
     """Turn contributions into shares, whatever their sign.
-
-    Parameters
-    ----------
-    signed : Float[np.ndarray, "rows columns"]
-        Contributions of columns to rows.
 
     Returns
     -------

@@ -42,22 +42,6 @@ def list_choices(
 ) -> list[Choice]:
     """List the most probable words after the beginning of a translation.
 
-    Parameters
-    ----------
-    translator : Translator
-        The model.
-    source : str
-        The sentence, short enough for the model to read at once.
-    prefix : str
-        The beginning; nothing: the translation's first word is asked for.
-    num_choices : int
-        How many words at most.
-
-    Returns
-    -------
-    list[Choice]
-        Different words, the most probable first.
-
     Notes
     -----
     The most probable subwords are continued greedily, each to the end of its word and further to

@@ -29,13 +29,6 @@ class Panel(NamedTuple):
 def draw_explanation(found: Explanation, path: Path) -> None:
     """Draw an explanation into a file.
 
-    Parameters
-    ----------
-    found : Explanation
-        What was found.
-    path : Path
-        The file, .png or .svg. It appears only when whole.
-
     Notes
     -----
     Colours of the signed accounts go with the square root of the numbers, so that small ones can

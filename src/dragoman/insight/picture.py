@@ -70,34 +70,12 @@ def draw_maps(
 
 
 def mean_heads(maps: Sequence[AttentionMap]) -> list[AttentionMap]:
-    """Put the mean of the heads in place of each head.
-
-    Parameters
-    ----------
-    maps : Sequence[AttentionMap]
-        Maps of several heads.
-
-    Returns
-    -------
-    list[AttentionMap]
-        Maps of one.
-    """
+    """Put the mean of the heads in place of each head."""
     return [replace(one, weights=one.weights.mean(axis=0, keepdims=True)) for one in maps]
 
 
 def make_legible(token: str) -> str:
-    """Show what cannot be seen or written: controls, blanks and what is no character.
-
-    Parameters
-    ----------
-    token : str
-        Any text.
-
-    Returns
-    -------
-    str
-        The same for people to read.
-    """
+    """Show what cannot be seen or written: controls, blanks and what is no character."""
     shown = []
     for character in token or "∅":
         category = unicodedata.category(character)
@@ -112,18 +90,7 @@ def make_legible(token: str) -> str:
 
 
 def shorten(label: str) -> str:
-    """Cut a label to what has room beside a picture.
-
-    Parameters
-    ----------
-    label : str
-        The label.
-
-    Returns
-    -------
-    str
-        At most 24 characters, the last an ellipsis if some are missing.
-    """
+    """Cut a label to what has room beside a picture."""
     return label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1] + "…"
 
 
@@ -140,11 +107,6 @@ def render_figure(path: Path, text: str, num_panels: int, draw: Callable[[], Any
         How many heat maps there are, to tell somebody for whom they are too many.
     draw : Callable[[], Any]
         Makes the figure.
-
-    Returns
-    -------
-    bytes
-        What the file is to hold.
     """
     import matplotlib
 
@@ -203,22 +165,7 @@ def _choose_fonts(text: str) -> tuple[list[str], set[str]]:
 
 
 def measure(texts: Iterable[str], size: float, weight: str = "normal") -> float:
-    """Find the width of the widest text.
-
-    Parameters
-    ----------
-    texts : Iterable[str]
-        The texts, at least one.
-    size : float
-        Of the font, in points.
-    weight : str
-        Of the font.
-
-    Returns
-    -------
-    float
-        In inches.
-    """
+    """Find the width of the widest text."""
     from matplotlib.backends.backend_agg import RendererAgg
     from matplotlib.font_manager import FontProperties
 
@@ -227,24 +174,7 @@ def measure(texts: Iterable[str], size: float, weight: str = "normal") -> float:
 
 
 def wrap_text(text: str, size: float, weight: str, width: float) -> list[tuple[str, float, str]]:
-    """Break a text into lines.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-    size : float
-        Of the font, in points.
-    weight : str
-        Of the font.
-    width : float
-        Of a line, in inches.
-
-    Returns
-    -------
-    list[tuple[str, float, str]]
-        Each line with its size and weight.
-    """
+    """Break a text into lines."""
     share = width / max(measure([text or "."], size, weight), width)
     return [(line, size, weight) for line in textwrap.wrap(text, max(8, int(len(text) * share)))]
 

@@ -28,18 +28,6 @@ class WordGroups(NamedTuple):
 def group_words(vocabulary: TextVocabulary, text: str) -> WordGroups:
     """Turn a text into tokens, and say which of them make a word.
 
-    Parameters
-    ----------
-    vocabulary : TextVocabulary
-        Of the text's side.
-    text : str
-        The text.
-
-    Returns
-    -------
-    WordGroups
-        Its tokens and words, the end symbol a word by itself.
-
     Notes
     -----
     A word begins where a piece has a space before it, and in scripts that write no spaces with
@@ -67,20 +55,7 @@ def group_words(vocabulary: TextVocabulary, text: str) -> WordGroups:
 
 
 def begins_word(piece: str, before: str) -> bool:
-    """Say whether a word begins with a piece.
-
-    Parameters
-    ----------
-    piece : str
-        Its name.
-    before : str
-        The name of the piece before it.
-
-    Returns
-    -------
-    bool
-        True if there is a space before it, or its script writes none.
-    """
+    """Say whether a word begins with a piece."""
     if before == SPACE_MARK:
         return False
     if piece.startswith(SPACE_MARK):

@@ -26,18 +26,7 @@ except ImportError:  # builds of PyTorch without CUDA come without it
     has_triton = False
 
     def jit(function: Callable[..., Any]) -> Callable[..., Any]:
-        """Leave a kernel as it is: without Triton nobody calls it.
-
-        Parameters
-        ----------
-        function : Callable[..., Any]
-            The kernel.
-
-        Returns
-        -------
-        Callable[..., Any]
-            The same.
-        """
+        """Leave a kernel as it is: without Triton nobody calls it."""
         return function
 
 
@@ -48,28 +37,12 @@ SUM_ROWS, SUM_COLUMNS = 64, 16
 
 
 def uses_kernels(tensor: Tensor) -> bool:
-    """Say whether our kernels compute with a tensor, or PyTorch does.
-
-    Parameters
-    ----------
-    tensor : Tensor
-        What is computed with.
-
-    Returns
-    -------
-    bool
-        True on a CUDA device with Triton, unless they are switched off.
-    """
+    """Say whether our kernels compute with a tensor, or PyTorch does."""
     return tensor.is_cuda and has_triton and not _switched_off.get()
 
 
 def uses_compiled(*tensors: Tensor | None) -> bool:
     """Say whether functions compiled for the CPU compute with some tensors, or PyTorch does.
-
-    Parameters
-    ----------
-    *tensors : Tensor | None
-        What is computed with.
 
     Returns
     -------
@@ -86,13 +59,7 @@ def uses_compiled(*tensors: Tensor | None) -> bool:
 
 @contextmanager
 def plain_operations() -> Iterator[None]:
-    """Switch our kernels off while the context lasts.
-
-    Yields
-    ------
-    None
-        Meanwhile everything is computed by PyTorch's own operations.
-    """
+    """Switch our kernels off while the context lasts."""
     token = _switched_off.set(True)
     try:
         yield
@@ -101,36 +68,12 @@ def plain_operations() -> Iterator[None]:
 
 
 def next_power(number: int, least: int = 16) -> int:
-    """Round up to a power of two, which Triton's blocks must be.
-
-    Parameters
-    ----------
-    number : int
-        What must fit.
-    least : int
-        The smallest block.
-
-    Returns
-    -------
-    int
-        The power.
-    """
+    """Round up to a power of two, which Triton's blocks must be."""
     return max(least, 1 << (number - 1).bit_length())
 
 
 def working_type(tensor: Tensor) -> torch.dtype:
-    """Say in which precision products are computed here.
-
-    Parameters
-    ----------
-    tensor : Tensor
-        What comes in.
-
-    Returns
-    -------
-    torch.dtype
-        That of autocast where it is on, else the tensor's own.
-    """
+    """Say in which precision products are computed here."""
     device = tensor.device.type
     if device != "meta" and torch.is_autocast_enabled(device):
         return torch.get_autocast_dtype(device)
@@ -139,11 +82,6 @@ def working_type(tensor: Tensor) -> torch.dtype:
 
 def draw_seed(device: torch.device) -> Tensor:
     """Draw the seed of one dropout from PyTorch's generator, on the device.
-
-    Parameters
-    ----------
-    device : torch.device
-        Where it is needed.
 
     Returns
     -------
@@ -156,20 +94,7 @@ def draw_seed(device: torch.device) -> Tensor:
 
 
 def num_programs(num_blocks: int, device: torch.device) -> int:
-    """Say how many programs shall share blocks of work whose sums they keep.
-
-    Parameters
-    ----------
-    num_blocks : int
-        Blocks of work.
-    device : torch.device
-        Where they run.
-
-    Returns
-    -------
-    int
-        A few for each multiprocessor, at most one a block.
-    """
+    """Say how many programs shall share blocks of work whose sums they keep."""
     if device.type != "cuda":
         return min(num_blocks, 4)
     return min(
@@ -181,20 +106,6 @@ def num_programs(num_blocks: int, device: torch.device) -> int:
 @jit
 def kept(seed, places, threshold) -> Tensor:
     """Decide for each place whether dropout keeps it.
-
-    Parameters
-    ----------
-    seed : Tensor
-        From `draw_seed`, loaded.
-    places : Tensor
-        The places, numbered.
-    threshold : int
-        From `dropout_threshold`.
-
-    Returns
-    -------
-    Tensor
-        True where it is kept.
 
     Notes
     -----
@@ -209,18 +120,7 @@ def kept(seed, places, threshold) -> Tensor:
 
 
 def sum_rows(partial: Tensor) -> Tensor:
-    """Add up what several programs have summed.
-
-    Parameters
-    ----------
-    partial : Tensor
-        One row a program, in float32.
-
-    Returns
-    -------
-    Tensor
-        The sum of the rows.
-    """
+    """Add up what several programs have summed."""
     num_rows, num_columns = partial.shape
     total = partial.new_empty(num_columns)
     _sum_rows_kernel[(-(-num_columns // SUM_COLUMNS),)](
@@ -246,16 +146,5 @@ def _sum_rows_kernel(
 
 
 def dropout_threshold(share: float) -> int:
-    """Say what `kept` compares with to drop a share of all places.
-
-    Parameters
-    ----------
-    share : float
-        What is dropped, in [0, 1).
-
-    Returns
-    -------
-    int
-        In units of 2⁻³².
-    """
+    """Say what `kept` compares with to drop a share of all places."""
     return round(share * (1 << 32))

@@ -67,13 +67,7 @@ INSTRUCTION_SETS = {
 
 @functools.cache
 def can_compile() -> bool:
-    """Say whether Numba can compile functions for this CPU.
-
-    Returns
-    -------
-    bool
-        True where it is installed and not switched off by its own variable.
-    """
+    """Say whether Numba can compile functions for this CPU."""
     try:
         from numba import config
         from numba.core.codegen import get_host_cpu_features  # noqa: F401
@@ -113,13 +107,7 @@ def _list_arm_features() -> set[str]:
 
 
 def list_executable() -> list[str]:
-    """List the instruction sets that this processor can execute.
-
-    Returns
-    -------
-    list[str]
-        Their names, the fastest first.
-    """
+    """List the instruction sets that this processor can execute."""
     features = list_features()
     return [name for name, each in INSTRUCTION_SETS.items() if each.needs <= features]
 

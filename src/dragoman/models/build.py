@@ -38,20 +38,7 @@ Model = (
 
 
 def build_model(options: ModelOptions, vocabulary: Vocabulary) -> Model:
-    """Build a model with fresh weights.
-
-    Parameters
-    ----------
-    options : ModelOptions
-        Its family and shape.
-    vocabulary : Vocabulary
-        Its subwords.
-
-    Returns
-    -------
-    Model
-        The model, on the CPU.
-    """
+    """Build a model with fresh weights."""
     sizes = (vocabulary.source_size, vocabulary.target_size)
     if options.tied_embeddings == "all" and sizes[0] != sizes[1]:
         raise OptionError(
@@ -80,16 +67,5 @@ def build_model(options: ModelOptions, vocabulary: Vocabulary) -> Model:
 
 
 def count_parameters(model: nn.Module) -> int:
-    """Count the numbers that training may change.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The model.
-
-    Returns
-    -------
-    int
-        Each tied matrix counted once.
-    """
+    """Count the numbers that training may change."""
     return sum(parameter.numel() for parameter in model.parameters())

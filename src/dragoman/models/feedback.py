@@ -58,11 +58,6 @@ class FeedbackMemory(nn.Module):
         ----------
         layers : Sequence[Float[Tensor, "sentences beams model_dim"]]
             The embedding of each hypothesis's newest word, then what each layer says of it.
-
-        Returns
-        -------
-        Float[Tensor, "sentences beams 1 model_dim"]
-            Its memory vector.
         """
         mean = torch.stack(tuple(layers), dim=-1) @ self.layer_weights.softmax(0)
         return mean.unsqueeze(2)
@@ -70,18 +65,7 @@ class FeedbackMemory(nn.Module):
     def keys_and_values(
         self, memory: Float[Tensor, "sentences beams words model_dim"]
     ) -> dict[str, Tensor]:
-        """Project memory vectors.
-
-        Parameters
-        ----------
-        memory : Float[Tensor, "sentences beams words model_dim"]
-            The vectors of some words.
-
-        Returns
-        -------
-        dict[str, Tensor]
-            Their `keys` and `values`, each [sentences, beams, heads, words, width of a head].
-        """
+        """Project memory vectors."""
         projected = {"keys": self.key(memory), "values": self.value(memory)}
         return {
             name: each.unflatten(-1, (self.num_heads, -1)).transpose(2, 3)
@@ -131,11 +115,6 @@ class FeedbackAttention(nn.Module):
             Those before it.
         num_places : int
             How many keys an observer is shown; those of words not yet remembered have weight zero.
-
-        Returns
-        -------
-        Float[Tensor, "rows 1 model_dim"]
-            What the word found.
         """
         query = self.query(states).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
         weights = (query @ past.keys.transpose(-2, -1) * self.scale).softmax(dim=-1)
@@ -172,26 +151,7 @@ class FeedbackLayer(nn.Module):
         source_mask: Mask,
         num_places: int,
     ) -> Float[Tensor, "sentences beams model_dim"]:
-        """Apply the layer to the newest word of each hypothesis.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "sentences beams model_dim"]
-            The newest words.
-        past : KeysAndValues
-            The memory, one row a hypothesis.
-        source : KeysAndValues
-            The source positions, projected by this layer, one row a sentence.
-        source_mask : Mask
-            Where the source sentences end.
-        num_places : int
-            How many words an observer is shown.
-
-        Returns
-        -------
-        Float[Tensor, "sentences beams model_dim"]
-            The newest words, informed.
-        """
+        """Apply the layer to the newest word of each hypothesis."""
 
         def attend_to_past(x: Tensor) -> Tensor:
             rows = x.flatten(0, 1).unsqueeze(1)
@@ -246,18 +206,7 @@ class FeedbackTransformer(nn.Module):
         self.feedback.layer_weights.zero_()
 
     def forward(self, batch: Batch) -> Output:
-        """Predict every target word from the source and the true words before it.
-
-        Parameters
-        ----------
-        batch : Batch
-            Sentence pairs.
-
-        Returns
-        -------
-        Output
-            A hidden state for each target position.
-        """
+        """Predict every target word from the source and the true words before it."""
         num_words = batch.target.ids.size(1)
         state = self.start(self.encode(batch.source), num_words)
         source_mask = Mask(key_lengths=batch.source.lengths)
@@ -271,18 +220,7 @@ class FeedbackTransformer(nn.Module):
         return Output(torch.cat(hidden, dim=1), None)
 
     def encode(self, source: Sequences) -> Memory:
-        """Read the source sentences.
-
-        Parameters
-        ----------
-        source : Sequences
-            Their tokens.
-
-        Returns
-        -------
-        Memory
-            A vector for each source position.
-        """
+        """Read the source sentences."""
         states = self.source_embedding(source.read_ids, lengths=source.lengths)
         for layer in self.encoder:
             states = layer(states, source.lengths)
@@ -292,13 +230,6 @@ class FeedbackTransformer(nn.Module):
 
     def start(self, memory: Memory, capacity: int) -> HypothesisState:
         """Begin one hypothesis for each sentence.
-
-        Parameters
-        ----------
-        memory : Memory
-            The source sentences.
-        capacity : int
-            Ignored: the memory of the words grows with them.
 
         Returns
         -------
@@ -316,20 +247,7 @@ class FeedbackTransformer(nn.Module):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: HypothesisState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]:
-        """Read one more word of each hypothesis.
-
-        Parameters
-        ----------
-        tokens : Int[Tensor, "sentences beams"]
-            The newest words; the padding id to begin.
-        state : HypothesisState
-            What came before.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]
-            What the decoder now says, and the state for the next step.
-        """
+        """Read one more word of each hypothesis."""
         lengths = state.sentences["source_lengths"]
         embedded = self.target_embedding(
             tokens.flatten().unsqueeze(1),

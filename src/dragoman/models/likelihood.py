@@ -11,20 +11,7 @@ from dragoman.shapes import Float
 
 
 def token_log_probabilities(model: TranslationModel, batch: Batch) -> Float[Tensor, "batch length"]:
-    """Compute the log-probability of every target word given the source and the words before.
-
-    Parameters
-    ----------
-    model : TranslationModel
-        The model.
-    batch : Batch
-        Sentence pairs.
-
-    Returns
-    -------
-    Float[Tensor, "batch length"]
-        Zero at padding.
-    """
+    """Compute the log-probability of every target word given the source and the words before."""
     logits = model.output(model.forward(batch).hidden).float()
     chosen = logits.gather(-1, batch.target.ids.unsqueeze(-1)).squeeze(-1)
     log_probabilities = chosen - logits.logsumexp(-1)
@@ -33,20 +20,7 @@ def token_log_probabilities(model: TranslationModel, batch: Batch) -> Float[Tens
 
 @torch.inference_mode()
 def mean_loss(model: TranslationModel, batches: Iterable[Batch]) -> float:
-    """Compute the mean negative log-likelihood of a target token: the cross-entropy in nats.
-
-    Parameters
-    ----------
-    model : TranslationModel
-        The model, not in training.
-    batches : Iterable[Batch]
-        Sentence pairs, on the model's device.
-
-    Returns
-    -------
-    float
-        Its exponential is the perplexity per subword.
-    """
+    """Compute the mean negative log-likelihood of a target token: the cross-entropy in nats."""
     total, num_tokens = 0.0, 0
     for batch in batches:
         total -= token_log_probabilities(model, batch).sum().item()

@@ -35,35 +35,13 @@ class HypothesisState:
         return self.hypotheses.get(COVERAGE)
 
     def reorder(self, beams: Int[Tensor, "sentences beams"]) -> "HypothesisState":
-        """Let each hypothesis continue another of the same sentence.
-
-        Parameters
-        ----------
-        beams : Int[Tensor, "sentences beams"]
-            The hypothesis that each new one continues.
-
-        Returns
-        -------
-        HypothesisState
-            With as many hypotheses as `beams` names.
-        """
+        """Let each hypothesis continue another of the same sentence."""
         rows = torch.arange(len(beams), device=beams.device)[:, None]
         chosen = {name: each[rows, beams] for name, each in self.hypotheses.items()}
         return replace(self, hypotheses=chosen)
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> "HypothesisState":
-        """Forget all sentences but these.
-
-        Parameters
-        ----------
-        sentences : Int[Tensor, "kept"]
-            Their places.
-
-        Returns
-        -------
-        HypothesisState
-            The smaller state.
-        """
+        """Forget all sentences but these."""
         return replace(
             self,
             hypotheses={name: each[sentences] for name, each in self.hypotheses.items()},
@@ -71,71 +49,23 @@ class HypothesisState:
         )
 
     def after(self, **hypotheses: Tensor) -> "HypothesisState":
-        """Return the state after one more word.
-
-        Parameters
-        ----------
-        **hypotheses : Tensor
-            What has changed.
-
-        Returns
-        -------
-        HypothesisState
-            One word longer.
-        """
+        """Return the state after one more word."""
         changed = {**self.hypotheses, **hypotheses}
         return replace(self, hypotheses=changed, length=self.length + 1)
 
 
 def uncovered(is_token: Bool[Tensor, "sentences source"]) -> Float[Tensor, "sentences 1 source"]:
-    """Begin to count the attention that source words get.
-
-    Parameters
-    ----------
-    is_token : Bool[Tensor, "sentences source"]
-        True where there is a word, False where there is padding.
-
-    Returns
-    -------
-    Float[Tensor, "sentences 1 source"]
-        Zero for words, one for padding, which is always covered.
-    """
+    """Begin to count the attention that source words get."""
     return (~is_token).to(torch.get_default_dtype()).unsqueeze(1)
 
 
 def rows_of_beams(beams: Int[Tensor, "sentences beams"], num_beams: int) -> Int[Tensor, "rows"]:
-    """Find the rows of hypotheses where each hypothesis has a row, sentence after sentence.
-
-    Parameters
-    ----------
-    beams : Int[Tensor, "sentences beams"]
-        Hypotheses of each sentence.
-    num_beams : int
-        Hypotheses that each sentence has.
-
-    Returns
-    -------
-    Int[Tensor, "rows"]
-        Their rows, sentence after sentence.
-    """
+    """Find the rows of hypotheses where each hypothesis has a row, sentence after sentence."""
     first_rows = torch.arange(len(beams), device=beams.device)[:, None] * num_beams
     return (first_rows + beams).flatten()
 
 
 def rows_of_sentences(sentences: Int[Tensor, "kept"], num_beams: int) -> Int[Tensor, "rows"]:
-    """Find the rows of all hypotheses of some sentences.
-
-    Parameters
-    ----------
-    sentences : Int[Tensor, "kept"]
-        Their places.
-    num_beams : int
-        Hypotheses that each sentence has.
-
-    Returns
-    -------
-    Int[Tensor, "rows"]
-        Their rows, sentence after sentence.
-    """
+    """Find the rows of all hypotheses of some sentences."""
     beams = torch.arange(num_beams, device=sentences.device)
     return (sentences[:, None] * num_beams + beams).flatten()

@@ -72,36 +72,14 @@ class TransformerState:
         return
 
     def reorder(self, beams: Int[Tensor, "sentences beams"]) -> "TransformerState":
-        """Let each hypothesis continue another of the same sentence.
-
-        Parameters
-        ----------
-        beams : Int[Tensor, "sentences beams"]
-            The hypothesis that each new one continues.
-
-        Returns
-        -------
-        TransformerState
-            With as many hypotheses as `beams` names.
-        """
+        """Let each hypothesis continue another of the same sentence."""
         if beams.size(1) == self.num_beams == 1:
             return self
         past = self._past_rows(rows_of_beams(beams, self.num_beams))
         return replace(self, past=past, num_beams=beams.size(1))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> "TransformerState":
-        """Forget all sentences but these.
-
-        Parameters
-        ----------
-        sentences : Int[Tensor, "kept"]
-            Their places.
-
-        Returns
-        -------
-        TransformerState
-            The smaller state.
-        """
+        """Forget all sentences but these."""
         rows = rows_of_sentences(sentences, self.num_beams)
         source = tuple(KeysAndValues(*(each[sentences] for each in layer)) for layer in self.source)
         lengths = self.source_mask.key_lengths
@@ -147,18 +125,7 @@ class Transformer(nn.Module):
         initialise_transformer(self)
 
     def forward(self, batch: Batch | PackedBatch) -> Output:
-        """Predict every target word from the source and the true words before it.
-
-        Parameters
-        ----------
-        batch : Batch | PackedBatch
-            Sentence pairs; packed only if the model reads that.
-
-        Returns
-        -------
-        Output
-            A hidden state for each target position; the output layer turns it into scores.
-        """
+        """Predict every target word from the source and the true words before it."""
         if isinstance(batch, PackedBatch):
             return Output(self._read_packed(batch), None)
         losses: list[Tensor] = []
@@ -194,20 +161,7 @@ class Transformer(nn.Module):
         return end_residual(states, self.decoder_norm)
 
     def encode(self, source: Sequences, routing: Routing | None = None) -> Memory:
-        """Read the source sentences.
-
-        Parameters
-        ----------
-        source : Sequences
-            Their tokens.
-        routing : Routing | None
-            Where experts tell what their routing costs.
-
-        Returns
-        -------
-        Memory
-            A vector for each source position.
-        """
+        """Read the source sentences."""
         states = self.source_embedding(source.read_ids, lengths=source.lengths)
         for layer in self.encoder:
             states = layer(states, source.lengths, routing)
@@ -216,20 +170,7 @@ class Transformer(nn.Module):
         return Memory(states, source.lengths)
 
     def start(self, memory: Memory, capacity: int) -> TransformerState:
-        """Begin one hypothesis for each sentence.
-
-        Parameters
-        ----------
-        memory : Memory
-            The source sentences.
-        capacity : int
-            How many words a hypothesis may get.
-
-        Returns
-        -------
-        TransformerState
-            Before the first word.
-        """
+        """Begin one hypothesis for each sentence."""
         source = tuple(
             layer.cross_attention.keys_and_values(memory.hidden) for layer in self.decoder
         )
@@ -243,20 +184,7 @@ class Transformer(nn.Module):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: TransformerState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], TransformerState]:
-        """Read one more word of each hypothesis.
-
-        Parameters
-        ----------
-        tokens : Int[Tensor, "sentences beams"]
-            The newest words; the padding id to begin.
-        state : TransformerState
-            What came before. It is used up.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "sentences beams model_dim"], TransformerState]
-            What the decoder now says, and the state for the next step.
-        """
+        """Read one more word of each hypothesis."""
         lengths = state.source_mask.key_lengths
         if lengths is not None:
             lengths = lengths[:, None].expand_as(tokens).flatten()
@@ -275,13 +203,6 @@ def make_embeddings(
     options: TransformerOptions, vocabulary: Vocabulary
 ) -> tuple[Embedding, Embedding, OutputLayer]:
     """Make the ends of a Transformer.
-
-    Parameters
-    ----------
-    options : TransformerOptions
-        The model's shape.
-    vocabulary : Vocabulary
-        Its subwords.
 
     Returns
     -------
@@ -309,11 +230,6 @@ def make_embeddings(
 def initialise_transformer(model: nn.Module) -> None:
     """Set the weights of a Transformer.
 
-    Parameters
-    ----------
-    model : nn.Module
-        The model.
-
     Notes
     -----
     Matrices are Xavier-uniform, biases zero, words and positions normal with variance 1/d_model,
@@ -330,18 +246,7 @@ def initialise_transformer(model: nn.Module) -> None:
 
 
 def make_positions(options: TransformerOptions) -> Positions | None:
-    """Make the positions that are added to words, shared by encoder and decoder.
-
-    Parameters
-    ----------
-    options : TransformerOptions
-        The model's shape.
-
-    Returns
-    -------
-    Positions | None
-        None: nothing is added.
-    """
+    """Make the positions that are added to words, shared by encoder and decoder."""
     match options.positions:
         case "sinusoidal":
             return SinusoidalPositions(options.model_dim)

@@ -42,40 +42,12 @@ class EncoderLayer(nn.Module):
         lengths: Int[Tensor, "batch"],
         routing: Routing | None = None,
     ) -> Float[Tensor, "batch length model_dim"]:
-        """Apply the layer.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "batch length model_dim"]
-            The source positions.
-        lengths : Int[Tensor, "batch"]
-            Where the sentences end.
-        routing : Routing | None
-            Where experts tell what their routing costs.
-
-        Returns
-        -------
-        Float[Tensor, "batch length model_dim"]
-            The source positions, each informed by the others.
-        """
+        """Apply the layer."""
         states = self.self_attention_norm(states, lambda x: self.self_attention.attend(x, lengths))
         return self.feed_forward_norm(states, lambda x: _feed(self.feed_forward, x, routing))
 
     def packed(self, states: Residual, mask: PackedMask) -> Residual:
-        """Apply the layer to packed sentences.
-
-        Parameters
-        ----------
-        states : Forked | Pending
-            The source positions.
-        mask : PackedMask
-            Where the sentences begin and end.
-
-        Returns
-        -------
-        Forked | Pending
-            The source positions, each informed by the others of its sentence.
-        """
+        """Apply the layer to packed sentences."""
         attention = _packable(self.self_attention)
         states = self.self_attention_norm.packed(states, lambda x: attention.packed(x, None, mask))
         return self.feed_forward_norm.packed(states, self.feed_forward)
@@ -106,24 +78,7 @@ class DecoderLayer(nn.Module):
         source_mask: Mask,
         routing: Routing | None = None,
     ) -> Float[Tensor, "batch length model_dim"]:
-        """Apply the layer to whole sentences at once, as in training.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "batch length model_dim"]
-            The target positions.
-        source : KeysAndValues
-            The source positions, projected by this layer.
-        source_mask : Mask
-            Where the source sentences end.
-        routing : Routing | None
-            Where experts tell what their routing costs.
-
-        Returns
-        -------
-        Float[Tensor, "batch length model_dim"]
-            The target positions, each informed by those before it and by the source.
-        """
+        """Apply the layer to whole sentences at once, as in training."""
         states = self.self_attention_norm(states, lambda x: self.self_attention.attend(x, None))
         states = self.cross_attention_norm(
             states, lambda x: self.cross_attention(x, source, source_mask)
@@ -137,24 +92,7 @@ class DecoderLayer(nn.Module):
         mask: PackedMask,
         source_mask: PackedMask,
     ) -> Residual:
-        """Apply the layer to packed sentences.
-
-        Parameters
-        ----------
-        states : Forked | Pending
-            The target positions.
-        memory : Float[Tensor, "keys model_dim"]
-            The source positions.
-        mask : PackedMask
-            Which target positions each may see.
-        source_mask : PackedMask
-            Which source positions each may see.
-
-        Returns
-        -------
-        Forked | Pending
-            The target positions, each informed by those before it and by the source.
-        """
+        """Apply the layer to packed sentences."""
         own, other = _packable(self.self_attention), self.cross_attention
         states = self.self_attention_norm.packed(states, lambda x: own.packed(x, None, mask))
         states = self.cross_attention_norm.packed(
@@ -171,24 +109,6 @@ class DecoderLayer(nn.Module):
         length: int,
     ) -> tuple[Float[Tensor, "rows 1 model_dim"], Cache]:
         """Apply the layer to the newest word of each hypothesis.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "rows 1 model_dim"]
-            The newest words, one row a hypothesis.
-        past : Cache
-            What this layer's self-attention remembers; it is used up.
-        source : KeysAndValues
-            The source positions, projected by this layer.
-        source_mask : Mask
-            Where the source sentences end.
-        length : int
-            Words read before.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "rows 1 model_dim"], Cache]
-            The newest words, informed, and what to remember.
 
         Notes
         -----
@@ -217,18 +137,7 @@ def _packable(attention: SelfAttention) -> MultiheadAttention:
 
 
 def make_final_norm(options: TransformerOptions) -> nn.Module | None:
-    """Make the norm at the end of a stack.
-
-    Parameters
-    ----------
-    options : TransformerOptions
-        The model's shape.
-
-    Returns
-    -------
-    nn.Module | None
-        None with post-norm, whose layers end with a norm of their own.
-    """
+    """Make the norm at the end of a stack."""
     if options.norm_position == "post":
         return None
     return make_norm(options.norm, options.model_dim, options.max_positions)
@@ -276,18 +185,7 @@ def _self_attention(options: TransformerOptions, kind: str, *, causal: bool) -> 
 
 
 def make_cross_attention(options: TransformerOptions) -> MultiheadAttention:
-    """Make one attention to the source, in which positions take no part.
-
-    Parameters
-    ----------
-    options : TransformerOptions
-        The model's shape.
-
-    Returns
-    -------
-    MultiheadAttention
-        Full attention.
-    """
+    """Make one attention to the source, in which positions take no part."""
     return MultiheadAttention(
         options.model_dim,
         options.num_heads,
@@ -300,18 +198,7 @@ def make_cross_attention(options: TransformerOptions) -> MultiheadAttention:
 
 
 def make_feed_forward(options: TransformerOptions) -> FeedForward:
-    """Make one feed-forward layer.
-
-    Parameters
-    ----------
-    options : TransformerOptions
-        The model's shape.
-
-    Returns
-    -------
-    FeedForward
-        Of the model's kind.
-    """
+    """Make one feed-forward layer."""
     return FeedForward(
         options.model_dim,
         options.feed_forward_dim,
@@ -339,17 +226,6 @@ def _feed(layer: FeedForward | Experts, states: Tensor, routing: Routing | None)
 
 
 def make_add_and_norm(options: TransformerOptions) -> AddAndNorm:
-    """Make one residual connection.
-
-    Parameters
-    ----------
-    options : TransformerOptions
-        The model's shape.
-
-    Returns
-    -------
-    AddAndNorm
-        With the model's norm.
-    """
+    """Make one residual connection."""
     norm = make_norm(options.norm, options.model_dim, options.max_positions)
     return AddAndNorm(norm, dropout=options.dropout, position=options.norm_position)

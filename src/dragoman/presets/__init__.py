@@ -24,24 +24,13 @@ LARGEST = ("big", 0.1)
 
 
 def preset_names() -> list[str]:
-    """List the recipes.
-
-    Returns
-    -------
-    list[str]
-        ``auto`` and the names of the TOML files.
-    """
+    """List the recipes."""
     found = (each.name for each in files(__name__).iterdir())
     return [AUTO, *sorted(name[:-5] for name in found if name.endswith(".toml"))]
 
 
 def read_preset(name: str) -> Plain:
     """Read one recipe.
-
-    Parameters
-    ----------
-    name : str
-        Its name; not ``auto``.
 
     Returns
     -------
@@ -58,13 +47,6 @@ def read_preset(name: str) -> Plain:
 
 def choose_preset(num_pairs: int, *, has_accelerator: bool = True) -> tuple[str, Plain]:
     """Choose a recipe for a corpus.
-
-    Parameters
-    ----------
-    num_pairs : int
-        Its sentence pairs.
-    has_accelerator : bool
-        Whether it is trained on more than a CPU.
 
     Returns
     -------

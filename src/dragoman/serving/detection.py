@@ -64,18 +64,7 @@ class Detector:
             self._identifier.set_languages(set(self._labels.values()))
 
     def detect(self, text: str) -> list[tuple[str, float]]:
-        """Find the language of a text.
-
-        Parameters
-        ----------
-        text : str
-            The text.
-
-        Returns
-        -------
-        list[tuple[str, float]]
-            All languages, best first, with confidences from 0 to 1.
-        """
+        """Find the language of a text."""
         text = text[:MOST_CHARACTERS]
         if not any(map(str.isalpha, text)):
             return [(code, 1 / len(self._languages)) for code in self._languages]

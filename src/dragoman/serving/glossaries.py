@@ -56,16 +56,6 @@ class StoredGlossary:
     def find_terms(self, texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
         """Find the terms that occur in texts.
 
-        Parameters
-        ----------
-        texts : Iterable[str]
-            The texts.
-
-        Returns
-        -------
-        tuple[tuple[str, str], ...]
-            Each once, with its translation; perhaps also some that occur only but for spaces.
-
         Notes
         -----
         The cost is that of reading the texts, however many terms there are.
@@ -104,24 +94,7 @@ class GlossaryStore:
         target: str,
         entries: tuple[tuple[str, str], ...],
     ) -> StoredGlossary:
-        """Keep a glossary.
-
-        Parameters
-        ----------
-        owner : str
-            Name of the client.
-        name : str
-            What the client calls it.
-        source, target : str
-            Its languages.
-        entries : tuple[tuple[str, str], ...]
-            Terms and translations, from `read_entries`.
-
-        Returns
-        -------
-        StoredGlossary
-            The glossary.
-        """
+        """Keep a glossary."""
         size = len(name) + _size(entries)
         with self._changing:
             self._check_room(owner, size)
@@ -149,20 +122,7 @@ class GlossaryStore:
             raise ServiceError("quota", "no room for another glossary; delete one")
 
     def get(self, owner: str, glossary_id: str) -> StoredGlossary:
-        """Find a glossary.
-
-        Parameters
-        ----------
-        owner : str
-            Name of the client.
-        glossary_id : str
-            Its id.
-
-        Returns
-        -------
-        StoredGlossary
-            The glossary.
-        """
+        """Find a glossary."""
         try:
             wanted = str(uuid.UUID(glossary_id))
         except ValueError:
@@ -173,30 +133,11 @@ class GlossaryStore:
         return found
 
     def list(self, owner: str) -> list[StoredGlossary]:
-        """List a client's glossaries.
-
-        Parameters
-        ----------
-        owner : str
-            Name of the client.
-
-        Returns
-        -------
-        list[StoredGlossary]
-            Oldest first.
-        """
+        """List a client's glossaries."""
         return list(self._of_owner.get(owner, {}).values())
 
     def delete(self, owner: str, glossary_id: str) -> None:
-        """Forget a glossary.
-
-        Parameters
-        ----------
-        owner : str
-            Name of the client.
-        glossary_id : str
-            Its id.
-        """
+        """Forget a glossary."""
         with self._changing:
             found = self.get(owner, glossary_id)
             self._size -= found._size
@@ -215,11 +156,6 @@ def read_entries(text: str, form: str) -> tuple[tuple[str, str], ...]:
     form : str
         “tsv”: with a tab between them; “csv”: with a comma, and quotation marks where needed,
         perhaps followed by the codes of both languages.
-
-    Returns
-    -------
-    tuple[tuple[str, str], ...]
-        Terms and translations.
     """
     if form not in ("tsv", "csv"):
         raise _bad(f"Value for 'entries_format' not supported: {form[:80]}; send tsv or csv")
@@ -242,18 +178,7 @@ def read_entries(text: str, form: str) -> tuple[tuple[str, str], ...]:
 
 
 def write_entries(entries: Iterable[tuple[str, str]]) -> str:
-    """Write terms on lines, with tabs between them and their translations.
-
-    Parameters
-    ----------
-    entries : Iterable[tuple[str, str]]
-        Terms and translations.
-
-    Returns
-    -------
-    str
-        The lines.
-    """
+    """Write terms on lines, with tabs between them and their translations."""
     return "\n".join("\t".join(each) for each in entries)
 
 

@@ -29,29 +29,11 @@ class Models:
         )
 
     def named(self, name: str) -> ServedModel | None:
-        """Find a model by its name.
-
-        Parameters
-        ----------
-        name : str
-            The name.
-
-        Returns
-        -------
-        ServedModel | None
-            The model; None: there is none of that name.
-        """
+        """Find a model by its name."""
         return self._by_name.get(name)
 
     def find_path(self, source: str, target: str) -> tuple[ServedModel, ...] | None:
         """Find the models that lead from one language to another.
-
-        Parameters
-        ----------
-        source : str
-            The code of the one.
-        target : str
-            The code of the other.
 
         Returns
         -------
@@ -72,13 +54,7 @@ class Models:
         return None
 
     def languages(self) -> list[Language]:
-        """List the languages.
-
-        Returns
-        -------
-        list[Language]
-            Sources and targets, by code, each with what else it can become.
-        """
+        """List the languages."""
         listed = []
         for code in sorted(self.codes):
             targets = [each for each in sorted(self.codes) if self.find_path(code, each)]
@@ -90,15 +66,6 @@ def load_models(
     paths: Sequence[Path], device: str = "auto", precision: Precision = "auto"
 ) -> Models:
     """Load model folders to serve.
-
-    Parameters
-    ----------
-    paths : Sequence[Path]
-        The folders.
-    device : str
-        ``auto``, ``cpu``, ``cuda`` or ``mps``.
-    precision : Precision
-        Of the products.
 
     Returns
     -------

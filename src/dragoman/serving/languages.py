@@ -35,18 +35,7 @@ NAMES = {
 
 
 def name_language(code: str) -> str:
-    """Name a language in English.
-
-    Parameters
-    ----------
-    code : str
-        Such as “fr” or “pt-BR”.
-
-    Returns
-    -------
-    str
-        Its name; the code itself if nobody knows it.
-    """
+    """Name a language in English."""
     code = code.replace("_", "-")
     name = NAMES.get(code.split("-")[0].lower())
     region = code.partition("-")[2]
@@ -55,13 +44,6 @@ def name_language(code: str) -> str:
 
 def match_language(code: str, served: Iterable[str]) -> str | None:
     """Find the served language that a client means.
-
-    Parameters
-    ----------
-    code : str
-        What it says: in any case, with “-” or “_”, perhaps with a region.
-    served : Iterable[str]
-        The languages that there are.
 
     Returns
     -------

@@ -69,20 +69,7 @@ class Metrics:
         )
 
     def watch_model(self, name: str, queue: Queue) -> "ModelMetrics":
-        """Begin to count for a model.
-
-        Parameters
-        ----------
-        name : str
-            The model's name.
-        queue : Queue
-            What waits for it.
-
-        Returns
-        -------
-        ModelMetrics
-            Takes the model's figures.
-        """
+        """Begin to count for a model."""
         self._queue_sentences.labels(name).set_function(lambda: queue.num_sentences)
         self._queue_tokens.labels(name).set_function(lambda: queue.num_tokens)
         figures = ModelMetrics(
@@ -96,28 +83,14 @@ class Metrics:
         return figures
 
     def note_cached(self, num_found: int, num_missing: int) -> None:
-        """Count sentences that were looked up in the cache.
-
-        Parameters
-        ----------
-        num_found : int
-            How many were there.
-        num_missing : int
-            How many were not.
-        """
+        """Count sentences that were looked up in the cache."""
         if num_found:
             self._found.inc(num_found)
         if num_missing:
             self._missed.inc(num_missing)
 
     def note_failure(self, kind: str) -> None:
-        """Count a request that was refused or failed.
-
-        Parameters
-        ----------
-        kind : str
-            Of the error.
-        """
+        """Count a request that was refused or failed."""
         self._failures.labels(kind).inc()
 
     def note_begun(self) -> None:
@@ -125,17 +98,7 @@ class Metrics:
         self._in_progress.inc()
 
     def note_answered(self, route: str, status: int, seconds: float) -> None:
-        """Count a request that was answered, or whose client has gone.
-
-        Parameters
-        ----------
-        route : str
-            The route's path, never a path that a client made up.
-        status : int
-            The answer's status; 499: the client has gone.
-        seconds : float
-            From request to answer.
-        """
+        """Count a request that was answered, or whose client has gone."""
         self._in_progress.dec()
         if (route, status) not in self._answers:
             counter = self._requests.labels(route, str(status))
@@ -145,13 +108,7 @@ class Metrics:
         histogram.observe(seconds)
 
     def write(self) -> bytes:
-        """Write all figures.
-
-        Returns
-        -------
-        bytes
-            In Prometheus' text format.
-        """
+        """Write all figures."""
         return generate_latest(self._registry)
 
 
@@ -189,17 +146,7 @@ class ModelMetrics:
         self._recent: deque[tuple[float, int]] = deque()
 
     def note_batch(self, num_sentences: int, num_tokens: int, seconds: float) -> None:
-        """Count a batch.
-
-        Parameters
-        ----------
-        num_sentences : int
-            Its sentences.
-        num_tokens : int
-            Their subwords.
-        seconds : float
-            How long it took.
-        """
+        """Count a batch."""
         self._sentences.observe(num_sentences)
         self._tokens.observe(num_tokens)
         self._seconds.observe(seconds)
@@ -208,23 +155,11 @@ class ModelMetrics:
         self._forget()
 
     def note_written(self, num_tokens: int) -> None:
-        """Count subwords of translations.
-
-        Parameters
-        ----------
-        num_tokens : int
-            How many.
-        """
+        """Count subwords of translations."""
         self._written.inc(num_tokens)
 
     def recent_speed(self) -> float:
-        """Tell how many source subwords a second were read in the last minute.
-
-        Returns
-        -------
-        float
-            The speed.
-        """
+        """Tell how many source subwords a second were read in the last minute."""
         self._forget()
         return sum(tokens for _, tokens in list(self._recent)) / RECENT_SECONDS
 

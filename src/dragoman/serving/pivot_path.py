@@ -13,25 +13,13 @@ def begin_passage() -> None:
 
 
 def note_ways(ways: Iterable[tuple[str, ...]]) -> None:
-    """Say which languages texts passed through.
-
-    Parameters
-    ----------
-    ways : Iterable[tuple[str, ...]]
-        Such as ``("fr", "en", "es")``; only those through a third language are of interest.
-    """
+    """Say which languages texts passed through."""
     known = _ways.get()
     if known is not None:
         known.update(dict.fromkeys(way for way in ways if len(way) > 2))
 
 
 def describe_passage() -> str:
-    """Say which ways through a third language texts of this task's request took.
-
-    Returns
-    -------
-    str
-        Such as “fr-en-es, de-en-es”; nothing if there was none.
-    """
+    """Say which ways through a third language texts of this task's request took."""
     ways = ", ".join("-".join(way) for way in _ways.get() or {})
     return "".join(each if each.isascii() and each.isprintable() else "?" for each in ways)

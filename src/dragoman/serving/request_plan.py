@@ -53,15 +53,7 @@ class Plan:
 
 
 def check_request(request: Request, options: ServeOptions) -> None:
-    """Refuse a request that cannot be meant, or that asks too much.
-
-    Parameters
-    ----------
-    request : Request
-        The request.
-    options : ServeOptions
-        With the limits.
-    """
+    """Refuse a request that cannot be meant, or that asks too much."""
     num_texts, length = len(request.texts), sum(map(len, request.texts))
     if num_texts > options.max_texts:
         raise ServiceError(
@@ -88,24 +80,7 @@ def check_request(request: Request, options: ServeOptions) -> None:
 
 
 def plan_text(text: str, request: Request, models: Models, detect: Detect) -> Plan:
-    """Say what is to be done with one text.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-    request : Request
-        The request that it is of.
-    models : Models
-        What there is to translate it.
-    detect : Callable[[str], list[tuple[str, float]]]
-        Finds its language.
-
-    Returns
-    -------
-    Plan
-        The plan.
-    """
+    """Say what is to be done with one text."""
     marked = None
     segments: Sequence[str] = (text,)
     if request.markup != "text":
@@ -126,17 +101,6 @@ def plan_text(text: str, request: Request, models: Models, detect: Detect) -> Pl
 
 def split_planned(text: str, request: Request, models: Models, detect: Detect) -> list[str]:
     """Split a text as it will be when it is translated.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-    request : Request
-        The request that it is of.
-    models : Models
-        What there is to translate it.
-    detect : Callable[[str], list[tuple[str, float]]]
-        Finds its language.
 
     Returns
     -------
@@ -161,22 +125,7 @@ def _make_split(
 
 
 def write_answer(plan: Plan, renderings: Sequence[Rendering], request: Request) -> Answer:
-    """Put the translated sentences of a text together.
-
-    Parameters
-    ----------
-    plan : Plan
-        Of the text.
-    renderings : Sequence[Rendering]
-        What its sentences became.
-    request : Request
-        The request that it is of.
-
-    Returns
-    -------
-    Answer
-        The answer.
-    """
+    """Put the translated sentences of a text together."""
     if not plan.path:
         return Answer(
             text=plan.text,
@@ -208,13 +157,6 @@ def write_answer(plan: Plan, renderings: Sequence[Rendering], request: Request) 
 
 def join_legs(first: Rendering, second: Rendering) -> Rendering:
     """Join the two halves of a way through a third language.
-
-    Parameters
-    ----------
-    first : Rendering
-        What a sentence became in the third language.
-    second : Rendering
-        What that became.
 
     Returns
     -------

@@ -92,18 +92,7 @@ class SentenceTranslator:
         self._prepared: OrderedDict[tuple[tuple[str, str], ...], Prepared] = OrderedDict()
 
     def __call__(self, tasks: Sequence[Task]) -> list[Rendering]:
-        """Translate sentences.
-
-        Parameters
-        ----------
-        tasks : Sequence[Task]
-            Sentences of one manner; those that come several times are translated once.
-
-        Returns
-        -------
-        list[Rendering]
-            In that order.
-        """
+        """Translate sentences."""
         texts = list(dict.fromkeys(task.text for task in tasks))
         try:
             renderings = self._render(texts, tasks[0].manner)
@@ -178,15 +167,6 @@ class SentenceTranslator:
 
 def find_spans(source: str, target: str, links: frozenset[tuple[int, int]]) -> tuple[Span, ...]:
     """Turn links between words into spans of characters.
-
-    Parameters
-    ----------
-    source : str
-        A text.
-    target : str
-        Its translation.
-    links : frozenset[tuple[int, int]]
-        Pairs of indices of words between white space.
 
     Returns
     -------

@@ -103,13 +103,7 @@ class Server:
         self._stopping: asyncio.Task[None] | None = None
 
     def run(self, listener: socket.socket) -> None:
-        """Serve until somebody stops it.
-
-        Parameters
-        ----------
-        listener : socket.socket
-            From `listen`.
-        """
+        """Serve until somebody stops it."""
         asyncio.run(self._serve(listener))
 
     def stop(self) -> None:
@@ -175,20 +169,7 @@ def _find_room(service: Service, keys: Keys | None) -> WaitForRoom | None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take a port.
-
-    Parameters
-    ----------
-    host : str
-        An address, or a name that has one.
-    port : int
-        The port; 0: a free one.
-
-    Returns
-    -------
-    socket.socket
-        Bound; the server listens at it.
-    """
+    """Take a port."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -209,18 +190,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def name_url(listener: socket.socket) -> str:
-    """Say where a server can be found.
-
-    Parameters
-    ----------
-    listener : socket.socket
-        From `listen`.
-
-    Returns
-    -------
-    str
-        The URL of its page.
-    """
+    """Say where a server can be found."""
     host, port, *_ = listener.getsockname()
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 

@@ -103,13 +103,7 @@ class Service:
         self._is_stopping = True
 
     def stop(self, seconds: float = 10.0) -> None:
-        """Translate what waits, and end.
-
-        Parameters
-        ----------
-        seconds : float
-            How long to wait for the threads of all models.
-        """
+        """Translate what waits, and end."""
         self.refuse_more()
         until = time.monotonic() + seconds
         for lane in self._lanes.values():
@@ -118,18 +112,7 @@ class Service:
             lane.stop(max(0.0, until - time.monotonic()))
 
     async def translate(self, request: Request) -> list[Answer]:
-        """Translate the texts of a request.
-
-        Parameters
-        ----------
-        request : Request
-            The request.
-
-        Returns
-        -------
-        list[Answer]
-            One for each text.
-        """
+        """Translate the texts of a request."""
         try:
             if not self.is_ready:
                 raise ServiceError(
@@ -144,13 +127,6 @@ class Service:
     def wait_for_room(self, client: str, num_tokens: int) -> float | None:
         """Say whether any model would accept something of a client.
 
-        Parameters
-        ----------
-        client : str
-            Its name.
-        num_tokens : int
-            About how many subwords.
-
         Returns
         -------
         float | None
@@ -163,55 +139,19 @@ class Service:
         return min(lane.guess_seconds() for lane in self._lanes.values())
 
     def detect(self, text: str) -> list[tuple[str, float]]:
-        """Find the language of a text, among those that are served.
-
-        Parameters
-        ----------
-        text : str
-            The text.
-
-        Returns
-        -------
-        list[tuple[str, float]]
-            Codes and how sure they are, from 0 to 1, best first.
-        """
+        """Find the language of a text, among those that are served."""
         return self._detector.detect(text)
 
     def split(self, text: str, request: Request) -> list[str]:
-        """Split a text into the parts that are translated one by one.
-
-        Parameters
-        ----------
-        text : str
-            The text.
-        request : Request
-            How it is to be translated.
-
-        Returns
-        -------
-        list[str]
-            The parts, which joined give back the text.
-        """
+        """Split a text into the parts that are translated one by one."""
         return split_planned(text, request, self._models, self.detect)
 
     def languages(self) -> list[Language]:
-        """List the languages that can be translated.
-
-        Returns
-        -------
-        list[Language]
-            Sources and targets, each with what it can become.
-        """
+        """List the languages that can be translated."""
         return self._models.languages()
 
     def models(self) -> list[ServedModel]:
-        """List the models.
-
-        Returns
-        -------
-        list[ServedModel]
-            In the order in which they were given.
-        """
+        """List the models."""
         return list(self._models.all)
 
     async def run_beside(self, model: str, work: Callable[[Translator], T]) -> T:
@@ -224,11 +164,6 @@ class Service:
         work : Callable[[Translator], T]
             What to do, on the model's own thread. Nothing is translated meanwhile: let long work
             be many short ones.
-
-        Returns
-        -------
-        T
-            What it found.
         """
         lane = self._lanes.get(model)
         if lane is None:

@@ -41,28 +41,12 @@ class TermTree:
             node.place = place
 
     def find(self, text: str) -> Iterator[int]:
-        """Find the terms that occur in a text.
-
-        Parameters
-        ----------
-        text : str
-            The text.
-
-        Yields
-        ------
-        int
-            The place of a term among all, once for each time that it occurs.
-        """
+        """Find the terms that occur in a text."""
         for _, _, place in self._match(split_words(text)):
             yield place
 
     def count(self, text: str) -> int:
         """Count how often terms occur in a text.
-
-        Parameters
-        ----------
-        text : str
-            The text.
 
         Returns
         -------
@@ -92,16 +76,5 @@ class TermTree:
 
 
 def split_words(text: str) -> list[str]:
-    """Split a text into what terms are compared by.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-
-    Returns
-    -------
-    list[str]
-        Words and marks, without their case.
-    """
+    """Split a text into what terms are compared by."""
     return _TOKEN.findall(normalise(text).casefold())

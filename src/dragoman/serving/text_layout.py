@@ -23,38 +23,14 @@ class Layout:
     gaps: tuple[str, ...]
 
     def join(self, translations: Sequence[str]) -> str:
-        """Put translations in the places of the sentences.
-
-        Parameters
-        ----------
-        translations : Sequence[str]
-            One of each sentence.
-
-        Returns
-        -------
-        str
-            The translated text.
-        """
+        """Put translations in the places of the sentences."""
         pairs = zip(self._gaps_between(translations), translations, strict=True)
         return "".join(gap + each for gap, each in pairs) + self.gaps[-1]
 
     def place(
         self, translations: Sequence[str], spans: Sequence[Sequence[Span]]
     ) -> tuple[Span, ...]:
-        """Say which characters of the whole texts translate which.
-
-        Parameters
-        ----------
-        translations : Sequence[str]
-            One of each sentence.
-        spans : Sequence[Sequence[Span]]
-            Which characters of each sentence translate which of its translation.
-
-        Returns
-        -------
-        tuple[Span, ...]
-            The same, counted from the beginnings of the texts.
-        """
+        """Say which characters of the whole texts translate which."""
         placed: list[Span] = []
         source = target = 0
         for old, new, sentence, translation, links in zip(
@@ -83,13 +59,6 @@ class Layout:
 
 def lay_out(text: str, split: Callable[[str], list[str]]) -> Layout:
     """Take a text apart into sentences and what is around them.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-    split : Callable[[str], list[str]]
-        Splits it into parts that joined give it back, as `Translator.split` does.
 
     Returns
     -------

@@ -38,11 +38,6 @@ class _Segmentation:
 def check_merges(vocabularies: Vocabularies) -> None:
     """Refuse vocabularies whose words cannot be segmented at random.
 
-    Parameters
-    ----------
-    vocabularies : Vocabularies
-        Those of a run.
-
     Raises
     ------
     OptionError
@@ -85,11 +80,6 @@ class BytePairs:
     def count_merges(self, word: str) -> int:
         """Say how many merges a word can see at most.
 
-        Parameters
-        ----------
-        word : str
-            A word.
-
         Returns
         -------
         int
@@ -109,11 +99,6 @@ class BytePairs:
         num_dropped : Sequence[Sequence[int]]
             For each time, how many of the best merges are dropped before one is done: a number for
             each of `count_merges`.
-
-        Returns
-        -------
-        tuple[list[list[int]], list[int]]
-            The different segmentations as ids, and which of them each time has.
 
         Notes
         -----

@@ -33,44 +33,17 @@ class Dictionary:
     translations: Mapping[str, str]
 
     def translate(self, word: str) -> str | None:
-        """Look a word up.
-
-        Parameters
-        ----------
-        word : str
-            A source word.
-
-        Returns
-        -------
-        str or None
-            Its translation; None if there is no probable one.
-        """
+        """Look a word up."""
         return self.translations.get(word)
 
     def to_bytes(self) -> bytes:
-        """Write the dictionary for a file.
-
-        Returns
-        -------
-        bytes
-            JSON, one entry a line.
-        """
+        """Write the dictionary for a file."""
         plain = {"format": _FORMAT, "words": dict(self.translations)}
         return (json.dumps(plain, ensure_ascii=False, indent=0, sort_keys=True) + "\n").encode()
 
     @classmethod
     def from_file(cls, path: str | Path) -> "Dictionary":
         """Read a dictionary from a file, checking that it is one.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file.
-
-        Returns
-        -------
-        Dictionary
-            The dictionary.
 
         Raises
         ------
@@ -160,20 +133,7 @@ class TranslationTable(NamedTuple):
 
 
 def estimate_translations(pairs: Sequence[Pair], *, num_iterations: int) -> TranslationTable:
-    """Estimate the translation probabilities of IBM Model 1.
-
-    Parameters
-    ----------
-    pairs : sequence of pairs of sequences of str
-        The words of sentences and of their translations.
-    num_iterations : int
-        Rounds of expectation maximisation.
-
-    Returns
-    -------
-    TranslationTable
-        The probability of each target word given each source word.
-    """
+    """Estimate the translation probabilities of IBM Model 1."""
     source_ids: dict[str, int] = {}
     target_ids: dict[str, int] = {}
     sources, targets = [], []

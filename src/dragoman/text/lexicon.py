@@ -30,20 +30,7 @@ class Lexicon:
     probabilities: Float[np.ndarray, "entries"]
 
     def likeliest(self, num_sources: int, count: int) -> Int[np.ndarray, "sources count"]:
-        """List the likeliest translations of each source word.
-
-        Parameters
-        ----------
-        num_sources : int
-            Source words that there are.
-        count : int
-            How many translations.
-
-        Returns
-        -------
-        Int[np.ndarray, "sources count"]
-            Target words, likeliest first; −1 where a source word has no more.
-        """
+        """List the likeliest translations of each source word."""
         order = np.lexsort((self.targets, -self.probabilities, self.sources))
         sources, targets = self.sources[order], self.targets[order]
         starts = np.searchsorted(sources, np.arange(num_sources))
@@ -58,22 +45,6 @@ def learn_lexicon(
     sources: Sequence[Ids], targets: Sequence[Ids], num_targets: int, *, num_iterations: int = 5
 ) -> Lexicon:
     r"""Learn which words translate which.
-
-    Parameters
-    ----------
-    sources : Sequence[Int[np.ndarray, "tokens"]]
-        The words of each source sentence.
-    targets : Sequence[Int[np.ndarray, "tokens"]]
-        Those of their translations.
-    num_targets : int
-        Target words that there are.
-    num_iterations : int
-        Rounds of expectation maximisation.
-
-    Returns
-    -------
-    Lexicon
-        All words that were ever together in a pair.
 
     Notes
     -----

@@ -21,16 +21,6 @@ def normalise(text: str) -> str:
     spaces) becomes a single space, none at the ends; control and invisible format characters are
     removed; the rest is composed to Unicode's form NFC.
 
-    Parameters
-    ----------
-    text : str
-        Any string, lone surrogates included.
-
-    Returns
-    -------
-    str
-        The normalised text; normalising it again changes nothing.
-
     Notes
     -----
     Removed are the categories Cc, Cs and Cf: byte order mark, soft hyphen, zero-width space,

@@ -76,35 +76,13 @@ def order_pieces(model: bytes, names: Sequence[str], *, place: str) -> bytes:
 
 
 def read_size(model: bytes) -> int | None:
-    """Tell how many of a model's pieces belong to the vocabulary it was ordered by.
-
-    Parameters
-    ----------
-    model : bytes
-        A SentencePiece model.
-
-    Returns
-    -------
-    int | None
-        None if it was not: all do.
-    """
+    """Tell how many of a model's pieces belong to the vocabulary it was ordered by."""
     field, value = next(read_fields(model), (0, 0))
     return value if field == _SIZE and isinstance(value, int) else None
 
 
 def plain_name(piece: str) -> str:
-    """Give the name that a piece has in the vocabulary.
-
-    Parameters
-    ----------
-    piece : str
-        A piece of a model that was ordered, or of any other.
-
-    Returns
-    -------
-    str
-        Without what sets it apart.
-    """
+    """Give the name that a piece has in the vocabulary."""
     return piece.removeprefix(_APART)
 
 

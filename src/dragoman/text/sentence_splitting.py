@@ -151,17 +151,6 @@ def split_text(
 ) -> list[str]:
     """Split a text after its line breaks and after its sentences.
 
-    Parameters
-    ----------
-    text : str
-        Any text.
-    language : str or None
-        Code of its language, for `split_sentences`.
-    by_line : bool
-        Whether the end of a line ends a part.
-    by_sentence : bool
-        Whether the end of a sentence does.
-
     Returns
     -------
     list of str
@@ -177,71 +166,23 @@ def split_text(
 
 
 def cut_long(text: str, language: str | None, fits: Callable[[str], bool]) -> list[str]:
-    """Cut a text as `split_long` does, and what still does not fit between its code points.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-    language : str or None
-        Code of its language, for `split_sentences`.
-    fits : callable
-        Whether a piece is short enough.
-
-    Returns
-    -------
-    list of str
-        Pieces that fit, or are one code point; joining them gives back the text.
-    """
+    """Cut a text as `split_long` does, and what still does not fit between its code points."""
     return [half for piece in split_long(text, language, fits) for half in _halve(piece, fits)]
 
 
 def share_of_several(texts: Iterable[str], language: str | None) -> float:
-    """Compute the share of texts that have more than one sentence.
-
-    Parameters
-    ----------
-    texts : iterable of str
-        Any texts.
-    language : str or None
-        Code of their language, for `split_sentences`.
-
-    Returns
-    -------
-    float
-        From 0 to 1; 0 if there are no texts.
-    """
+    """Compute the share of texts that have more than one sentence."""
     counts = [len(split_sentences(text, language)) for text in texts]
     return sum(count > 1 for count in counts) / max(1, len(counts))
 
 
 def list_abbreviations(language: str | None) -> frozenset[str]:
-    """List the abbreviations whose full stop never ends a sentence.
-
-    Parameters
-    ----------
-    language : str or None
-        Code such as “en” or “de-AT”, as for `split_sentences`.
-
-    Returns
-    -------
-    frozenset of str
-        In lower case and without the last full stop.
-    """
+    """List the abbreviations whose full stop never ends a sentence."""
     return _select(_BEFORE_NAMES, _rules_of(language))
 
 
 def split_long(text: str, language: str | None, fits: Callable[[str], bool]) -> list[str]:
     """Split a text only as far as needed for each piece to fit.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-    language : str or None
-        Code of its language, for `split_sentences`.
-    fits : callable
-        Whether a piece is short enough.
 
     Returns
     -------

@@ -21,11 +21,6 @@ _NORMAL, _FREELY_CHOSEN = 1, (4, 5)  # a user's own pieces, and those not to be 
 def is_cut_at_spaces(model: bytes) -> bool:
     """Tell whether a model was made with the settings of `train_subwords` that concern spaces.
 
-    Parameters
-    ----------
-    model : bytes
-        A SentencePiece model.
-
     Returns
     -------
     bool
@@ -54,11 +49,6 @@ def is_cut_at_spaces(model: bytes) -> bool:
 def is_merged(model: bytes) -> bool:
     """Tell whether a model merges byte pairs, and nothing but their scores decides which.
 
-    Parameters
-    ----------
-    model : bytes
-        A SentencePiece model.
-
     Returns
     -------
     bool
@@ -73,18 +63,7 @@ def is_merged(model: bytes) -> bool:
 
 
 def read_merges(model: bytes) -> dict[str, tuple[int, float]]:
-    """Read the pieces that text is made of: characters, and what they are merged into.
-
-    Parameters
-    ----------
-    model : bytes
-        A SentencePiece model.
-
-    Returns
-    -------
-    dict[str, tuple[int, float]]
-        Each piece's id and score; bytes and special symbols are left out.
-    """
+    """Read the pieces that text is made of: characters, and what they are merged into."""
     merges = {}
     for piece_id, piece in enumerate(_read_pieces(model)):
         text, score = piece.get(_PIECE_TEXT), piece.get(_PIECE_SCORE, bytes(4))
@@ -103,11 +82,6 @@ def _read_pieces(model: bytes) -> Iterator[dict[int, int | bytes]]:
 
 def read_fields(contents: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Read the fields of a protocol buffer.
-
-    Parameters
-    ----------
-    contents : bytes
-        The buffer, well-formed.
 
     Yields
     ------
@@ -148,11 +122,6 @@ def write_field(number: int, value: int | float | str | bytes) -> bytes:
     value : int | float | str | bytes
         A number, which is not negative if whole; a text; or the bytes of anything else, such as
         fields within the field.
-
-    Returns
-    -------
-    bytes
-        The field; a buffer is its fields one after another.
     """
     if isinstance(value, float):
         return _write_number(number << 3 | 5) + struct.pack("<f", value)

@@ -41,11 +41,6 @@ _SIZE_ANCHORS = (
 def choose_vocabulary_size(num_pairs: int) -> int:
     """Choose the number of subwords that suits a corpus.
 
-    Parameters
-    ----------
-    num_pairs : int
-        Number of sentence pairs.
-
     Returns
     -------
     int
@@ -71,13 +66,6 @@ def choose_vocabulary_size(num_pairs: int) -> int:
 
 def train_subwords(sentences: Iterable[str], *, vocabulary_size: int) -> bytes:
     """Train byte-pair encoding with byte fallback on raw sentences.
-
-    Parameters
-    ----------
-    sentences : iterable of str
-        Raw text, of both languages for a joint model; read once, as a stream.
-    vocabulary_size : int
-        Number of subwords wanted. A corpus with too few different words gives fewer.
 
     Returns
     -------
@@ -195,38 +183,12 @@ class Subwords:
 
     @classmethod
     def from_bytes(cls, model: bytes, *, place: str = "subword model") -> "Subwords":
-        """Load a model from memory.
-
-        Parameters
-        ----------
-        model : bytes
-            Of Dragoman's or any other making.
-        place : str
-            What to call the model in messages.
-
-        Returns
-        -------
-        Subwords
-            The loaded model.
-
-        """
+        """Load a model from memory."""
         return cls(model, place=place)
 
     @classmethod
     def from_file(cls, path: str | Path) -> "Subwords":
-        """Load a model from a file.
-
-        Parameters
-        ----------
-        path : str or Path
-            A SentencePiece model, of Dragoman's or any other making.
-
-        Returns
-        -------
-        Subwords
-            The loaded model.
-
-        """
+        """Load a model from a file."""
         try:
             model = read_small(Path(path), LARGEST_FILE)
         except OSError as error:
@@ -236,13 +198,7 @@ class Subwords:
         return cls(model, place=str(path))
 
     def to_bytes(self) -> bytes:
-        """Give the model back as it was loaded.
-
-        Returns
-        -------
-        bytes
-            The SentencePiece model.
-        """
+        """Give the model back as it was loaded."""
         return self._model
 
     def __len__(self) -> int:
@@ -263,13 +219,6 @@ class Subwords:
 
     def encode(self, texts: Sequence[str], num_threads: int = 1) -> list[list[int]]:
         """Turn texts into ids.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Raw texts.
-        num_threads : int
-            Threads that share the work.
 
         Returns
         -------
@@ -322,18 +271,7 @@ class Subwords:
         return [normalise(text) for text in texts]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Name ids for people to read.
-
-        Parameters
-        ----------
-        ids : sequence of int
-            Ids of one text.
-
-        Returns
-        -------
-        list of str
-            The pieces, with “▁” for a space and “<0xE2>” for a byte.
-        """
+        """Name ids for people to read."""
         return [plain_name(self._processor.id_to_piece(int(piece_id))) for piece_id in ids]
 
     def _encode_space_mark(self, line: str) -> list[int]:

@@ -125,13 +125,7 @@ class Vocabularies:
         return hashlib.blake2b(contents, digest_size=16).hexdigest()
 
     def files(self) -> dict[str, bytes]:
-        """Return what a model folder keeps.
-
-        Returns
-        -------
-        dict[str, bytes]
-            File name and contents.
-        """
+        """Return what a model folder keeps."""
         files = self._vocabulary_files()
         if self.dictionary is not None:
             files[DICTIONARY_FILE] = self.dictionary.to_bytes()
@@ -146,18 +140,7 @@ class Vocabularies:
 
     @staticmethod
     def read(folder: Path) -> "Vocabularies":
-        """Read what `files` put into a folder.
-
-        Parameters
-        ----------
-        folder : Path
-            A model folder.
-
-        Returns
-        -------
-        Vocabularies
-            The vocabularies, and the dictionary if there is one.
-        """
+        """Read what `files` put into a folder."""
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
         path = folder / DICTIONARY_FILE
         dictionary = Dictionary.from_file(path) if path.name in names else None

@@ -29,11 +29,6 @@ _JOINERS = "\u200c\u200d"
 def split_words(text: str) -> list[str]:
     """Split a text into words and punctuation marks.
 
-    Parameters
-    ----------
-    text : str
-        Any text.
-
     Returns
     -------
     list of str
@@ -60,11 +55,6 @@ def learn_words(sentences: Iterable[str], *, vocabulary_size: int | None = None)
     vocabulary_size : int or None
         How many words, the three special symbols not counted; a text with fewer gives fewer.
         None: the words that occur at least twice, 30,000 at most.
-
-    Returns
-    -------
-    Words
-        The vocabulary, most frequent words first, equally frequent ones in alphabetical order.
 
     Raises
     ------
@@ -137,18 +127,6 @@ class Words:
     def from_bytes(cls, contents: bytes, *, place: str = "vocabulary") -> "Words":
         """Read a vocabulary from memory, checking that it is one.
 
-        Parameters
-        ----------
-        contents : bytes
-            What `to_bytes` gave.
-        place : str
-            What to call the vocabulary in messages.
-
-        Returns
-        -------
-        Words
-            The vocabulary.
-
         Raises
         ------
         FolderError
@@ -170,16 +148,6 @@ class Words:
     def from_file(cls, path: str | Path) -> "Words":
         """Read a vocabulary from a file.
 
-        Parameters
-        ----------
-        path : str or Path
-            The file.
-
-        Returns
-        -------
-        Words
-            The vocabulary.
-
         Raises
         ------
         FolderError
@@ -194,13 +162,7 @@ class Words:
         return cls.from_bytes(contents, place=str(path))
 
     def to_bytes(self) -> bytes:
-        """Write the vocabulary for a file.
-
-        Returns
-        -------
-        bytes
-            JSON, one word a line, in the order of the ids.
-        """
+        """Write the vocabulary for a file."""
         plain = {"format": _FORMAT, "words": self._tokens}
         return (json.dumps(plain, ensure_ascii=False, indent=0) + "\n").encode()
 
@@ -212,20 +174,7 @@ class Words:
         texts: Sequence[str],
         num_threads: int = 1,  # noqa: ARG002
     ) -> list[list[int]]:
-        """Turn texts into ids.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Raw texts.
-        num_threads : int
-            Not used: there is too little work to share.
-
-        Returns
-        -------
-        list of list of int
-            The ids of each text, one for each token of `split_words`, without an end.
-        """
+        """Turn texts into ids."""
         known, unknown = self._ids, self.unk_id
         return [[known.get(token, unknown) for token in split_words(text)] for text in texts]
 
@@ -242,21 +191,11 @@ class Words:
             Any ids of the vocabulary, as a model generates them; padding and ends are skipped.
         num_threads : int
             Not used: there is too little work to share.
-
-        Returns
-        -------
-        list of str
-            One normalised text, hence one line, for each sequence.
         """
         return [normalise("".join(self.tokens(text))) for text in ids]
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         """Turn the ids of one text into tokens.
-
-        Parameters
-        ----------
-        ids : sequence of int
-            Any ids of the vocabulary.
 
         Returns
         -------
@@ -271,18 +210,7 @@ class Words:
         ]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Name ids for people to read.
-
-        Parameters
-        ----------
-        ids : sequence of int
-            Ids of one text.
-
-        Returns
-        -------
-        list of str
-            The words, with “▁” for a space.
-        """
+        """Name ids for people to read."""
         names = _SPECIAL + self._tokens
         return [names[int(token_id)].replace(" ", _SPACE_MARK) for token_id in ids]
 

@@ -73,11 +73,6 @@ def resolve_options(
         Sentence pairs to train on.
     plan : dict[str, Any] | None
         What was planned for a budget; one that chooses the model takes the place of ``auto``.
-
-    Returns
-    -------
-    tuple[str, RunOptions]
-        The name of the preset that was taken, and the options.
     """
     file, flags = understand_auto(file), understand_auto(flags)
     said = merge(file, flags)
@@ -115,18 +110,7 @@ def _shorten_warmup(recipe: Plain, said: Mapping[str, Any]) -> None:
 
 
 def has_accelerator(said: Mapping[str, Any]) -> bool:
-    """Say whether a run will have more than a CPU.
-
-    Parameters
-    ----------
-    said : Mapping[str, Any]
-        What file and command line say.
-
-    Returns
-    -------
-    bool
-        True if the device that is asked for, or found, is another.
-    """
+    """Say whether a run will have more than a CPU."""
     from dragoman.decoding.device import find_device  # which loads PyTorch
 
     device = said.get("training", {}).get("device", TrainingOptions().device)
@@ -134,31 +118,13 @@ def has_accelerator(said: Mapping[str, Any]) -> bool:
 
 
 def resolve_corpus(file: Mapping[str, Any], flags: Mapping[str, Any]) -> CorpusOptions:
-    """Find what is said of the corpus, which is read before a preset can be chosen.
-
-    Parameters
-    ----------
-    file : Mapping[str, Any]
-        What a TOML file says.
-    flags : Mapping[str, Any]
-        What the command line says.
-
-    Returns
-    -------
-    CorpusOptions
-        Presets never speak of the corpus.
-    """
+    """Find what is said of the corpus, which is read before a preset can be chosen."""
     said = merge(file, flags).get("corpus", {})
     return from_plain(CorpusOptions, said, place="options")
 
 
 def understand_auto(said: Mapping[str, Any]) -> Plain:
     """Say in options what “batch_tokens = auto” means.
-
-    Parameters
-    ----------
-    said : Mapping[str, Any]
-        One layer: what a file or the command line says.
 
     Returns
     -------
@@ -174,20 +140,7 @@ def understand_auto(said: Mapping[str, Any]) -> Plain:
 
 
 def resumed_options(saved: Plain, flags: Mapping[str, Any]) -> RunOptions:
-    """Take the options of an earlier run, with new limits perhaps.
-
-    Parameters
-    ----------
-    saved : dict[str, Any]
-        The resolved options of that run.
-    flags : Mapping[str, Any]
-        What the command line says now.
-
-    Returns
-    -------
-    RunOptions
-        The options to go on with.
-    """
+    """Take the options of an earlier run, with new limits perhaps."""
     flags = understand_auto(flags)
     before = to_plain(from_plain(RunOptions, saved, place="the resumed run's config.toml"))
     for section, said in flags.items():
@@ -212,13 +165,6 @@ def list_changes(
     before: Mapping[str, Any], said: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
     """List the options of a section that are said to be other than they were.
-
-    Parameters
-    ----------
-    before : Mapping[str, Any]
-        The section as it was saved, in which what is off says “off”.
-    said : Mapping[str, Any]
-        What a file or the command line says of it now.
 
     Yields
     ------

@@ -88,16 +88,7 @@ class Log:
         self._file.close()
 
     def event(self, kind: str, **facts: Any) -> None:  # noqa: ANN401
-        """Tell an event.
-
-        Parameters
-        ----------
-        kind : str
-            ``start``, ``update``, ``validation``, ``stagnation``, ``divergence``, ``memory``,
-            ``stop`` or ``end``.
-        **facts : Any
-            What there is to say of it: strings, numbers, lists.
-        """
+        """Tell an event."""
         line = {"event": kind, "time": round(time.time(), 3)} | facts
         finite = {name: None if _is_endless(value) else value for name, value in line.items()}
         self._file.write(json.dumps(finite, ensure_ascii=False) + "\n")
@@ -121,13 +112,7 @@ class Log:
             self._console.print("\n".join(lines), markup=False)
 
     def say(self, text: str) -> None:
-        """Tell a person something that is no event.
-
-        Parameters
-        ----------
-        text : str
-            One line.
-        """
+        """Tell a person something that is no event."""
         self._console.print(text, markup=False)
 
     def _note_validation(self, facts: dict[str, Any]) -> None:
@@ -190,39 +175,14 @@ class SilentLog:
         return
 
     def event(self, kind: str, **facts: Any) -> None:  # noqa: ANN401
-        """Keep an event to itself.
-
-        Parameters
-        ----------
-        kind : str
-            As in `Log.event`.
-        **facts : Any
-            As in `Log.event`.
-        """
+        """Keep an event to itself."""
 
     def say(self, text: str) -> None:
-        """Keep a line to itself.
-
-        Parameters
-        ----------
-        text : str
-            The line.
-        """
+        """Keep a line to itself."""
 
 
 def format_time(seconds: float) -> str:
-    """Say a time span to a person.
-
-    Parameters
-    ----------
-    seconds : float
-        How long.
-
-    Returns
-    -------
-    str
-        As in “1 h 05 min”, “3 min 20 s” or “12 s”.
-    """
+    """Say a time span to a person."""
     whole = round(seconds)
     if whole >= 3600:
         return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
@@ -230,28 +190,12 @@ def format_time(seconds: float) -> str:
 
 
 def format_share(share: float) -> str:
-    """Say a share of a run to a person.
-
-    Parameters
-    ----------
-    share : float
-        From 0 to 1.
-
-    Returns
-    -------
-    str
-        In per cent, rounded down, so that only what is done is called done.
-    """
+    """Say a share of a run to a person."""
     return f"{math.floor(100 * share + 1e-9)} %"
 
 
 def format_moment(moment: float, now: float) -> str:
     """Say a time of day to a person.
-
-    Parameters
-    ----------
-    moment, now : float
-        Seconds since the epoch.
 
     Returns
     -------

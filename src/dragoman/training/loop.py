@@ -87,18 +87,7 @@ class Loop:
         return self.whole is not self.trained.model
 
     def num_parts(self, progress: Progress) -> int:
-        """Say in how many parts each worker computes its share of an update.
-
-        Parameters
-        ----------
-        progress : Progress
-            For what the memory has asked for so far.
-
-        Returns
-        -------
-        int
-            At least as many as the options say.
-        """
+        """Say in how many parts each worker computes its share of an update."""
         return max(
             self.options.accumulate or 1, -(-progress.num_shares // self.workers.num_workers)
         )
@@ -133,11 +122,6 @@ def train(loop: Loop, progress: Progress, log: Log | SilentLog, on_best: BestWri
         Where to tell what happens.
     on_best : Callable[[Progress, Validation], None]
         Called when a validation is the best so far, with the model as it was validated.
-
-    Returns
-    -------
-    str
-        Why it stopped: the reached limit, or “interrupted”.
     """
     limit = decide(loop.options, progress, loop.workers).limit
     if limit:

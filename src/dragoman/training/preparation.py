@@ -89,24 +89,7 @@ class RunRequest:
 def resolve_request(
     request: RunRequest, start: ModelFolder | None, num_pairs: int, plan: Plain | None = None
 ) -> tuple[str, RunOptions]:
-    """Put a run's options together.
-
-    Parameters
-    ----------
-    request : RunRequest
-        What is asked for.
-    start : ModelFolder | None
-        A model to start from, which decides its own shape.
-    num_pairs : int
-        Sentence pairs to train on.
-    plan : dict[str, Any] | None
-        What was planned for a budget.
-
-    Returns
-    -------
-    tuple[str, RunOptions]
-        The preset's name, and the options.
-    """
+    """Put a run's options together."""
     given = request.config
     if start:
         own, shape = start.config.get("text", {}), to_plain(start.options)
@@ -132,15 +115,6 @@ def resolve_request(
 def check_search(model: TranslationModel, options: SearchOptions, vocabulary: Vocabulary) -> None:
     """Begin a search for the translation of nothing, to refuse at once what would be refused.
 
-    Parameters
-    ----------
-    model : TranslationModel
-        On the CPU, or on PyTorch's device “meta”.
-    options : SearchOptions
-        How the run's validations will search.
-    vocabulary : Vocabulary
-        The special symbols.
-
     Notes
     -----
     Otherwise a model without coverage would refuse a coverage penalty only at the first
@@ -159,22 +133,7 @@ def check_search(model: TranslationModel, options: SearchOptions, vocabulary: Vo
 def learn_subwords(
     text: CleanText, options: RunOptions, say: Callable[[str], None]
 ) -> Vocabularies:
-    """Read the subwords a user names, or learn a vocabulary, or find that it was done before.
-
-    Parameters
-    ----------
-    text : CleanText
-        The text to learn from.
-    options : RunOptions
-        For the units, how many of them, and whether both sides share them.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    Vocabularies
-        The vocabularies of both sides, with a dictionary if they are closed.
-    """
+    """Read the subwords a user names, or learn a vocabulary, or find that it was done before."""
     chosen = options.text
     if chosen.subwords:
         joint = Subwords.from_file(chosen.subwords)
@@ -230,22 +189,7 @@ def _learn_dictionary(text: CleanText) -> Dictionary:
 def foresee_vocabulary(
     text: CleanText, options: TextOptions, start: ModelFolder | None
 ) -> Vocabulary:
-    """Find how large the vocabularies of a run will be, without training subwords.
-
-    Parameters
-    ----------
-    text : CleanText
-        The training text.
-    options : TextOptions
-        For the units, and how many.
-    start : ModelFolder | None
-        A model to start from, which brings its own.
-
-    Returns
-    -------
-    Vocabulary
-        Their sizes; those of subwords as they are asked for.
-    """
+    """Find how large the vocabularies of a run will be, without training subwords."""
     ready = start.vocabularies if start else None
     if options.subwords and ready is None:
         joint = Subwords.from_file(options.subwords)
@@ -267,26 +211,7 @@ def describe_model(
     store: Store,
     start: ModelFolder | None,
 ) -> ModelFolder:
-    """Describe the model that a run will make.
-
-    Parameters
-    ----------
-    request : RunRequest
-        For the languages, or the files whose names tell them.
-    options : RunOptions
-        The resolved options.
-    vocabularies : Vocabularies
-        Its subwords.
-    store : Store
-        Its corpus.
-    start : ModelFolder | None
-        The model it starts from.
-
-    Returns
-    -------
-    ModelFolder
-        All but the weights.
-    """
+    """Describe the model that a run will make."""
     before = start.facts if start else Facts()
     files = request.files
     source_language = (

@@ -71,15 +71,7 @@ class Prepared(NamedTuple):
 
 
 def describe_run(request: RunRequest, say: Callable[[str], None]) -> None:
-    """Say what a run would do, and do none of it.
-
-    Parameters
-    ----------
-    request : RunRequest
-        What to describe.
-    say : Callable[[str], None]
-        Tells a person one line.
-    """
+    """Say what a run would do, and do none of it."""
     start = read_folder(request.start_from) if request.start_from else None
     corpus_options = resolve_corpus(request.config, request.flags)
     with tempfile.TemporaryDirectory() as scratch:
@@ -132,22 +124,7 @@ def check_out(out: Path) -> None:
 
 
 def prepare_corpus(request: RunRequest, say: Callable[[str], None], workers: Workers) -> Prepared:
-    """Prepare the corpus, or find that it was done before.
-
-    Parameters
-    ----------
-    request : RunRequest
-        What is asked for.
-    say : Callable[[str], None]
-        Tells a person one line.
-    workers : Workers
-        Who will train, on devices that must be there.
-
-    Returns
-    -------
-    Prepared
-        The corpus as ids, and the resolved options.
-    """
+    """Prepare the corpus, or find that it was done before."""
     began = time.monotonic()
     start = read_folder(request.start_from) if request.start_from else None
     corpus_options = resolve_corpus(request.config, request.flags)
@@ -249,22 +226,7 @@ def _resolve(
 def build_beginning(
     options: RunOptions, vocabularies: Vocabularies, start: ModelFolder | None
 ) -> Model:
-    """Build a model as it is before the first update.
-
-    Parameters
-    ----------
-    options : RunOptions
-        Its shape, and the seed of its weights.
-    vocabularies : Vocabularies
-        Its subwords.
-    start : ModelFolder | None
-        A model whose weights it begins with.
-
-    Returns
-    -------
-    Model
-        The model, on the CPU.
-    """
+    """Build a model as it is before the first update."""
     vocabulary = vocabulary_of(vocabularies)
     torch.manual_seed(options.training.seed)
     model = build_model(options.model, vocabulary)
@@ -276,20 +238,7 @@ def build_beginning(
 
 
 def make_trained(model: nn.Module, settings: TrainingOptions) -> Trained:
-    """Give a model, where it is, an optimiser and an average.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The model, on its device.
-    settings : TrainingOptions
-        Which.
-
-    Returns
-    -------
-    Trained
-        All three.
-    """
+    """Give a model, where it is, an optimiser and an average."""
     average = build_average(model, settings)
     optimiser = build_optimiser(model, settings, average)
     return Trained(model=model, optimiser=optimiser, average=average)

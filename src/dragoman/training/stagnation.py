@@ -67,13 +67,6 @@ def note_validation(
 def is_stale(options: TrainingOptions, progress: Progress) -> bool:
     """Say whether validation has not improved for long.
 
-    Parameters
-    ----------
-    options : TrainingOptions
-        Says how often there is a validation, and how long the rate rises.
-    progress : Progress
-        Where the run stands.
-
     Returns
     -------
     bool
@@ -86,13 +79,6 @@ def is_stale(options: TrainingOptions, progress: Progress) -> bool:
 
 def overfits(progress: Progress, valid_loss: float) -> bool:
     """Say whether the model learns the training pairs by heart.
-
-    Parameters
-    ----------
-    progress : Progress
-        Where the run stands.
-    valid_loss : float
-        The loss of the present validation.
 
     Returns
     -------

@@ -47,11 +47,6 @@ def decide(
         Time since the last checkpoint.
     num_parts : int
         In how many parts this worker had to compute its share: the most that one needs, all take.
-
-    Returns
-    -------
-    Verdict
-        The same on all workers, but for the words of a limit.
     """
     limit = limit_reached(options, progress) if workers.is_first else ""
     is_late = workers.is_first and seconds_unsaved > 60 * options.save_minutes
@@ -64,20 +59,7 @@ def decide(
 
 
 def limit_reached(options: TrainingOptions, progress: Progress) -> str:
-    """Say which limit is reached.
-
-    Parameters
-    ----------
-    options : TrainingOptions
-        The limits.
-    progress : Progress
-        Where the run stands.
-
-    Returns
-    -------
-    str
-        The limit in words; empty if none is reached.
-    """
+    """Say which limit is reached."""
     end = last_update(options, progress)
     if end is not None and progress.step >= end:
         return f"{end:,} updates done"
@@ -93,18 +75,6 @@ def limit_reached(options: TrainingOptions, progress: Progress) -> str:
 
 def share_done(options: TrainingOptions, progress: Progress) -> float | None:
     """Compute the share of a run that is done: that of its nearest limit.
-
-    Parameters
-    ----------
-    options : TrainingOptions
-        The limits.
-    progress : Progress
-        Where the run stands.
-
-    Returns
-    -------
-    float | None
-        From 0 to 1; None if no limit can be foreseen.
 
     Notes
     -----
@@ -143,13 +113,6 @@ class Pace:
     ) -> tuple[float | None, float | None]:
         """Estimate how much of a run is done, and when it will end.
 
-        Parameters
-        ----------
-        options : TrainingOptions
-            The limits.
-        progress : Progress
-            Where the run stands.
-
         Returns
         -------
         tuple[float | None, float | None]
@@ -175,13 +138,7 @@ class Pace:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Let SIGTERM interrupt as Ctrl-C does, so that what is half done is tidied up.
-
-    Yields
-    ------
-    None
-        A `KeyboardInterrupt` may come at any place.
-    """
+    """Let SIGTERM interrupt as Ctrl-C does, so that what is half done is tidied up."""
 
     def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
@@ -199,13 +156,7 @@ def terminable() -> Iterator[None]:
 
 @contextmanager
 def stop_requests() -> Iterator[list[str]]:
-    """Note Ctrl-C and SIGTERM instead of dying; a second Ctrl-C dies.
-
-    Yields
-    ------
-    list[str]
-        Gets an entry when somebody asks to stop.
-    """
+    """Note Ctrl-C and SIGTERM instead of dying; a second Ctrl-C dies."""
     requests: list[str] = []
 
     def note(number: int, _frame: object) -> None:

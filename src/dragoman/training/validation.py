@@ -58,18 +58,7 @@ class Validation:
     probes: tuple[Probe, ...]
 
     def value(self, best_by: str) -> float:
-        """Return what the best validation has most of.
-
-        Parameters
-        ----------
-        best_by : str
-            ``bleu`` or ``loss``.
-
-        Returns
-        -------
-        float
-            Higher is better.
-        """
+        """Return what the best validation has most of."""
         return self.bleu if best_by == "bleu" else -self.loss
 
 
@@ -112,13 +101,7 @@ class Validator:
         self._tokenizer = tokenizer_for(translator.folder.facts.target_language)
 
     def validate(self) -> Validation:
-        """Validate the model as it is.
-
-        Returns
-        -------
-        Validation
-            What was found. The model is in training again afterwards.
-        """
+        """Validate the model as it is."""
         model = self._translator.model
         model.eval()  # type: ignore[attr-defined]
         try:
@@ -149,11 +132,6 @@ class Validator:
 
 def choose_probes(lengths: Sequence[int]) -> list[int]:
     """Choose a short, a middling and a longer sentence.
-
-    Parameters
-    ----------
-    lengths : Sequence[int]
-        Of all sentences, in tokens.
 
     Returns
     -------

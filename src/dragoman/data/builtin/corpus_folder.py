@@ -125,26 +125,6 @@ def write_corpus(
 ) -> dict[str, int]:
     """Write a corpus folder: training, validation and test texts with their alignments.
 
-    Parameters
-    ----------
-    folder : Path
-        Where to; a new or empty folder, or one that this function wrote before.
-    languages : str
-        “fr-en” or “en-es”, source first; or the task “copy” or “reversal”.
-    count : int
-        How many sentence pairs to train on.
-    held_out : int
-        How many pairs for validation, and as many again for testing.
-    seed : int
-        Chooses the sentences.
-    max_words : int or None
-        Words of a task's longest source; None: 10.
-
-    Returns
-    -------
-    dict[str, int]
-        The number of lines of each file by its name.
-
     Notes
     -----
     Line n of “train.fr” and “train.en” is a pair. Line n of “train.align” holds links such as

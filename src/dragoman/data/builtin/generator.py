@@ -57,33 +57,12 @@ class AlignedPair:
 
 
 def make_key(words: list[str] | tuple[str, ...]) -> str:
-    """Make the key by which sentences count as the same: without case and punctuation.
-
-    Parameters
-    ----------
-    words : list[str] | tuple[str, ...]
-        The words of the sentence.
-
-    Returns
-    -------
-    str
-        The key.
-    """
+    """Make the key by which sentences count as the same: without case and punctuation."""
     return " ".join(word.casefold() for word in words if word not in PUNCTUATION)
 
 
 def find_split(target_words: list[str] | tuple[str, ...]) -> str:
     """Find the split to which a pair belongs.
-
-    Parameters
-    ----------
-    target_words : list[str] | tuple[str, ...]
-        The words of the target sentence.
-
-    Returns
-    -------
-    str
-        One of the splits.
 
     Notes
     -----
@@ -103,20 +82,7 @@ def find_split(target_words: list[str] | tuple[str, ...]) -> str:
 
 
 def realise_pair(sentence: Sentence, languages: str) -> AlignedPair:
-    """Say one meaning in the two languages of a pair.
-
-    Parameters
-    ----------
-    sentence : Sentence
-        The meaning.
-    languages : str
-        Such as “fr-en”.
-
-    Returns
-    -------
-    AlignedPair
-        The pair with its alignment.
-    """
+    """Say one meaning in the two languages of a pair."""
     source_language, target_language = languages.split("-")
     source = _REALISERS[source_language](sentence)
     target = _REALISERS[target_language](sentence)
@@ -136,17 +102,7 @@ def _pair_words(source: list[Word], target: list[Word], source_language: str) ->
 
 
 def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
-    """Complain about a name that the built-in corpus does not know.
-
-    Parameters
-    ----------
-    name : str
-        What is named.
-    value : str
-        The name.
-    known : tuple[str, ...]
-        What it may be.
-    """
+    """Complain about a name that the built-in corpus does not know."""
     if value in known:
         return
     close = get_close_matches(value, known, n=1)
@@ -156,22 +112,6 @@ def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
 
 def generate_pairs(languages: str, *, split: str, count: int, seed: int) -> Iterator[AlignedPair]:
     """Generate sentence pairs of one split.
-
-    Parameters
-    ----------
-    languages : str
-        “fr-en” or “en-es”, source first.
-    split : str
-        “train”, “valid” or “test”.
-    count : int
-        How many pairs, all with different sources.
-    seed : int
-        Chooses the sequence; a larger count extends the sequence of a smaller one.
-
-    Returns
-    -------
-    Iterator[AlignedPair]
-        The pairs.
 
     Notes
     -----

@@ -29,16 +29,6 @@ _PATIENCE = 20_000
 def find_task_split(words: tuple[str, ...]) -> str:
     """Find the split to which a sequence belongs.
 
-    Parameters
-    ----------
-    words : tuple[str, ...]
-        The sequence.
-
-    Returns
-    -------
-    str
-        One of the splits.
-
     Notes
     -----
     A sequence and its reversal share a split, so that a held-out sequence is never seen in
@@ -70,11 +60,6 @@ def generate_task(
         Chooses the sequence of pairs; a larger count extends the sequence of a smaller one.
     max_words : int
         Sources have from 1 to so many words.
-
-    Returns
-    -------
-    Iterator[AlignedPair]
-        The pairs, the same in every process.
 
     Notes
     -----

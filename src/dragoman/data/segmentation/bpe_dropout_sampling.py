@@ -18,11 +18,6 @@ _MOST_DROPPED = 255
 def scramble(numbers: UInt64[np.ndarray, "numbers"]) -> UInt64[np.ndarray, "numbers"]:
     """Turn numbers into random ones: the same for the same, unrelated for different ones.
 
-    Parameters
-    ----------
-    numbers : UInt64[np.ndarray, "numbers"]
-        Any; they are changed in place.
-
     Returns
     -------
     UInt64[np.ndarray, "numbers"]
@@ -39,18 +34,7 @@ def scramble(numbers: UInt64[np.ndarray, "numbers"]) -> UInt64[np.ndarray, "numb
 
 
 def make_key(*numbers: int) -> int:
-    """Make one random number of several.
-
-    Parameters
-    ----------
-    *numbers : int
-        What decides it, in this order.
-
-    Returns
-    -------
-    int
-        Of 64 bits.
-    """
+    """Make one random number of several."""
     key = 0
     for number in numbers:
         key = int(scramble(np.array([(key ^ number) + 1 & _WRAP], np.uint64))[0])
@@ -64,17 +48,6 @@ def draw_dropped(
     dropout: float,
 ) -> bytes:
     """Draw how many merges are dropped before one is done.
-
-    Parameters
-    ----------
-    key : int
-        What the draw depends on beside the word.
-    word_ids : Int[np.ndarray, "words"]
-        The words.
-    counts : Int[np.ndarray, "words"]
-        How many numbers each needs.
-    dropout : float
-        The probability that a merge is dropped.
 
     Returns
     -------
@@ -93,11 +66,6 @@ def draw_dropped(
 
 def make_drawer(setting: Message) -> Work:
     """Make the work of drawing segmentations.
-
-    Parameters
-    ----------
-    setting : Message
-        The probability that a merge is dropped, and the subwords of each side.
 
     Returns
     -------

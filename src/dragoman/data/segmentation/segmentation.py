@@ -65,18 +65,7 @@ class EpochPairs:
         )
 
     def ids(self, rows: Int[np.ndarray, "rows"]) -> tuple[Flat, Flat]:
-        """Return the token ids of some pairs, each sentence ended by the end symbol.
-
-        Parameters
-        ----------
-        rows : Int[np.ndarray, "rows"]
-            Their numbers among those in use.
-
-        Returns
-        -------
-        tuple[Flat, Flat]
-            Source and target.
-        """
+        """Return the token ids of some pairs, each sentence ended by the end symbol."""
         lines = self._pairs.index[rows]
         source, target = (self._draw(side, lines) for side in range(2))
         if max(int(source.lengths.max()), int(target.lengths.max())) > self._longest:
@@ -215,20 +204,7 @@ class SegmentedPairs:
         self._stop: weakref.finalize | None = None
 
     def epoch_order(self, seed: int, epoch: int) -> Int[np.ndarray, "rows"]:
-        """Draw the order in which a pass goes through the pairs.
-
-        Parameters
-        ----------
-        seed : int
-            The run's seed.
-        epoch : int
-            The pass.
-
-        Returns
-        -------
-        Int[np.ndarray, "rows"]
-            As `PairStore.epoch_order`.
-        """
+        """Draw the order in which a pass goes through the pairs."""
         return self.usual.epoch_order(seed, epoch)
 
     @property
@@ -243,13 +219,6 @@ class SegmentedPairs:
 
     def for_epoch(self, seed: int, epoch: int) -> EpochPairs:
         """Give the pairs as a pass sees them, and begin to prepare the next pass.
-
-        Parameters
-        ----------
-        seed : int
-            The run's seed.
-        epoch : int
-            The pass.
 
         Returns
         -------

@@ -36,18 +36,7 @@ class Table:
 
     @staticmethod
     def read(message: Message) -> "Table":
-        """Read what `make_drawer` answers.
-
-        Parameters
-        ----------
-        message : Message
-            The answer.
-
-        Returns
-        -------
-        Table
-            Of the words asked for.
-        """
+        """Read what `make_drawer` answers."""
         starts, lengths, ids = message
         return Table(
             starts=np.frombuffer(starts, np.int32),
@@ -57,18 +46,7 @@ class Table:
 
     @staticmethod
     def join(parts: Sequence["Table"]) -> "Table":
-        """Lay tables one after another.
-
-        Parameters
-        ----------
-        parts : Sequence[Table]
-            The tables; at least one.
-
-        Returns
-        -------
-        Table
-            Of all their draws.
-        """
+        """Lay tables one after another."""
         ends = np.cumsum([len(part.ids) for part in parts])
         starts = [
             part.starts + np.int32(end - len(part.ids))
@@ -83,11 +61,6 @@ class Table:
 
 def choose_num_draws(counts: Int[np.ndarray, "words"]) -> Int[np.ndarray, "words"]:
     """Choose how many segmentations are drawn of each word.
-
-    Parameters
-    ----------
-    counts : Int[np.ndarray, "words"]
-        How often each occurs.
 
     Returns
     -------
@@ -128,18 +101,7 @@ class SideDraws:
         self._first_draws[order] = ends - self.num_draws[order]
 
     def ask(self, group: int) -> Iterator[Message]:
-        """Say what is to be drawn for a group of words.
-
-        Parameters
-        ----------
-        group : int
-            Which.
-
-        Yields
-        ------
-        Message
-            Some of its words, for `make_drawer`, without side and key.
-        """
+        """Say what is to be drawn for a group of words."""
         members = np.arange(group, len(self.num_draws), NUM_GROUPS)
         for first in range(0, len(members), BLOCK_WORDS):
             words = members[first : first + BLOCK_WORDS]
@@ -148,37 +110,13 @@ class SideDraws:
             yield [texts.tobytes(), *(each.tobytes() for each in numbers)]
 
     def count_blocks(self, group: int) -> int:
-        """Count what `ask` yields.
-
-        Parameters
-        ----------
-        group : int
-            Which group.
-
-        Returns
-        -------
-        int
-            At least one.
-        """
+        """Count what `ask` yields."""
         return -(-len(range(group, len(self.num_draws), NUM_GROUPS)) // BLOCK_WORDS)
 
     def pick(
         self, lines: Int[np.ndarray, "rows"], key: int
     ) -> tuple[Int[np.ndarray, "places"], Int[np.ndarray, "rows"]]:
-        """Pick a draw for each word of some lines.
-
-        Parameters
-        ----------
-        lines : Int[np.ndarray, "rows"]
-            Which lines.
-        key : int
-            What the choice depends on beside line and place.
-
-        Returns
-        -------
-        tuple[Int[np.ndarray, "places"], Int[np.ndarray, "rows"]]
-            The draws, and how many words each line has, its end included.
-        """
+        """Pick a draw for each word of some lines."""
         starts = np.where(lines > 0, self._ends[lines - 1], 0)
         lengths = self._ends[lines] - starts
         before = np.cumsum(lengths) - lengths

@@ -32,11 +32,6 @@ def written_checked(path: Path, known: dict[str, Any]) -> Iterator[Callable[[byt
         The file. One that is there is removed, not changed: another run may still map it.
     known : dict[str, Any]
         Gets an entry under the file's name when the file is complete and on the disk.
-
-    Yields
-    ------
-    Callable[[bytes], None]
-        Appends to the file.
     """
     digest, digests, num_bytes = xxhash.xxh3_128(), [], 0
     with _written_to(path):
@@ -107,20 +102,7 @@ class CheckedNumbers:
         return self._values[places]
 
     def gather(self, ends: Int[np.ndarray, "lines"], lines: Int[np.ndarray, "rows"]) -> Flat:
-        """Return the numbers of some lines, one after another.
-
-        Parameters
-        ----------
-        ends : Int[np.ndarray, "lines"]
-            Where each line ends.
-        lines : Int[np.ndarray, "rows"]
-            Which lines.
-
-        Returns
-        -------
-        Flat
-            Their numbers, and how many are whose.
-        """
+        """Return the numbers of some lines, one after another."""
         if self._num_due:
             starts, stops = np.where(lines > 0, ends[lines - 1], 0), ends[lines]
             is_filled = stops > starts
@@ -147,15 +129,7 @@ class CheckedNumbers:
 
 
 def check_sizes(folder: Path, known: Known) -> None:
-    """Complain if a file of a store is missing, cut short or too long.
-
-    Parameters
-    ----------
-    folder : Path
-        The store's folder.
-    known : Known
-        Its files.
-    """
+    """Complain if a file of a store is missing, cut short or too long."""
     for name, facts in known.items():
         try:
             num_bytes = (folder / name).stat().st_size
@@ -168,13 +142,7 @@ def check_sizes(folder: Path, known: Known) -> None:
 
 
 def check_vocabulary(folder: Path) -> None:
-    """Complain if a file of a vocabulary in a store is damaged.
-
-    Parameters
-    ----------
-    folder : Path
-        The vocabulary's folder within the store.
-    """
+    """Complain if a file of a vocabulary in a store is damaged."""
     if not (folder / VOCABULARY_FACTS).exists():  # of an older version
         return
     digests = read_facts(folder / VOCABULARY_FACTS)
@@ -185,18 +153,7 @@ def check_vocabulary(folder: Path) -> None:
 
 
 def check_store(folder: Path) -> list[str]:
-    """Read a whole store and say what of it is damaged.
-
-    Parameters
-    ----------
-    folder : Path
-        The store's folder.
-
-    Returns
-    -------
-    list[str]
-        One line for each thing; empty if all is well.
-    """
+    """Read a whole store and say what of it is damaged."""
     found = []
     marker = folder / "store.json"
     if marker.exists() and not read_facts(marker):

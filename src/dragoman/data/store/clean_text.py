@@ -59,11 +59,6 @@ class CleanText:
             Of which sides.
         max_pairs : int | None
             Read a random sample of this many pairs, always the same, if there are more.
-
-        Yields
-        ------
-        str
-            A sentence; those of the two sides alternate.
         """
         index = CheckedNumbers(self.folder / "train.clean-index", self.files)[:]
         if max_pairs is not None and len(index) > max_pairs:
@@ -107,11 +102,6 @@ def store_text(
         Whether the prepared text of another corpus there may go.
     num_workers : int | None
         Processes that clean a large corpus; None: as many as there are cores.
-
-    Returns
-    -------
-    CleanText
-        The text, ready for `store_ids`.
     """
     key = _find_key(files, valid_files, options)
     known = read_facts(folder / "text.json")

@@ -44,15 +44,6 @@ def clean_blocks(
 ) -> Iterator[CleanBlock]:
     """Read a corpus and clean it, a block of lines at a time.
 
-    Parameters
-    ----------
-    files : CorpusFiles
-        The corpus.
-    options : CorpusOptions
-        What is dropped.
-    num_workers : int | None
-        Processes that clean; None: as many as there are cores.
-
     Yields
     ------
     CleanBlock
@@ -73,18 +64,7 @@ def clean_blocks(
 
 
 def make_cleaner(setting: Message) -> Work:
-    """Make the work of cleaning.
-
-    Parameters
-    ----------
-    setting : Message
-        The largest ratio of lengths, as JSON.
-
-    Returns
-    -------
-    Work
-        Turns a block of raw lines into texts, lengths, hashes and a report.
-    """
+    """Make the work of cleaning."""
     ratio = json.loads(setting[0])
 
     def clean(message: Message) -> Message:

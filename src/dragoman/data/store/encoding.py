@@ -37,17 +37,6 @@ def encode_blocks(
 ) -> Iterator[Encoded]:
     """Encode sentences, a block at a time.
 
-    Parameters
-    ----------
-    text : Text
-        The bytes of all sentences, normalised, one after another.
-    ends : Int[np.ndarray, "sentences"]
-        Where each ends.
-    vocabulary : TextVocabulary
-        What encodes them.
-    num_workers : int | None
-        Processes that encode; None: as many as there are cores.
-
     Yields
     ------
     Encoded
@@ -70,18 +59,7 @@ def encode_blocks(
 
 
 def make_encoder(setting: Message) -> Work:
-    """Make the work of encoding.
-
-    Parameters
-    ----------
-    setting : Message
-        The kind of vocabulary, and its contents.
-
-    Returns
-    -------
-    Work
-        Turns the bytes of sentences and their ends into ids and their numbers.
-    """
+    """Make the work of encoding."""
     kind, contents = setting
     vocabulary: TextVocabulary = (
         Words.from_bytes(contents) if kind == _WORDS else Subwords.from_bytes(contents)
@@ -129,18 +107,7 @@ class KnownWords:
         self._forget()
 
     def encode(self, sentences: Sequence[str]) -> Encoded:
-        """Encode sentences.
-
-        Parameters
-        ----------
-        sentences : Sequence[str]
-            Normalised: a single space between words, none at the ends.
-
-        Returns
-        -------
-        Encoded
-            All ids, each sentence ended by the end symbol, and how many are whose.
-        """
+        """Encode sentences."""
         if len(self._places) > MOST_KNOWN_WORDS:
             self._forget()
         words = f" {_END} ".join((*sentences, ""))[:-1].split(" ") if sentences else []

@@ -14,64 +14,21 @@ SIDES = ("source", "target")
 
 
 def mapped(path: Path, kind: type = np.int64) -> np.ndarray:
-    """Map a file of numbers.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    kind : type
-        The numbers' type.
-
-    Returns
-    -------
-    np.ndarray
-        The numbers, read from the disk when they are looked at.
-    """
+    """Map a file of numbers."""
     if not path.stat().st_size:
         return np.zeros(0, dtype=kind)
     return np.asarray(np.memmap(path, dtype=kind, mode="r"))
 
 
 def slice_of(values: np.ndarray, ends: Int[np.ndarray, "lines"], line: int) -> np.ndarray:
-    """Return the values of one line.
-
-    Parameters
-    ----------
-    values : np.ndarray
-        Those of all lines, one after another.
-    ends : Int[np.ndarray, "lines"]
-        Where each line ends.
-    line : int
-        Which line.
-
-    Returns
-    -------
-    np.ndarray
-        Its values.
-    """
+    """Return the values of one line."""
     return values[int(ends[line - 1]) if line else 0 : int(ends[line])]
 
 
 def gather(
     values: np.ndarray, ends: Int[np.ndarray, "lines"], lines: Int[np.ndarray, "rows"]
 ) -> Flat:
-    """Return the values of some lines, one after another.
-
-    Parameters
-    ----------
-    values : np.ndarray
-        Those of all lines.
-    ends : Int[np.ndarray, "lines"]
-        Where each line ends.
-    lines : Int[np.ndarray, "rows"]
-        Which lines.
-
-    Returns
-    -------
-    Flat
-        Their values, and how many are whose.
-    """
+    """Return the values of some lines, one after another."""
     starts = np.where(lines > 0, ends[lines - 1], 0)
     lengths = ends[lines] - starts
     before = np.cumsum(lengths) - lengths
@@ -81,11 +38,6 @@ def gather(
 
 def read_facts(path: Path) -> dict[str, Any]:
     """Read a small JSON file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
 
     Returns
     -------
@@ -104,15 +56,7 @@ def read_facts(path: Path) -> dict[str, Any]:
 
 
 def write_facts(path: Path, facts: dict[str, Any]) -> None:
-    """Write a small JSON file in one go, with a digest of its contents.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    facts : dict[str, Any]
-        What it shall hold.
-    """
+    """Write a small JSON file in one go, with a digest of its contents."""
     write_file(path, json.dumps(facts | {"digest": _digest(facts)}, indent=1))
 
 

@@ -89,13 +89,6 @@ class PairStore:
     def epoch_order(self, seed: int, epoch: int) -> Int[np.ndarray, "rows"]:
         """Draw the order in which a pass goes through the pairs.
 
-        Parameters
-        ----------
-        seed : int
-            The run's seed.
-        epoch : int
-            The pass.
-
         Returns
         -------
         Int[np.ndarray, "rows"]
@@ -114,34 +107,11 @@ class PairStore:
         return max(int(self.source_lengths.max()), int(self.target_lengths.max()))
 
     def for_epoch(self, seed: int, epoch: int) -> "PairStore":  # noqa: ARG002
-        """Give the pairs as a pass sees them: always alike, unless by `SegmentedPairs`.
-
-        Parameters
-        ----------
-        seed : int
-            The run's seed.
-        epoch : int
-            The pass.
-
-        Returns
-        -------
-        PairStore
-            This one.
-        """
+        """Give the pairs as a pass sees them: always alike, unless by `SegmentedPairs`."""
         return self
 
     def ids(self, pairs: Int[np.ndarray, "rows"]) -> tuple[Flat, Flat]:
         """Return the token ids of some pairs, each sentence ended by the end symbol.
-
-        Parameters
-        ----------
-        pairs : Int[np.ndarray, "rows"]
-            Their numbers among those in use.
-
-        Returns
-        -------
-        tuple[Flat, Flat]
-            Source and target.
 
         Notes
         -----
@@ -155,18 +125,7 @@ class PairStore:
         return source, target
 
     def text(self, pair: int) -> tuple[str, str]:
-        """Return a pair's text.
-
-        Parameters
-        ----------
-        pair : int
-            Its number among those in use.
-
-        Returns
-        -------
-        tuple[str, str]
-            Source and target, normalised.
-        """
+        """Return a pair's text."""
         lines = self.index[[pair]]
         source, target = (
             text.gather(ends[:], lines).ids.tobytes().decode()
@@ -215,11 +174,6 @@ def open_store(
         How often a pass sees the pairs of each corpus; None: all of them once.
     mix_temperature : float | None
         What decides it instead: see `temper`.
-
-    Returns
-    -------
-    Store
-        Ready to train on.
     """
     text, ids = read_facts(folder / "text.json"), read_facts(folder / "ids.json")
     if not text or not ids:
@@ -271,11 +225,6 @@ def store_ids(
         Processes that encode a large corpus; None: as many as there are cores.
     may_replace : bool
         Whether ids of other subwords there may go.
-
-    Returns
-    -------
-    Store
-        Ready to train on.
     """
     folder = text.folder
     key = make_key(text.key, vocabularies, max_length)
@@ -306,22 +255,7 @@ def store_ids(
 
 
 def make_key(text_key: str, vocabularies: Vocabularies, max_length: int) -> str:
-    """Hash what the ids of a store are made from.
-
-    Parameters
-    ----------
-    text_key : str
-        What its text was made from.
-    vocabularies : Vocabularies
-        The subwords of both sides.
-    max_length : int
-        The most subwords of a side.
-
-    Returns
-    -------
-    str
-        Differs when anything of that differs.
-    """
+    """Hash what the ids of a store are made from."""
     parts = f"{text_key} {max_length} {vocabularies.content_hash()}"
     return hashlib.blake2b(parts.encode(), digest_size=16).hexdigest()
 

@@ -46,16 +46,6 @@ class SideWords:
 def store_words(folder: Path) -> tuple[SideWords, SideWords]:
     """Give numbers to the words of a store's training text, or find that it was done before.
 
-    Parameters
-    ----------
-    folder : Path
-        A prepared store.
-
-    Returns
-    -------
-    tuple[SideWords, SideWords]
-        Source and target.
-
     Notes
     -----
     On the disk this takes four bytes a word and twelve a sentence and side, a little less than

@@ -86,13 +86,6 @@ class RequiredTerms:
     def choose(self, scores: WordScores, moment: Moment) -> Extensions:
         """Extend hypotheses by their most probable words and by those of their terms.
 
-        Parameters
-        ----------
-        scores : WordScores
-            Of all words.
-        moment : Moment
-            Where the search stands.
-
         Returns
         -------
         Extensions
@@ -123,13 +116,7 @@ class RequiredTerms:
         return Extensions(ended, Candidates(alive, words.gather(1, kept), parents.gather(1, kept)))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> None:
-        """Forget all sentences but these.
-
-        Parameters
-        ----------
-        sentences : Int[Tensor, "kept"]
-            Their places.
-        """
+        """Forget all sentences but these."""
         self._alphabet = self._alphabet[sentences]
         self._tables = {name: each[sentences] for name, each in self._tables.items()}
         self._states, self._met = self._states[sentences], self._met[sentences]
@@ -194,18 +181,7 @@ class RequiredTerms:
 def rank_within(
     keys: Int[Tensor, "sentences candidates"],
 ) -> Int[Tensor, "sentences candidates"]:
-    """Rank candidates among those with the same key.
-
-    Parameters
-    ----------
-    keys : Int[Tensor, "sentences candidates"]
-        Their keys.
-
-    Returns
-    -------
-    Int[Tensor, "sentences candidates"]
-        For each how many before it in its row have its key.
-    """
+    """Rank candidates among those with the same key."""
     ordered, order = keys.sort(dim=1, stable=True)
     places = torch.arange(keys.size(1), device=keys.device).expand_as(keys)
     is_same = torch.zeros_like(ordered, dtype=torch.bool)

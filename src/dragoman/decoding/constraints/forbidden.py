@@ -97,11 +97,6 @@ def make_forbidden_table(phrases: Sequence[str], vocabulary: TextVocabulary) -> 
     vocabulary : TextVocabulary
         Of the target.
 
-    Returns
-    -------
-    ForbiddenTable
-        A hypothesis begins in the place `dragoman.kernels.cpu_search.task.AT_START`.
-
     Notes
     -----
     Most subwords lead nowhere whatever came before; for each place only those few are kept that go

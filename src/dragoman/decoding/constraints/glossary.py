@@ -48,50 +48,17 @@ class Glossary:
         self._finder = WordFinder([each.source for each in terms], joiners="-‐‑")
 
     def find(self, text: str) -> list[Term]:
-        """Find the terms of a text.
-
-        Parameters
-        ----------
-        text : str
-            A source text.
-
-        Returns
-        -------
-        list[Term]
-            In order; a term that occurs twice is there twice.
-        """
+        """Find the terms of a text."""
         return [self._by_source[each] for each in self._finder.find(text)]
 
     def without(self, dropped: Sequence[Term]) -> "Glossary":
-        """Leave some terms out.
-
-        Parameters
-        ----------
-        dropped : Sequence[Term]
-            Which.
-
-        Returns
-        -------
-        Glossary
-            The others.
-        """
+        """Leave some terms out."""
         gone = set(dropped)
         return Glossary([each for each in self.terms if each not in gone])
 
 
 def read_glossary(path: Path) -> Glossary:
-    """Read a glossary: on each line a source term, a tab, and the term that must translate it.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    Glossary
-        Its terms; empty lines are skipped.
-    """
+    """Read a glossary: on each line a source term, a tab, and the term that must translate it."""
     terms: dict[str, Term] = {}
     for number, line in _read_lines(path):
         place = f"{path}:{number}"
@@ -116,11 +83,6 @@ def read_glossary(path: Path) -> Glossary:
 
 def read_forbidden(path: Path) -> list[ForbiddenPhrase]:
     """Read words that must not appear, one a line.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
 
     Returns
     -------
@@ -158,18 +120,7 @@ class Prohibition:
         self._finder = WordFinder([each.text for each in phrases])
 
     def find(self, text: str) -> ForbiddenPhrase | None:
-        """Find what forbids a text.
-
-        Parameters
-        ----------
-        text : str
-            A term or a beginning that is required.
-
-        Returns
-        -------
-        ForbiddenPhrase | None
-            The first words in it that must not appear; None if there are none.
-        """
+        """Find what forbids a text."""
         found = self._finder.find(text)
         return self._by_text[found[0]] if found else None
 

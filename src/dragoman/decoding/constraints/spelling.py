@@ -36,35 +36,13 @@ class TokenFacts(NamedTuple):
 
 @functools.cache
 def is_word_character(character: str) -> bool:
-    """Say whether a character is a part of words.
-
-    Parameters
-    ----------
-    character : str
-        One character.
-
-    Returns
-    -------
-    bool
-        True for letters, digits, underscores and combining marks, as in `split_words`.
-    """
+    """Say whether a character is a part of words."""
     is_mark = unicodedata.category(character).startswith("M") or character in _JOINERS
     return character.isalnum() or character == "_" or is_mark
 
 
 def spell_pieces(vocabulary: TextVocabulary) -> list[tuple[Unit, ...]]:
-    """Say what every entry of a vocabulary stands for.
-
-    Parameters
-    ----------
-    vocabulary : TextVocabulary
-        Subwords, characters or words.
-
-    Returns
-    -------
-    list[tuple[Unit, ...]]
-        The characters of each, a space among them; none for special symbols.
-    """
+    """Say what every entry of a vocabulary stands for."""
     pieces = vocabulary.pieces(range(len(vocabulary)))
     special = {vocabulary.eos_id, vocabulary.unk_id, vocabulary.pad_id}
     # An entry of characters may look like a byte: only as many as there can be bytes are.
@@ -88,11 +66,6 @@ def _spell(piece: str, has_bytes: bool) -> Iterator[Unit]:
 
 def describe_token(units: tuple[Unit, ...]) -> TokenFacts:
     """Say what a subword does at the borders of words.
-
-    Parameters
-    ----------
-    units : tuple[Unit, ...]
-        What it stands for.
 
     Returns
     -------
@@ -133,11 +106,6 @@ class WordFinder:
     def find(self, text: str) -> list[str]:
         """Find the phrases of a text.
 
-        Parameters
-        ----------
-        text : str
-            The text.
-
         Returns
         -------
         list[str]
@@ -174,11 +142,6 @@ class WordFinder:
 def fold_case(text: str) -> str:
     """Write a text without the difference between small letters and capitals.
 
-    Parameters
-    ----------
-    text : str
-        The text.
-
     Returns
     -------
     str
@@ -201,11 +164,6 @@ def word_pattern(phrases: list[str]) -> re.Pattern[str]:
     ----------
     phrases : list[str]
         Each one word or several; of two that begin at the same place the longer is found.
-
-    Returns
-    -------
-    re.Pattern[str]
-        To be used on normalised text; what is found is in its first group.
     """
     longest_first = sorted({normalise(each) for each in phrases}, key=len, reverse=True)
     branches = [

@@ -34,30 +34,12 @@ class Spelling(NamedTuple):
 
 
 def kind_of(facts: TokenFacts) -> int:
-    """Give a number to what a subword does at the borders of words.
-
-    Parameters
-    ----------
-    facts : TokenFacts
-        What it does.
-
-    Returns
-    -------
-    int
-        Below `END_KIND`.
-    """
+    """Give a number to what a subword does at the borders of words."""
     return sum(fact << place for place, fact in enumerate(facts))
 
 
 def spell_term(text: str, vocabulary: TextVocabulary) -> tuple[Spelling, ...]:
     """Find how a term may be written.
-
-    Parameters
-    ----------
-    text : str
-        The term.
-    vocabulary : TextVocabulary
-        Of the target.
 
     Returns
     -------
@@ -85,20 +67,7 @@ def spell_term(text: str, vocabulary: TextVocabulary) -> tuple[Spelling, ...]:
 
 
 def can_spell(texts: Sequence[str], vocabulary: TextVocabulary) -> list[bool]:
-    """Say which terms can be written, all at once.
-
-    Parameters
-    ----------
-    texts : Sequence[str]
-        The terms.
-    vocabulary : TextVocabulary
-        Of the target.
-
-    Returns
-    -------
-    list[bool]
-        True for those that `spell_term` finds a spelling of.
-    """
+    """Say which terms can be written, all at once."""
     return [bool(ids) for ids in _spell_all([normalise(text) for text in texts], vocabulary)]
 
 
@@ -140,18 +109,6 @@ def require_terms(
     targets: Sequence[str], spellings: dict[str, tuple[Spelling, ...]]
 ) -> tuple[Requirement, ...]:
     """Say what must appear in a translation, and how often.
-
-    Parameters
-    ----------
-    targets : Sequence[str]
-        Target terms, one for each place where a source term was found.
-    spellings : dict[str, tuple[Spelling, ...]]
-        How each may be written.
-
-    Returns
-    -------
-    tuple[Requirement, ...]
-        Each term once.
 
     Notes
     -----
@@ -195,18 +152,6 @@ def build_automaton(
     requirements: Sequence[Requirement], facts: dict[int, TokenFacts]
 ) -> TermAutomaton:
     """Make the machine that sees required terms in a translation.
-
-    Parameters
-    ----------
-    requirements : Sequence[Requirement]
-        What must appear.
-    facts : dict[int, TokenFacts]
-        What the subwords of the terms do at the borders of words.
-
-    Returns
-    -------
-    TermAutomaton
-        Its tables; it begins in state 0.
 
     Notes
     -----
@@ -308,16 +253,5 @@ def _find_leads(
 
 
 def count_subwords(requirements: Sequence[Requirement]) -> int:
-    """Count the subwords that required terms take.
-
-    Parameters
-    ----------
-    requirements : Sequence[Requirement]
-        What must appear.
-
-    Returns
-    -------
-    int
-        At most so many are needed.
-    """
+    """Count the subwords that required terms take."""
     return sum(each.times * len(each.spellings[0].tokens) for each in requirements)

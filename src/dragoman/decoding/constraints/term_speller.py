@@ -51,65 +51,19 @@ class TermSpeller:
         )
 
     def spell(self, term: str) -> tuple[Spelling, ...]:
-        """Find how a term may be written.
-
-        Parameters
-        ----------
-        term : str
-            The term.
-
-        Returns
-        -------
-        tuple[Spelling, ...]
-            The way after a space first; nothing if the vocabulary cannot write it.
-        """
+        """Find how a term may be written."""
         return self._spell(term)
 
     def require(self, terms: Sequence[str]) -> tuple[Requirement, ...]:
-        """Say what must appear in a translation, and how often.
-
-        Parameters
-        ----------
-        terms : Sequence[str]
-            Target terms that can be written, one for each place where one is wanted.
-
-        Returns
-        -------
-        tuple[Requirement, ...]
-            Each term once.
-        """
+        """Say what must appear in a translation, and how often."""
         return require_terms(terms, {each: self.spell(each) for each in terms})
 
     def automaton(self, requirements: tuple[Requirement, ...]) -> TermAutomaton:
-        """Make the machine that sees terms in a translation.
-
-        Parameters
-        ----------
-        requirements : tuple[Requirement, ...]
-            What must appear.
-
-        Returns
-        -------
-        TermAutomaton
-            Its tables.
-        """
+        """Make the machine that sees terms in a translation."""
         return self._build(requirements)
 
     def is_met(self, requirements: tuple[Requirement, ...], tokens: Sequence[int]) -> bool:
-        """Say whether a translation has all terms.
-
-        Parameters
-        ----------
-        requirements : tuple[Requirement, ...]
-            What must appear.
-        tokens : Sequence[int]
-            The subwords of the translation, without the end symbol.
-
-        Returns
-        -------
-        bool
-            True if each is there as often as it must be.
-        """
+        """Say whether a translation has all terms."""
         machine = self.automaton(requirements)
         columns = {token: column for column, token in enumerate(machine.alphabet.tolist())}
         state = met = 0
@@ -125,13 +79,6 @@ class TermSpeller:
 
 def count_beams(beam_size: int, requirements: Sequence[Requirement]) -> int:
     """Say how many hypotheses a sentence with terms has.
-
-    Parameters
-    ----------
-    beam_size : int
-        What is usual.
-    requirements : Sequence[Requirement]
-        What must appear.
 
     Returns
     -------

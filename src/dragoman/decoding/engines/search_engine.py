@@ -83,11 +83,6 @@ class Hypothesis:
 def count_candidates(num_beams: int) -> int:
     """Say how many extensions of a sentence's hypotheses are looked at.
 
-    Parameters
-    ----------
-    num_beams : int
-        Hypotheses of the sentence.
-
     Returns
     -------
     int

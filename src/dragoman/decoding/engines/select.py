@@ -58,20 +58,6 @@ class Choice(NamedTuple):
 def choose_engine(folder: ModelFolder, device_type: str, precision: Precision) -> Choice:
     """Choose the engine that translates with a model.
 
-    Parameters
-    ----------
-    folder : ModelFolder
-        The model.
-    device_type : str
-        ``cpu``, ``cuda`` or ``mps``.
-    precision : Precision
-        What the user says.
-
-    Returns
-    -------
-    Choice
-        The engine, the precision, and the reason for them.
-
     Raises
     ------
     OptionError
@@ -124,11 +110,6 @@ def choose_engine(folder: ModelFolder, device_type: str, precision: Precision) -
 def can_rebuild(options: object) -> bool:
     """Say whether a model can be rebuilt.
 
-    Parameters
-    ----------
-    options : object
-        Its family and shape.
-
     Returns
     -------
     bool
@@ -145,22 +126,7 @@ def can_rebuild(options: object) -> bool:
 def load_engine(
     folder: ModelFolder, device: "torch.device | str", choice: Choice
 ) -> "CpuDecoder | Engine | GraphEngine | TranslationModel":
-    """Load an engine for the search over any model, which is PyTorch's.
-
-    Parameters
-    ----------
-    folder : ModelFolder
-        From `read_folder`.
-    device : torch.device | str
-        Where to translate.
-    choice : Choice
-        From `choose_engine`.
-
-    Returns
-    -------
-    CpuDecoder | Engine | GraphEngine | TranslationModel
-        Ready for a search.
-    """
+    """Load an engine for the search over any model, which is PyTorch's."""
     if choice.engine == "cpu":
         from dragoman.decoding.engines.cpu.cpu_decoder import CpuDecoder
         from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine
@@ -193,15 +159,6 @@ def load_engine(
 
 def fits_int8(folder: ModelFolder, source: "Flat", target: "Flat") -> bool:
     """Say whether a model that was just trained may translate in eight bits unasked.
-
-    Parameters
-    ----------
-    folder : ModelFolder
-        With its weights in float.
-    source : Flat
-        Some sentences that it was not trained on.
-    target : Flat
-        Their translations.
 
     Returns
     -------

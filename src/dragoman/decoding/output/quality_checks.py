@@ -60,18 +60,6 @@ class Suspicion:
 def find_suspicion(source: str, translation: str) -> Suspicion | None:
     """Look for a sign that a translation went wrong.
 
-    Parameters
-    ----------
-    source : str
-        A text.
-    translation : str
-        What it became.
-
-    Returns
-    -------
-    Suspicion | None
-        The sign; None: there is none.
-
     Notes
     -----
     Suspicious is a phrase of up to twelve words that comes four times or more in a row, or up to
@@ -98,13 +86,6 @@ def find_suspicion(source: str, translation: str) -> Suspicion | None:
 def find_repetition(units: Sequence[str], longest: int) -> Repetition:
     """Find what comes most often in a row.
 
-    Parameters
-    ----------
-    units : Sequence[str]
-        Words, or a text as characters.
-    longest : int
-        The longest stretch to look for.
-
     Returns
     -------
     Repetition
@@ -123,15 +104,6 @@ def find_repetition(units: Sequence[str], longest: int) -> Repetition:
 
 def search_again(parts: Sequence[Part], search: SearchPieces, options: SearchOptions) -> list[Part]:
     """Search once more for suspicious translations, and keep what is not suspicious.
-
-    Parameters
-    ----------
-    parts : Sequence[Part]
-        Parts of texts, and what they became.
-    search : SearchPieces
-        Translates some pieces anew.
-    options : SearchOptions
-        With which they were translated.
 
     Returns
     -------

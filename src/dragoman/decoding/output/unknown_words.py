@@ -34,22 +34,6 @@ def replace_unknown(
 ) -> list[str]:
     """Write translations with a word in place of each unknown one.
 
-    Parameters
-    ----------
-    model : TranslationModel
-        The model that wrote them, not in training.
-    vocabularies : Vocabularies
-        Its closed vocabularies, and the dictionary if it has one.
-    drafts : Sequence[Draft]
-        The source texts and the ids of their translations.
-    device : torch.device
-        Where the model is.
-
-    Returns
-    -------
-    list[str]
-        One text for each draft.
-
     Notes
     -----
     An unknown word is replaced by the dictionary's translation of the source word that it attends
@@ -86,13 +70,6 @@ def source_attention(
 ) -> Float[Tensor, "batch targets sources"] | None:
     """Find which source words a model attends to as it writes translations.
 
-    Parameters
-    ----------
-    model : TranslationModel
-        Any model, not in training.
-    batch : Batch
-        Sources and translations, on the model's device.
-
     Returns
     -------
     Float[Tensor, "batch targets sources"] | None
@@ -108,13 +85,6 @@ def layer_attention(
     model: TranslationModel, batch: Batch
 ) -> dict[str, Float[Tensor, "batch targets sources"]]:
     """Find which source words each layer of a model attends to as it writes translations.
-
-    Parameters
-    ----------
-    model : TranslationModel
-        Any model, not in training.
-    batch : Batch
-        Sources and translations, on the model's device.
 
     Returns
     -------

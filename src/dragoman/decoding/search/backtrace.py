@@ -14,20 +14,6 @@ def trace_back_many(
 ) -> list[list[Hypothesis]]:
     """Read finished translations, step by step for all sentences together.
 
-    Parameters
-    ----------
-    finished : Finished
-        Where they end, on the host.
-    history : History
-        The words of the same sentences, on the host.
-    is_scored : bool
-        Whether log-probabilities mean anything.
-
-    Returns
-    -------
-    list[list[Hypothesis]]
-        For each sentence its translations, best first: what `trace_back` gives.
-
     Notes
     -----
     For hundreds of sentences it takes a fifth of the time that following each of them does, which

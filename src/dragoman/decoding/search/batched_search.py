@@ -49,20 +49,7 @@ class GeneralSearch:
     def find(
         self, pieces: Sequence[Piece], requirements: Sequence[tuple[Requirement, ...]]
     ) -> list[list[Hypothesis]]:
-        """Search for translations.
-
-        Parameters
-        ----------
-        pieces : Sequence[Piece]
-            In any order.
-        requirements : Sequence[tuple[Requirement, ...]]
-            What must appear in the translation of each.
-
-        Returns
-        -------
-        list[list[Hypothesis]]
-            In that order.
-        """
+        """Search for translations."""
 
         def find(batch: list[int]) -> list[list[Hypothesis]]:
             return self._search(

@@ -56,22 +56,7 @@ class Beams:
     is_done: Bool[Tensor, "sentences"]
 
     def forced(self, length: int, shortest: int, eos_id: int) -> Int[Tensor, "sentences"] | None:
-        """Say which word must come next: a prefix's, or the end at the largest length.
-
-        Parameters
-        ----------
-        length : int
-            Words so far.
-        shortest : int
-            The least of all limits.
-        eos_id : int
-            The end symbol.
-
-        Returns
-        -------
-        Int[Tensor, "sentences"] | None
-            Its id, −1 where any may come; None: nowhere is one forced.
-        """
+        """Say which word must come next: a prefix's, or the end at the largest length."""
         words = None
         if self.prefixes is not None and length < self.prefixes.size(1):
             words = self.prefixes[:, length]
@@ -81,17 +66,7 @@ class Beams:
         return words
 
     def go_on(self, alive: Candidates, length: int, alpha: float) -> None:
-        """Let hypotheses live on, unless none of a sentence can overtake the finished ones.
-
-        Parameters
-        ----------
-        alive : Candidates
-            The extensions that live.
-        length : int
-            Words before the newest.
-        alpha : float
-            The length penalty's exponent.
-        """
+        """Let hypotheses live on, unless none of a sentence can overtake the finished ones."""
         self.alive, self.newest = alive.log_probabilities, alive.words
         self.history.add(alive, length)
         ends = self.limits.clamp(max=farthest_end(length + 1))
@@ -99,18 +74,7 @@ class Beams:
         self.is_done |= (self.finished.scores[:, -1] >= bound) | (self.limits <= length + 1)
 
     def rows(self, sentences: Int[Tensor, "kept"]) -> "Beams":
-        """Return those of some sentences.
-
-        Parameters
-        ----------
-        sentences : Int[Tensor, "kept"]
-            Their places.
-
-        Returns
-        -------
-        Beams
-            Theirs.
-        """
+        """Return those of some sentences."""
         return Beams(
             alive=self.alive[sentences],
             newest=self.newest[sentences],
@@ -139,31 +103,6 @@ def search(
     is_scored: bool = True,
 ) -> list[list[Hypothesis]]:
     """Find the best translations of some sentences.
-
-    Parameters
-    ----------
-    model : SearchedModel
-        Any model, not in training.
-    source : Sequences
-        The sentences, on the model's device.
-    options : SearchOptions
-        Beam size, penalties, largest length.
-    vocabulary : Vocabulary
-        The special symbols.
-    num_best : int
-        How many translations of each sentence, at most the beam size.
-    prefixes : Int[Tensor, "sentences prefix"] | None
-        Subwords with which each translation must begin, −1 where the search is free.
-    banned_ids : tuple[int, ...]
-        Subwords that must not occur.
-    max_length : int | None
-        Longest translation, the end symbol included, that the model can write at all.
-    chooser : Chooser | None
-        How hypotheses go on, fresh for this search; None: by their most probable words.
-    forbidden : ForbiddenWords | None
-        Words that must not occur, fresh for this search; None: any may.
-    is_scored : bool
-        Whether log-probabilities are wanted; greedy search finds the same translations without.
 
     Returns
     -------
@@ -230,24 +169,7 @@ def find_limits(
     prefixes: Int[Tensor, "sentences prefix"] | None = None,
     max_length: int | None = None,
 ) -> Int[Tensor, "sentences"]:
-    """Say how long translations may become.
-
-    Parameters
-    ----------
-    lengths : Int[Tensor, "sentences"]
-        Of the sources.
-    options : SearchOptions
-        How much longer than these.
-    prefixes : Int[Tensor, "sentences prefix"] | None
-        How translations must begin; comes on top.
-    max_length : int | None
-        The longest that the model can write at all.
-
-    Returns
-    -------
-    Int[Tensor, "sentences"]
-        Subwords, the end symbol included.
-    """
+    """Say how long translations may become."""
     limits = lengths + options.max_extra_tokens
     if prefixes is not None:
         limits = limits + (prefixes >= 0).sum(1)

@@ -20,11 +20,6 @@ class Candidates(NamedTuple):
     def settled(self, num_parents: int) -> "Candidates":
         """Let each take its parent's place, if it is the first who wants it.
 
-        Parameters
-        ----------
-        num_parents : int
-            How many hypotheses there were.
-
         Returns
         -------
         Candidates
@@ -41,18 +36,7 @@ class Candidates(NamedTuple):
         return Candidates(*(each.gather(1, order) for each in self))
 
     def without(self, sentences: Bool[Tensor, "sentences"]) -> "Candidates":
-        """Make those of some sentences impossible.
-
-        Parameters
-        ----------
-        sentences : Bool[Tensor, "sentences"]
-            True for each of these.
-
-        Returns
-        -------
-        Candidates
-            The others.
-        """
+        """Make those of some sentences impossible."""
         logs = self.log_probabilities.masked_fill(sentences[:, None], IMPOSSIBLE)
         return self._replace(log_probabilities=logs)
 
@@ -112,20 +96,7 @@ class BestWords:
         self._eos_id = eos_id
 
     def choose(self, scores: WordScores | ScoresInParts, moment: Moment) -> Extensions:
-        """Extend hypotheses by their most probable words.
-
-        Parameters
-        ----------
-        scores : WordScores | ScoresInParts
-            Of all words.
-        moment : Moment
-            Where the search stands.
-
-        Returns
-        -------
-        Extensions
-            The best.
-        """
+        """Extend hypotheses by their most probable words."""
         count = count_candidates(self.num_beams)
         logs, words = find_best(scores, count, moment.forced)
         totals = (logs + moment.alive.unsqueeze(2)).flatten(1)
@@ -145,13 +116,7 @@ class BestWords:
         return Extensions(ended, alive.settled(moment.alive.size(1)))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> None:
-        """Forget all sentences but these: nothing is remembered of any.
-
-        Parameters
-        ----------
-        sentences : Int[Tensor, "kept"]
-            Their places.
-        """
+        """Forget all sentences but these: nothing is remembered of any."""
 
 
 def find_best(
@@ -167,11 +132,6 @@ def find_best(
         How many.
     forced : Int[Tensor, "sentences"] | None
         The only word that may follow in each sentence, −1 where any may; None: any in all.
-
-    Returns
-    -------
-    tuple[Float[Tensor, "sentences beams best"], Int[Tensor, "sentences beams best"]]
-        Log-probabilities and words; where a word is forced, all others are impossible.
     """
     logs, words = scores.best(count)
     if forced is None:

@@ -13,18 +13,6 @@ def coverage_penalty(
 ) -> Float[Tensor, "sentences beams"]:
     r"""Compute what is added to a score for source words that were hardly looked at.
 
-    Parameters
-    ----------
-    coverage : Float[Tensor, "sentences beams source"]
-        Attention that each source word has had in all; 1 for padding.
-    beta : float
-        0 for no penalty.
-
-    Returns
-    -------
-    Float[Tensor, "sentences beams"]
-        At most 0.
-
     Notes
     -----
     :math:`\beta\sum_i\log\min(\sum_j p_{ij}, 1)` (Wu et al., 2016). The words j include the end
@@ -36,15 +24,7 @@ def coverage_penalty(
 
 
 def check_coverage(state: DecoderState, beta: float) -> None:
-    """Refuse a coverage penalty for a model that cannot tell what it has covered.
-
-    Parameters
-    ----------
-    state : DecoderState
-        A state of the model's decoder.
-    beta : float
-        Weight of the penalty.
-    """
+    """Refuse a coverage penalty for a model that cannot tell what it has covered."""
     if state.coverage is None:
         raise OptionError(
             f"coverage_penalty is {beta}, but the model has not one attention to the source by "

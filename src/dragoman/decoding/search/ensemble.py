@@ -40,33 +40,11 @@ class EnsembleState:
         return torch.stack(known).mean(0) if len(known) == len(found) else None
 
     def reorder(self, beams: Int[Tensor, "sentences beams"]) -> "EnsembleState":
-        """Let each hypothesis continue another of the same sentence.
-
-        Parameters
-        ----------
-        beams : Int[Tensor, "sentences beams"]
-            The hypothesis that each new one continues.
-
-        Returns
-        -------
-        EnsembleState
-            With as many hypotheses as `beams` names.
-        """
+        """Let each hypothesis continue another of the same sentence."""
         return replace(self, members=tuple(each.reorder(beams) for each in self.members))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> "EnsembleState":
-        """Forget all sentences but these.
-
-        Parameters
-        ----------
-        sentences : Int[Tensor, "kept"]
-            Their places.
-
-        Returns
-        -------
-        EnsembleState
-            The smaller state.
-        """
+        """Forget all sentences but these."""
         return replace(self, members=tuple(each.keep(sentences) for each in self.members))
 
 
@@ -94,71 +72,23 @@ class Ensemble(nn.Module):
         self.output: Any = nn.Identity()
 
     def forward(self, batch: Any) -> Output:  # noqa: ANN401
-        """Predict every target word from the source and the true words before it.
-
-        Parameters
-        ----------
-        batch : Any
-            Sentence pairs, as every member takes them.
-
-        Returns
-        -------
-        Output
-            Log-probabilities of all words at each target position.
-        """
+        """Predict every target word from the source and the true words before it."""
         hidden = [each.forward(batch).hidden for each in self.members]
         return Output(self._average(hidden), None)
 
     def encode(self, source: Sequences) -> list[Any]:
-        """Read the source sentences.
-
-        Parameters
-        ----------
-        source : Sequences
-            Their tokens.
-
-        Returns
-        -------
-        list[Any]
-            What each member makes of them.
-        """
+        """Read the source sentences."""
         return [each.encode(source) for each in self.members]
 
     def start(self, memory: list[Any], capacity: int) -> EnsembleState:
-        """Begin one hypothesis for each sentence.
-
-        Parameters
-        ----------
-        memory : list[Any]
-            The source sentences.
-        capacity : int
-            How many words a hypothesis may get.
-
-        Returns
-        -------
-        EnsembleState
-            Before the first word.
-        """
+        """Begin one hypothesis for each sentence."""
         pairs = zip(self.members, memory, strict=True)
         return EnsembleState(tuple(each.start(read, capacity) for each, read in pairs))
 
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: EnsembleState
     ) -> tuple[Float[Tensor, "sentences beams vocabulary"], EnsembleState]:
-        """Read one more word of each hypothesis.
-
-        Parameters
-        ----------
-        tokens : Int[Tensor, "sentences beams"]
-            The newest words; the padding id to begin.
-        state : EnsembleState
-            What came before. It is used up.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "sentences beams vocabulary"], EnsembleState]
-            Log-probabilities of all words, and the state for the next step.
-        """
+        """Read one more word of each hypothesis."""
         hidden, states = [], []
         for member, own in zip(self.members, state.members, strict=True):
             said, after = member.step(tokens, own)
@@ -179,20 +109,7 @@ class Ensemble(nn.Module):
 
 
 def read_member(path: Path, first: ModelFolder) -> ModelFolder:
-    """Read the folder of a model that is to join another.
-
-    Parameters
-    ----------
-    path : Path
-        The folder.
-    first : ModelFolder
-        The model that it joins.
-
-    Returns
-    -------
-    ModelFolder
-        The folder, if both models have the same vocabularies.
-    """
+    """Read the folder of a model that is to join another."""
     folder = read_folder(path)
     if folder.vocabularies.content_hash() != first.vocabularies.content_hash():
         raise OptionError(
@@ -203,18 +120,7 @@ def read_member(path: Path, first: ModelFolder) -> ModelFolder:
 
 
 def join_folders(folders: Sequence[ModelFolder]) -> ModelFolder:
-    """Describe models that translate together.
-
-    Parameters
-    ----------
-    folders : Sequence[ModelFolder]
-        Their folders.
-
-    Returns
-    -------
-    ModelFolder
-        The first, with the limits of those that read and write least.
-    """
+    """Describe models that translate together."""
     first = folders[0]
     longest = [each.facts.longest_source for each in folders if each.facts.longest_source]
     facts = replace(
@@ -229,22 +135,7 @@ def join_folders(folders: Sequence[ModelFolder]) -> ModelFolder:
 def load_together(
     folders: Sequence[ModelFolder], device: "torch.device | str", precision: Precision
 ) -> Ensemble:
-    """Load the engines of models that translate together.
-
-    Parameters
-    ----------
-    folders : Sequence[ModelFolder]
-        The models, with the same subwords.
-    device : torch.device | str
-        Where to translate.
-    precision : Precision
-        Of the products.
-
-    Returns
-    -------
-    Ensemble
-        Ready to translate.
-    """
+    """Load the engines of models that translate together."""
     where = torch.device(device)
     return Ensemble(
         [load_engine(each, where, choose_engine(each, where.type, precision)) for each in folders]
@@ -252,18 +143,5 @@ def load_together(
 
 
 def load_members(folders: Sequence[ModelFolder], device: "torch.device | str") -> Ensemble:
-    """Load models that translate together as they were trained, to look inside.
-
-    Parameters
-    ----------
-    folders : Sequence[ModelFolder]
-        The models.
-    device : torch.device | str
-        Where to put them.
-
-    Returns
-    -------
-    Ensemble
-        Of the models themselves.
-    """
+    """Load models that translate together as they were trained, to look inside."""
     return Ensemble([load_model(each).to(device) for each in folders]).eval()

@@ -37,24 +37,7 @@ class History:
 
     @staticmethod
     def begin(num_sentences: int, capacity: int, num_beams: int, device: torch.device) -> "History":
-        """Make room for a search.
-
-        Parameters
-        ----------
-        num_sentences : int
-            Sentences.
-        capacity : int
-            Steps at most.
-        num_beams : int
-            Hypotheses of a sentence at most.
-        device : torch.device
-            Where.
-
-        Returns
-        -------
-        History
-            Before the first step.
-        """
+        """Make room for a search."""
         shape = (num_sentences, capacity, num_beams)
         return History(
             words=torch.zeros(shape, dtype=torch.int64, device=device),
@@ -63,33 +46,14 @@ class History:
         )
 
     def add(self, alive: Candidates, length: int) -> None:
-        """Write down one step.
-
-        Parameters
-        ----------
-        alive : Candidates
-            The hypotheses that live on.
-        length : int
-            Words before the newest.
-        """
+        """Write down one step."""
         count = alive.words.size(1)
         self.words[:, length, :count] = alive.words
         self.parents[:, length, :count] = alive.parents
         self.logs[:, length, :count] = alive.log_probabilities
 
     def rows(self, sentences: Int[Tensor, "kept"]) -> "History":
-        """Return that of some sentences.
-
-        Parameters
-        ----------
-        sentences : Int[Tensor, "kept"]
-            Their places.
-
-        Returns
-        -------
-        History
-            Theirs.
-        """
+        """Return that of some sentences."""
         return History(
             words=self.words[sentences],
             parents=self.parents[sentences],
@@ -120,22 +84,7 @@ class Finished:
 
     @staticmethod
     def begin(num_sentences: int, num_best: int, device: torch.device) -> "Finished":
-        """Begin with nothing finished.
-
-        Parameters
-        ----------
-        num_sentences : int
-            Sentences.
-        num_best : int
-            How many of each to keep.
-        device : torch.device
-            Where.
-
-        Returns
-        -------
-        Finished
-            Impossible ones.
-        """
+        """Begin with nothing finished."""
         scores = torch.full((num_sentences, num_best), IMPOSSIBLE, device=device)
         none = torch.zeros((num_sentences, num_best), dtype=torch.int64, device=device)
         return Finished(scores=scores, logs=scores, lengths=none, beams=none)
@@ -147,19 +96,7 @@ class Finished:
         alpha: float,
         neglect: Float[Tensor, "sentences parents"] | None,
     ) -> None:
-        """Let hypotheses that end compete, and keep the best.
-
-        Parameters
-        ----------
-        ended : Candidates
-            Those that end; impossible where a candidate does not.
-        length : int
-            Their subwords, without the end symbol.
-        alpha : float
-            The length penalty's exponent.
-        neglect : Float[Tensor, "sentences parents"] | None
-            Coverage penalties of the hypotheses that end; None: not asked for.
-        """
+        """Let hypotheses that end compete, and keep the best."""
         scores = ended.log_probabilities / length_penalty(length + 1, alpha)
         if neglect is not None:
             scores = scores + neglect.gather(1, ended.parents)
@@ -172,18 +109,7 @@ class Finished:
         self.lengths = old.masked_fill(is_new, length)
 
     def rows(self, sentences: Int[Tensor, "kept"]) -> "Finished":
-        """Return those of some sentences.
-
-        Parameters
-        ----------
-        sentences : Int[Tensor, "kept"]
-            Their places.
-
-        Returns
-        -------
-        Finished
-            Theirs.
-        """
+        """Return those of some sentences."""
         return Finished(
             scores=self.scores[sentences],
             logs=self.logs[sentences],
@@ -195,24 +121,7 @@ class Finished:
 def trace_back(
     finished: Finished, history: History, length: int, is_scored: bool
 ) -> list[list[Hypothesis]]:
-    """Read finished translations from their ends to their beginnings.
-
-    Parameters
-    ----------
-    finished : Finished
-        Where they end.
-    history : History
-        The words of the same sentences.
-    length : int
-        Words before the newest.
-    is_scored : bool
-        Whether log-probabilities mean anything.
-
-    Returns
-    -------
-    list[list[Hypothesis]]
-        For each sentence its translations, best first, on the host.
-    """
+    """Read finished translations from their ends to their beginnings."""
     ends = zip(
         *(each.tolist() for each in (finished.scores, finished.logs, finished.lengths,
                                      finished.beams)),

@@ -6,18 +6,6 @@ from typing import Any
 def length_penalty(lengths: Any, alpha: float) -> Any:  # noqa: ANN401
     r"""Compute what a log-probability is divided by, so that long translations stand a chance.
 
-    Parameters
-    ----------
-    lengths : Tensor | int
-        Subwords of translations, the end symbol included.
-    alpha : float
-        0 for no penalty.
-
-    Returns
-    -------
-    Tensor | float
-        At least 1.
-
     Notes
     -----
     :math:`((5+|Y|)/6)^\alpha` (Wu et al., 2016), the paper's with α = 0.6.

@@ -34,34 +34,12 @@ class RememberingState:
         return self.state.coverage
 
     def reorder(self, beams: Int[Tensor, "sentences beams"]) -> "RememberingState":
-        """Let each hypothesis continue another of the same sentence.
-
-        Parameters
-        ----------
-        beams : Int[Tensor, "sentences beams"]
-            The hypothesis that each new one continues.
-
-        Returns
-        -------
-        RememberingState
-            With as many hypotheses as `beams` names.
-        """
+        """Let each hypothesis continue another of the same sentence."""
         places = beams.unsqueeze(-1).expand(-1, -1, self.past.size(2))
         return replace(self, state=self.state.reorder(beams), past=self.past.gather(1, places))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> "RememberingState":
-        """Forget all sentences but these.
-
-        Parameters
-        ----------
-        sentences : Int[Tensor, "kept"]
-            Their places.
-
-        Returns
-        -------
-        RememberingState
-            The smaller state.
-        """
+        """Forget all sentences but these."""
         return replace(self, state=self.state.keep(sentences), past=self.past[sentences])
 
 
@@ -87,18 +65,7 @@ class BlockedOutput:
     def __call__(
         self, hidden: Float[Tensor, "sentences beams model_dim"]
     ) -> Float[Tensor, "sentences beams vocabulary"]:
-        """Score every word.
-
-        Parameters
-        ----------
-        hidden : Float[Tensor, "sentences beams model_dim"]
-            What the decoder says after the words of `past`.
-
-        Returns
-        -------
-        Float[Tensor, "sentences beams vocabulary"]
-            Scores, −∞ for a word that is ruled out.
-        """
+        """Score every word."""
         logits = self._output(hidden)
         assert self.past is not None
         past = self.past[:, :, 1:]
@@ -136,55 +103,18 @@ class WithoutRepetition:
         self.output = BlockedOutput(model.output, num_forced)
 
     def encode(self, source: Sequences) -> Any:  # noqa: ANN401
-        """Read the source sentences.
-
-        Parameters
-        ----------
-        source : Sequences
-            The sentences.
-
-        Returns
-        -------
-        Any
-            What the model makes of them.
-        """
+        """Read the source sentences."""
         return self._model.encode(source)
 
     def start(self, memory: Any, capacity: int) -> RememberingState:  # noqa: ANN401
-        """Begin one hypothesis a sentence.
-
-        Parameters
-        ----------
-        memory : Any
-            From `encode`.
-        capacity : int
-            How long translations may become.
-
-        Returns
-        -------
-        RememberingState
-            Without any word.
-        """
+        """Begin one hypothesis a sentence."""
         state = self._model.start(memory, capacity)
         return RememberingState(state=state, past=torch.empty(0, 1, 0, dtype=torch.int64))
 
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: RememberingState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], RememberingState]:
-        """Read one more word of each hypothesis.
-
-        Parameters
-        ----------
-        tokens : Int[Tensor, "sentences beams"]
-            The words.
-        state : RememberingState
-            What came before; used up.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "sentences beams model_dim"], RememberingState]
-            What the decoder says, and the new state.
-        """
+        """Read one more word of each hypothesis."""
         hidden, inner = self._model.step(tokens, state.state)
         newest = tokens.unsqueeze(-1)
         past = torch.cat([state.past, newest], dim=2) if state.past.size(2) else newest

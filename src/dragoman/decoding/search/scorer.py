@@ -41,11 +41,6 @@ class WordScores:
     ) -> tuple[Float[Tensor, "sentences beams best"], Int[Tensor, "sentences beams best"]]:
         """Find the most probable words of each hypothesis.
 
-        Parameters
-        ----------
-        count : int
-            How many.
-
         Returns
         -------
         tuple[Float[Tensor, "sentences beams best"], Int[Tensor, "sentences beams best"]]
@@ -58,18 +53,7 @@ class WordScores:
     def of(
         self, words: Int[Tensor, "sentences beams chosen"]
     ) -> Float[Tensor, "sentences beams chosen"]:
-        """Say how probable some words are.
-
-        Parameters
-        ----------
-        words : Int[Tensor, "sentences beams chosen"]
-            Their ids.
-
-        Returns
-        -------
-        Float[Tensor, "sentences beams chosen"]
-            Their log-probabilities.
-        """
+        """Say how probable some words are."""
         return self._normalise(self.logits.gather(2, words))
 
     def _normalise(self, scores: Tensor) -> Tensor:
@@ -98,18 +82,7 @@ class ScoresInParts:
     def best(
         self, count: int
     ) -> tuple[Float[Tensor, "sentences beams best"], Int[Tensor, "sentences beams best"]]:
-        """Find the most probable words of each hypothesis.
-
-        Parameters
-        ----------
-        count : int
-            How many.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "sentences beams best"], Int[Tensor, "sentences beams best"]]
-            As `WordScores` does.
-        """
+        """Find the most probable words of each hypothesis."""
         found = [self._score(part).best(count) for part in self._parts]
         logs, words = (torch.cat(each, dim=1) for each in zip(*found, strict=True))
         return logs.view(*self._shape, -1), words.view(*self._shape, -1)
@@ -117,18 +90,7 @@ class ScoresInParts:
     def of(
         self, words: Int[Tensor, "sentences beams chosen"]
     ) -> Float[Tensor, "sentences beams chosen"]:
-        """Say how probable some words are.
-
-        Parameters
-        ----------
-        words : Int[Tensor, "sentences beams chosen"]
-            Their ids.
-
-        Returns
-        -------
-        Float[Tensor, "sentences beams chosen"]
-            Their log-probabilities.
-        """
+        """Say how probable some words are."""
         asked = words.flatten(0, 1).unsqueeze(0).split(PART_ROWS, dim=1)
         found = [self._score(part).of(each) for part, each in zip(self._parts, asked, strict=True)]
         return torch.cat(found, dim=1).view(words.shape)
@@ -150,13 +112,7 @@ class ForbiddenWords:
         self._places: Tensor | None = None
 
     def rule_out(self, logits: Float[Tensor, "sentences beams vocabulary"]) -> None:
-        """Make impossible what would write something forbidden.
-
-        Parameters
-        ----------
-        logits : Float[Tensor, "sentences beams vocabulary"]
-            Scores, changed in place.
-        """
+        """Make impossible what would write something forbidden."""
         banned, closing, is_complete, ends_word = self._table[:4]
         if self._places is None:
             self._places = torch.full(logits.shape[:2], AT_START, device=logits.device)
@@ -171,15 +127,7 @@ class ForbiddenWords:
     def follow(
         self, parents: Int[Tensor, "sentences beams"], words: Int[Tensor, "sentences beams"]
     ) -> None:
-        """Take note of how hypotheses go on.
-
-        Parameters
-        ----------
-        parents : Int[Tensor, "sentences beams"]
-            Which hypothesis each new one continues.
-        words : Int[Tensor, "sentences beams"]
-            The word that it adds.
-        """
+        """Take note of how hypotheses go on."""
         assert self._places is not None
         known, targets, defaults, may_begin = self._table[4:]
         places = self._places.gather(1, parents)
@@ -191,13 +139,7 @@ class ForbiddenWords:
         self._places = after
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> None:
-        """Forget all sentences but these.
-
-        Parameters
-        ----------
-        sentences : Int[Tensor, "kept"]
-            Their places.
-        """
+        """Forget all sentences but these."""
         assert self._places is not None
         self._places = self._places[sentences]
 
@@ -232,18 +174,7 @@ class Scorer:
         self._is_normalised = is_normalised
 
     def score(self, hidden: Float[Tensor, "sentences beams model_dim"]) -> WordScores:
-        """Score every word that may follow each hypothesis.
-
-        Parameters
-        ----------
-        hidden : Float[Tensor, "sentences beams model_dim"]
-            What the decoder says.
-
-        Returns
-        -------
-        WordScores
-            The scores. What the output layer gave is written into.
-        """
+        """Score every word that may follow each hypothesis."""
         logits = self._output(hidden).float()
         normaliser = log_sum_exp(logits) if self._is_normalised else None
         if self._banned:
@@ -259,11 +190,6 @@ class Scorer:
     ) -> WordScores | ScoresInParts:
         """Score every word that may follow each hypothesis, for who asks only for some of them.
 
-        Parameters
-        ----------
-        hidden : Float[Tensor, "sentences beams model_dim"]
-            What the decoder says.
-
         Returns
         -------
         WordScores | ScoresInParts
@@ -277,26 +203,12 @@ class Scorer:
     def follow(
         self, parents: Int[Tensor, "sentences beams"], words: Int[Tensor, "sentences beams"]
     ) -> None:
-        """Take note of how hypotheses go on.
-
-        Parameters
-        ----------
-        parents : Int[Tensor, "sentences beams"]
-            Which hypothesis each new one continues.
-        words : Int[Tensor, "sentences beams"]
-            The word that it adds.
-        """
+        """Take note of how hypotheses go on."""
         if self._forbidden is not None:
             self._forbidden.follow(parents, words)
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> None:
-        """Forget all sentences but these.
-
-        Parameters
-        ----------
-        sentences : Int[Tensor, "kept"]
-            Their places.
-        """
+        """Forget all sentences but these."""
         if self._forbidden is not None:
             self._forbidden.keep(sentences)
 
@@ -305,16 +217,6 @@ def log_sum_exp(
     logits: Float[Tensor, "sentences beams vocabulary"],
 ) -> Float[Tensor, "sentences beams 1"]:
     """Compute what is subtracted from scores to make them log-probabilities.
-
-    Parameters
-    ----------
-    logits : Float[Tensor, "sentences beams vocabulary"]
-        The scores.
-
-    Returns
-    -------
-    Float[Tensor, "sentences beams 1"]
-        The logarithm of the sum of their exponentials.
 
     Notes
     -----
@@ -337,18 +239,6 @@ def find_largest(
     logits: Float[Tensor, "sentences beams vocabulary"], count: int
 ) -> tuple[Float[Tensor, "sentences beams best"], Int[Tensor, "sentences beams best"]]:
     """Find the largest scores of each hypothesis.
-
-    Parameters
-    ----------
-    logits : Float[Tensor, "sentences beams vocabulary"]
-        The scores.
-    count : int
-        How many are wanted.
-
-    Returns
-    -------
-    tuple[Float[Tensor, "sentences beams best"], Int[Tensor, "sentences beams best"]]
-        The scores in falling order, and the words; fewer if the vocabulary is smaller.
 
     Notes
     -----

@@ -36,47 +36,19 @@ class ShortList:
         self._likely, self._always = likely, always
 
     def words_of(self, sentence: Sequence[int]) -> Int[np.ndarray, "words"]:
-        """List what the translation of a sentence may need.
-
-        Parameters
-        ----------
-        sentence : Sequence[int]
-            Its subwords.
-
-        Returns
-        -------
-        Int[np.ndarray, "words"]
-            Target subwords in rising order, each once.
-        """
+        """List what the translation of a sentence may need."""
         found = self._likely[np.unique(np.array(sentence, np.int64))].ravel()
         return np.unique(np.concatenate([found[found >= 0], self._always]))
 
     def write(self, folder: Path) -> None:
-        """Put the short-list into a model folder.
-
-        Parameters
-        ----------
-        folder : Path
-            The model folder.
-        """
+        """Put the short-list into a model folder."""
         arrays = {"likely": self._likely, "always": self._always}
         with written_beside(folder / SHORT_LIST_FILE) as beside:
             write_tensors(beside, {name: each.astype(np.int32) for name, each in arrays.items()})
 
     @staticmethod
     def read(folder: ModelFolder) -> "ShortList":
-        """Read what `write` wrote, checking that it fits the model.
-
-        Parameters
-        ----------
-        folder : ModelFolder
-            The model.
-
-        Returns
-        -------
-        ShortList
-            Its short-list.
-        """
+        """Read what `write` wrote, checking that it fits the model."""
         path = folder.path / SHORT_LIST_FILE
         remedy = "make one with “dragoman shortlist”"
         if not path.exists():
@@ -98,20 +70,7 @@ class ShortList:
 
 
 def read_short_list(folder: ModelFolder, *, is_possible: bool) -> ShortList:
-    """Read a model's short-list, if what translates can do with one.
-
-    Parameters
-    ----------
-    folder : ModelFolder
-        The model.
-    is_possible : bool
-        Whether it can.
-
-    Returns
-    -------
-    ShortList
-        The short-list.
-    """
+    """Read a model's short-list, if what translates can do with one."""
     if not is_possible:
         raise OptionError(
             "--short-list: only Transformers with full attention search among some words alone, "
@@ -128,17 +87,6 @@ def learn_short_list(
     num_frequent: int = NUM_FREQUENT,
 ) -> ShortList:
     """Learn a short-list from sentence pairs.
-
-    Parameters
-    ----------
-    pairs : Iterable[tuple[str, str]]
-        Sentences and their translations; the first 100,000 count.
-    vocabularies : Vocabularies
-        The model's subwords.
-    num_likely : int
-        Translations of each source subword.
-    num_frequent : int
-        The most frequent target subwords, which are always there.
 
     Returns
     -------
@@ -187,22 +135,7 @@ def _find_frequent(sentences: Sequence[np.ndarray], size: int, count: int) -> np
 def measure_coverage(
     short_list: ShortList, pairs: Sequence[tuple[str, str]], vocabularies: Vocabularies
 ) -> float:
-    """Say how much of given translations a short-list lets through.
-
-    Parameters
-    ----------
-    short_list : ShortList
-        The short-list.
-    pairs : Sequence[tuple[str, str]]
-        Sentences and their translations.
-    vocabularies : Vocabularies
-        The model's subwords.
-
-    Returns
-    -------
-    float
-        The share of target subwords that are on their sentence's list.
-    """
+    """Say how much of given translations a short-list lets through."""
     sources, targets = (
         each.encode([pair[side] for pair in pairs]) for side, each in enumerate(vocabularies)
     )

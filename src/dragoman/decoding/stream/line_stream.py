@@ -58,30 +58,11 @@ class PrintedOutput:
         self._stream = stream or sys.stdout
 
     def limit(self, num_lines: int) -> int:
-        """Let windows be as long as they are.
-
-        Parameters
-        ----------
-        num_lines : int
-            Lines that the next window would have.
-
-        Returns
-        -------
-        int
-            The same.
-        """
+        """Let windows be as long as they are."""
         return num_lines
 
     def add(self, raw: Sequence[bytes], records: Sequence[str]) -> None:
-        """Write the results of some lines.
-
-        Parameters
-        ----------
-        raw : Sequence[bytes]
-            The lines.
-        records : Sequence[str]
-            What to write for them, without ends of line.
-        """
+        """Write the results of some lines."""
         del raw
         self._stream.write("".join(f"{record}\n" for record in records))
         self._stream.flush()
@@ -169,13 +150,6 @@ def run_stream(
 def window_lines(num_before: int, most: int) -> int:
     """Say how many lines the next window has.
 
-    Parameters
-    ----------
-    num_before : int
-        Lines in all the windows before.
-    most : int
-        The most lines of a window.
-
     Returns
     -------
     int
@@ -187,13 +161,6 @@ def window_lines(num_before: int, most: int) -> int:
 
 def identity_of(options: argparse.Namespace, unimportant: Iterable[str]) -> dict[str, str]:
     """Describe everything on which the results of a command depend besides its input.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        What the user said.
-    unimportant : Iterable[str]
-        Options that change no result.
 
     Returns
     -------
@@ -213,15 +180,7 @@ def identity_of(options: argparse.Namespace, unimportant: Iterable[str]) -> dict
 
 
 def check_apart(output: Path, source: Path | None) -> None:
-    """Refuse to write over the input.
-
-    Parameters
-    ----------
-    output : Path
-        The file to write.
-    source : Path | None
-        The file to read; None: standard input.
-    """
+    """Refuse to write over the input."""
     try:
         read = os.fstat(0) if source is None else source.stat()
         is_same = os.path.samestat(output.stat(), read)

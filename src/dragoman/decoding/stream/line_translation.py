@@ -55,20 +55,7 @@ class LineTranslator:
         self._name_tokens = name_tokens
 
     def __call__(self, lines: list[str], first: int) -> list[str]:
-        """Translate some lines.
-
-        Parameters
-        ----------
-        lines : list[str]
-            The lines.
-        first : int
-            The number of the first, counted from 1.
-
-        Returns
-        -------
-        list[str]
-            A line to write for each; several lines where all translations are wanted.
-        """
+        """Translate some lines."""
         found = self._translate(lines)
         for number, each in enumerate(found, start=first):
             for note in each.notes:

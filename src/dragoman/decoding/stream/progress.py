@@ -73,38 +73,18 @@ class Watch:
             self.say(f"{untold:,} more warnings")
 
     def say(self, text: str) -> None:
-        """Tell a person something.
-
-        Parameters
-        ----------
-        text : str
-            One line.
-        """
+        """Tell a person something."""
         with suppress(OSError):
             self._console.print(Text(f"dragoman: {text}"))
 
     def warn(self, text: str) -> None:
-        """Tell a person that something may be wrong, unless that was told a hundred times.
-
-        Parameters
-        ----------
-        text : str
-            One line that names the place.
-        """
+        """Tell a person that something may be wrong, unless that was told a hundred times."""
         self._num_warnings += 1
         if self._num_warnings <= MOST_WARNINGS:
             self.say(f"warning: {text}")
 
     def advance(self, num_lines: int, num_bytes: int) -> None:
-        """Take note that some lines are done.
-
-        Parameters
-        ----------
-        num_lines : int
-            How many.
-        num_bytes : int
-            Of how many bytes.
-        """
+        """Take note that some lines are done."""
         self._num_lines += num_lines
         if self._progress is not None:
             seconds = self._progress.tasks[0].elapsed or 1.0

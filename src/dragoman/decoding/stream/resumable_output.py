@@ -92,13 +92,7 @@ class ContinuedOutput:
         self._close()
 
     def skip(self, reader: LineReader) -> None:
-        """Pass over the lines of the input that are done, making sure that they are the same.
-
-        Parameters
-        ----------
-        reader : LineReader
-            The input, at its beginning.
-        """
+        """Pass over the lines of the input that are done, making sure that they are the same."""
         while reader.num_taken < self.num_done:
             raw = reader.take(min(SKIPPED_LINES, self.num_done - reader.num_taken))
             if not raw:
@@ -112,32 +106,13 @@ class ContinuedOutput:
         self._since = time.monotonic()
 
     def limit(self, num_lines: int) -> int:
-        """Say how many lines the next block may have, so that it is written down soon.
-
-        Parameters
-        ----------
-        num_lines : int
-            At most so many.
-
-        Returns
-        -------
-        int
-            As many as take about `BLOCK_SECONDS`, judged by the last block.
-        """
+        """Say how many lines the next block may have, so that it is written down soon."""
         if self._pace * num_lines <= BLOCK_SECONDS:
             return num_lines
         return max(1, int(BLOCK_SECONDS / self._pace))
 
     def add(self, raw: Sequence[bytes], records: Sequence[str]) -> None:
-        """Write what some lines have become, for good.
-
-        Parameters
-        ----------
-        raw : Sequence[bytes]
-            The next lines of the input.
-        records : Sequence[str]
-            What to write for them, without ends of line.
-        """
+        """Write what some lines have become, for good."""
         self._digest.update(b"".join(raw))
         num_done = self.num_done + len(raw)
         self._pace = (time.monotonic() - self._since) / len(raw)

@@ -124,20 +124,7 @@ def _write_shares(writer, top, count, shares):
 
 
 def write_power(writer, exponents) -> ir.Value:
-    """Write 2 to the power of each number of a register, as `power_of_two` computes it.
-
-    Parameters
-    ----------
-    writer : Writer
-        What writes.
-    exponents : ir.Value
-        The register.
-
-    Returns
-    -------
-    ir.Value
-        The powers.
-    """
+    """Write 2 to the power of each number of a register, as `power_of_two` computes it."""
     builder = writer.builder
 
     def every(number):

@@ -20,52 +20,21 @@ class Places(NamedTuple):
 
 @compiled
 def take_place(places) -> int:
-    """Take a free place.
-
-    Parameters
-    ----------
-    places : Places
-        The free ones; there is one.
-
-    Returns
-    -------
-    int
-        The place.
-    """
+    """Take a free place."""
     places.counts[0] -= 1
     return places.free[places.counts[0]]
 
 
 @compiled
 def give_back(place, places) -> None:
-    """Say that a place is free.
-
-    Parameters
-    ----------
-    place : int
-        The place.
-    places : Places
-        The free ones.
-    """
+    """Say that a place is free."""
     places.free[places.counts[0]] = place
     places.counts[0] += 1
 
 
 @compiled
 def give_back_unmarked(own, count, length, places) -> None:
-    """Free those places of some hypotheses that do not have the newest mark, each once.
-
-    Parameters
-    ----------
-    own : ndarray
-        A line of places for each hypothesis.
-    count : int
-        How many hypotheses.
-    length : int
-        How many places of each.
-    places : Places
-        The free ones.
-    """
+    """Free those places of some hypotheses that do not have the newest mark, each once."""
     mark = places.counts[1]
     for beam in range(count):
         for place in range(length):
@@ -77,21 +46,7 @@ def give_back_unmarked(own, count, length, places) -> None:
 
 @compiled
 def follow(slot, old_count, slots, num_beams, places) -> None:
-    """Let each hypothesis have the places of the one that it continues; free all others.
-
-    Parameters
-    ----------
-    slot : int
-        The slot, whose hypotheses have just been extended.
-    old_count : int
-        How many hypotheses it had.
-    slots : Slots
-        All slots.
-    num_beams : int
-        Hypotheses of a slot at most.
-    places : Places
-        The free ones.
-    """
+    """Let each hypothesis have the places of the one that it continues; free all others."""
     length, count = slots.lengths[slot], slots.counts[slot]
     own = slots.own[slot * num_beams : (slot + 1) * num_beams]
     if count == old_count == 1:
@@ -110,23 +65,7 @@ def follow(slot, old_count, slots, num_beams, places) -> None:
 
 @compiled
 def leave(slot, old_count, slots, sentences, num_beams, places) -> None:
-    """Free a slot that is done, and all its places.
-
-    Parameters
-    ----------
-    slot : int
-        The slot.
-    old_count : int
-        How many hypotheses it had before they were extended for the last time.
-    slots : Slots
-        All slots.
-    sentences : Sentences
-        How long sources are.
-    num_beams : int
-        Hypotheses of a slot at most.
-    places : Places
-        The free ones.
-    """
+    """Free a slot that is done, and all its places."""
     sentence = slots.sentences[slot]
     places.counts[1] += 1
     give_back_unmarked(slots.own[slot * num_beams :], old_count, slots.lengths[slot], places)

@@ -30,18 +30,7 @@ class Shape(NamedTuple):
 
 
 def make_cached(is_rounded: bool) -> np.ndarray:
-    """Make an empty array of the type in which keys and values are kept.
-
-    Parameters
-    ----------
-    is_rounded : bool
-        Whether the model is in eight bits.
-
-    Returns
-    -------
-    np.ndarray
-        In 16 bits then, else in float32.
-    """
+    """Make an empty array of the type in which keys and values are kept."""
     return np.empty(0, np.uint16 if is_rounded else np.float32)
 
 

@@ -79,22 +79,7 @@ class Step(NamedTuple):
 
 @compiled
 def make_pool(num_places, decoder, shape) -> tuple[Pool, Places]:
-    """Make room for keys and values.
-
-    Parameters
-    ----------
-    num_places : int
-        For how many words; what nobody writes to takes no memory.
-    decoder : Decoder
-        The layers.
-    shape : Shape
-        What they have in common.
-
-    Returns
-    -------
-    tuple[Pool, Places]
-        The room, and all its places, free.
-    """
+    """Make room for keys and values."""
     num_layers, num_heads = len(decoder.norms), shape.num_heads
     pool = Pool(
         np.empty((num_layers, num_heads, num_places, shape.key_dim), shape.cached.dtype),
@@ -111,26 +96,7 @@ def make_pool(num_places, decoder, shape) -> tuple[Pool, Places]:
 
 @compiled
 def make_step(slots, rules, width, num_asked, num_chances) -> Step:
-    """Make room for one step of all hypotheses.
-
-    Parameters
-    ----------
-    slots : Slots
-        All slots.
-    rules : Rules
-        How many hypotheses there are.
-    width : int
-        Of vectors.
-    num_asked : int
-        Words of each hypothesis whose scores are asked for.
-    num_chances : int
-        Words that are drawn for each hypothesis.
-
-    Returns
-    -------
-    Step
-        With nothing in it yet.
-    """
+    """Make room for one step of all hypotheses."""
     count = len(slots.own)
     rows = Rows(
         slots.own, np.empty(count, np.int64), np.empty(count, np.int64),
@@ -156,33 +122,7 @@ def make_step(slots, rules, width, num_asked, num_chances) -> Step:
 def refill(
     free_slots, first, past, model, sentences, rules, slots, places, pool, choices, team
 ) -> None:
-    """Let sentences take free slots, and read them.
-
-    Parameters
-    ----------
-    free_slots : ndarray
-        As many slots as there are sentences.
-    first : int
-        The first sentence.
-    past : int
-        The one behind the last.
-    model : Model
-        The model.
-    sentences : Sentences
-        All sentences.
-    rules : Rules
-        How translations begin.
-    slots : Slots
-        All slots.
-    places : Places
-        The free ones.
-    pool : Pool
-        Where keys and values of the sources are written.
-    choices : Choices
-        The words among which slots search.
-    team : Team
-        Who helps.
-    """
+    """Let sentences take free slots, and read them."""
     starts, shape = sentences.starts, model.shape
     sentence = first
     while sentence < past:
@@ -215,32 +155,7 @@ def refill(
 
 @compiled
 def line_up(model, slots, sentences, rules, places, terms, samples, step_room) -> int:
-    """Make a row of each living hypothesis: its newest word, and a place for that.
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-    slots : Slots
-        All slots.
-    sentences : Sentences
-        All sentences.
-    rules : Rules
-        How to search.
-    places : Places
-        The free ones.
-    terms : Terms | None
-        What must appear.
-    samples : Samples | None
-        How words are drawn.
-    step_room : Step
-        Where rows are written.
-
-    Returns
-    -------
-    int
-        How many rows there are.
-    """
+    """Make a row of each living hypothesis: its newest word, and a place for that."""
     rows, row = step_room.rows, 0
     for slot in range(len(slots.sentences)):
         sentence, length = slots.sentences[slot], slots.lengths[slot]
@@ -273,29 +188,7 @@ def line_up(model, slots, sentences, rules, places, terms, samples, step_room) -
 
 @compiled
 def find_next(count, model, slots, rules, choices, forbidden, samples, step_room, team) -> None:
-    """Find the best next words of all hypotheses, or draw them.
-
-    Parameters
-    ----------
-    count : int
-        How many rows there are.
-    model : Model
-        The model.
-    slots : Slots
-        All slots.
-    rules : Rules
-        How to search.
-    choices : Choices
-        The words among which slots search, if not among all.
-    forbidden : ForbiddenTable
-        What must not be written.
-    samples : Samples | None
-        How words are drawn; None: the best are found.
-    step_room : Step
-        What the decoder says of each row, and where words are written.
-    team : Team
-        Who helps.
-    """
+    """Find the best next words of all hypotheses, or draw them."""
     (
         _, states, forced, blocked, asked, places, chance, is_first, best, words, asked_scores, _
     ) = step_room  # fmt: skip
@@ -325,29 +218,7 @@ def find_next(count, model, slots, rules, choices, forbidden, samples, step_room
 
 @compiled
 def advance(slots, sentences, rules, places, step_room, results, forbidden, terms, samples) -> None:
-    """Extend the hypotheses of all slots by the words that were found; empty slots that are done.
-
-    Parameters
-    ----------
-    slots : Slots
-        All slots.
-    sentences : Sentences
-        All sentences.
-    rules : Rules
-        How to search.
-    places : Places
-        The free ones.
-    step_room : Step
-        The best words of each row.
-    results : Results
-        Where translations are written.
-    forbidden : ForbiddenTable
-        What must not be written.
-    terms : Terms | None
-        What must appear.
-    samples : Samples | None
-        How words are drawn.
-    """
+    """Extend the hypotheses of all slots by the tokens that were found; empty finished slots."""
     row = 0
     for slot in range(len(slots.sentences)):
         if slots.sentences[slot] < 0:

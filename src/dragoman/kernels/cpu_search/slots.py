@@ -41,24 +41,7 @@ class Slots(NamedTuple):
 
 @compiled
 def make_slots(num_slots, capacity, longest, rules) -> Slots:
-    """Make slots with nothing in them.
-
-    Parameters
-    ----------
-    num_slots : int
-        How many.
-    capacity : int
-        Words of a translation at most.
-    longest : int
-        Words of a source at most.
-    rules : Rules
-        How many hypotheses.
-
-    Returns
-    -------
-    Slots
-        All free.
-    """
+    """Make slots with nothing in them."""
     beams, best = (num_slots, rules.num_beams), (num_slots, rules.num_best)
     history = (num_slots, capacity, rules.num_beams)
     return Slots(
@@ -83,19 +66,7 @@ def make_slots(num_slots, capacity, longest, rules) -> Slots:
 
 @compiled
 def begin(slot, sentence, slots, rules) -> None:
-    """Let a sentence take a slot: one empty hypothesis.
-
-    Parameters
-    ----------
-    slot : int
-        The slot.
-    sentence : int
-        The sentence.
-    slots : Slots
-        All slots.
-    rules : Rules
-        How a translation begins.
-    """
+    """Let a sentence take a slot: one empty hypothesis."""
     slots.sentences[slot], slots.lengths[slot], slots.counts[slot] = sentence, 0, 1
     slots.alive[slot, 0], slots.newest[slot, 0] = 0, rules.start_id
     slots.finished[slot] = -np.inf
@@ -105,24 +76,7 @@ def begin(slot, sentence, slots, rules) -> None:
 
 @compiled
 def force(slot, slots, sentences, rules) -> int:
-    """Say which word must come next: a prefix's, or the end at the largest length.
-
-    Parameters
-    ----------
-    slot : int
-        The slot.
-    slots : Slots
-        All slots.
-    sentences : Sentences
-        All sentences.
-    rules : Rules
-        The end symbol.
-
-    Returns
-    -------
-    int
-        The word; −1: any may come.
-    """
+    """Say which word must come next: a prefix's, or the end at the largest length."""
     sentence, length = slots.sentences[slot], slots.lengths[slot]
     if length + 1 >= sentences.limits[sentence]:
         return rules.eos_id
@@ -133,21 +87,7 @@ def force(slot, slots, sentences, rules) -> int:
 
 @compiled
 def block_repetition(slot, beam, slots, sentences, blocked) -> None:
-    """List the words with which a hypothesis would say a phrase for the third time in a row.
-
-    Parameters
-    ----------
-    slot : int
-        Its slot.
-    beam : int
-        Which hypothesis.
-    slots : Slots
-        All slots.
-    sentences : Sentences
-        How translations must begin; in forced beginnings nothing is ruled out.
-    blocked : ndarray
-        Where the word for each length of a phrase is written, or −1.
-    """
+    """List the words with which a hypothesis would say a phrase for the third time in a row."""
     sentence, length = slots.sentences[slot], slots.lengths[slot]
     blocked[:] = -1
     num_forced = 0
@@ -171,39 +111,13 @@ def block_repetition(slot, beam, slots, sentences, blocked) -> None:
 
 @compiled
 def length_penalty(length, alpha) -> float:
-    """Compute what a log-probability is divided by: ((5 + length) / 6)^α.
-
-    Parameters
-    ----------
-    length : int
-        Words, the end symbol included.
-    alpha : float
-        0 for no penalty.
-
-    Returns
-    -------
-    float
-        At least 1.
-    """
+    """Compute what a log-probability is divided by: ((5 + length) / 6)^α."""
     return ((5.0 + length) / 6.0) ** alpha
 
 
 @compiled
 def find_place(score, best) -> int:
-    """Say where a score belongs among the best.
-
-    Parameters
-    ----------
-    score : float
-        The score.
-    best : ndarray
-        Scores in falling order; the earlier of equal ones comes first.
-
-    Returns
-    -------
-    int
-        Its place; as many as there are if it is none of them.
-    """
+    """Say where a score belongs among the best."""
     place = len(best)
     while place > 0 and score > best[place - 1]:
         place -= 1
@@ -212,19 +126,7 @@ def find_place(score, best) -> int:
 
 @compiled
 def insert(score, word, best, words) -> None:
-    """Put a word among the best, if it is one of them.
-
-    Parameters
-    ----------
-    score : float
-        Its score.
-    word : int
-        The word.
-    best : ndarray
-        Scores in falling order; the earlier of equal ones comes first.
-    words : ndarray
-        Whose they are.
-    """
+    """Put a word among the best, if it is one of them."""
     place = find_place(score, best)
     for other in range(len(best) - 1, place, -1):
         best[other], words[other] = best[other - 1], words[other - 1]
@@ -234,21 +136,7 @@ def insert(score, word, best, words) -> None:
 
 @compiled
 def finish(slot, total, parent, slots, rules) -> None:
-    """Let a hypothesis that ends compete with those that have.
-
-    Parameters
-    ----------
-    slot : int
-        Its slot.
-    total : float
-        Its log-probability, the end symbol's included.
-    parent : int
-        Which hypothesis ends.
-    slots : Slots
-        All slots.
-    rules : Rules
-        The penalty.
-    """
+    """Let a hypothesis that ends compete with those that have."""
     length, scores = slots.lengths[slot], slots.finished[slot]
     score = np.float32(total / length_penalty(length + 1, rules.alpha))
     place = find_place(score, scores)
@@ -265,23 +153,7 @@ def finish(slot, total, parent, slots, rules) -> None:
 
 @compiled
 def go_on(slot, living, word, parent, total, slots) -> None:
-    """Let a hypothesis live on, extended by a word.
-
-    Parameters
-    ----------
-    slot : int
-        Its slot.
-    living : int
-        How many others do already.
-    word : int
-        The word.
-    parent : int
-        Which hypothesis it extends.
-    total : float
-        Its log-probability.
-    slots : Slots
-        All slots.
-    """
+    """Let a hypothesis live on, extended by a word."""
     length = slots.lengths[slot]
     slots.words[slot, length, living] = word
     slots.parents[slot, length, living] = parent
@@ -290,17 +162,7 @@ def go_on(slot, living, word, parent, total, slots) -> None:
 
 @compiled
 def settle(slot, living, slots) -> None:
-    """Replace the hypotheses of a slot by those that live on.
-
-    Parameters
-    ----------
-    slot : int
-        The slot.
-    living : int
-        How many do.
-    slots : Slots
-        All slots.
-    """
+    """Replace the hypotheses of a slot by those that live on."""
     length = slots.lengths[slot]
     progress = slots.progress[slot].copy()
     for beam in range(living):
@@ -314,21 +176,6 @@ def settle(slot, living, slots) -> None:
 @compiled
 def extend(slot, first_row, best, words, slots, rules) -> None:
     """Extend the hypotheses of a slot by a word, or end them.
-
-    Parameters
-    ----------
-    slot : int
-        The slot.
-    first_row : int
-        The row of its first hypothesis.
-    best : ndarray
-        Log-probabilities of the best words of each row.
-    words : ndarray
-        The words.
-    slots : Slots
-        All slots; its hypotheses are replaced.
-    rules : Rules
-        How many live on.
 
     Notes
     -----
@@ -359,24 +206,7 @@ def extend(slot, first_row, best, words, slots, rules) -> None:
 
 @compiled
 def is_done(slot, slots, sentences, rules) -> bool:
-    """Say whether none of a slot's hypotheses can overtake the finished ones.
-
-    Parameters
-    ----------
-    slot : int
-        The slot.
-    slots : Slots
-        All slots.
-    sentences : Sentences
-        How long translations may become.
-    rules : Rules
-        The penalty.
-
-    Returns
-    -------
-    bool
-        True if not.
-    """
+    """Say whether none of a slot's hypotheses can overtake the finished ones."""
     length, limit = slots.lengths[slot], sentences.limits[slots.sentences[slot]]
     if slots.counts[slot] == 0 or length >= limit:
         return True
@@ -388,19 +218,7 @@ def is_done(slot, slots, sentences, rules) -> bool:
 
 @compiled
 def write_down(slot, slots, sentences, results) -> None:
-    """Read the finished translations of a slot from their ends to their beginnings.
-
-    Parameters
-    ----------
-    slot : int
-        The slot.
-    slots : Slots
-        All slots.
-    sentences : Sentences
-        How long translations may become.
-    results : Results
-        Where they are written.
-    """
+    """Read the finished translations of a slot from their ends to their beginnings."""
     sentence = slots.sentences[slot]
     limit = sentences.limits[sentence]
     for rank in range(results.scores.shape[1]):

@@ -16,21 +16,7 @@ from dragoman.kernels.cpu_search.transformer_steps import (
 
 @compiled
 def read_sources(ids, lengths, places, model, pool) -> None:
-    """Read source sentences, and write down their keys and values for the decoder.
-
-    Parameters
-    ----------
-    ids : ndarray
-        Their words, sentence behind sentence.
-    lengths : ndarray
-        Words of each sentence.
-    places : ndarray
-        Where each word's keys and values go.
-    model : Model
-        The model.
-    pool : Pool
-        Where they are written.
-    """
+    """Read source sentences, and write down their keys and values for the decoder."""
     states = np.empty((len(ids), model.positions.shape[1]), np.float32)
     row = 0
     for length in lengths:
@@ -47,25 +33,7 @@ def read_sources(ids, lengths, places, model, pool) -> None:
 
 @compiled
 def read_newest(words, length, rows, model, pool, states, attention) -> None:
-    """Read the newest word of each hypothesis.
-
-    Parameters
-    ----------
-    words : ndarray
-        The words, one a hypothesis.
-    length : int
-        Words that each has read before.
-    rows : Rows
-        Where each looks.
-    model : Model
-        The model.
-    pool : Pool
-        Of words so far and of sources; the newest words' are written.
-    states : ndarray
-        Where what the decoder now says is written, one vector a hypothesis.
-    attention : ndarray
-        As `step` takes it.
-    """
+    """Read the newest word of each hypothesis."""
     position = model.positions[length]
     for row in range(len(words)):
         read_word(model.target_words, words[row], model.shape.word_scale, position, states[row])

@@ -166,20 +166,7 @@ class Team(NamedTuple):
 
 
 def make_team(num_rows: int, num_panels: int) -> Team:
-    """Make what a core shares with those that help it.
-
-    Parameters
-    ----------
-    num_rows : int
-        Hypotheses; 0: nobody helps.
-    num_panels : int
-        Of the vocabulary.
-
-    Returns
-    -------
-    Team
-        Without a job.
-    """
+    """Make what a core shares with those that help it."""
     is_there, height = num_rows > 0, INSTRUCTION_SETS[choose_instructions()].rows
     num_rows = -(-num_rows // height) * height  # the last tile is full
     parts = (num_rows, -(-num_panels // PART))
@@ -194,13 +181,7 @@ def make_team(num_rows: int, num_panels: int) -> Team:
 
 
 def forbid_nothing() -> ForbiddenTable:
-    """Make a table without phrases.
-
-    Returns
-    -------
-    ForbiddenTable
-        In which no hypothesis has a place.
-    """
+    """Make a table without phrases."""
     numbers, table = np.zeros(0, np.int64), np.zeros((0, 0), np.int64)
     facts = np.zeros(0, np.bool_)
     return ForbiddenTable(numbers, table, facts, facts, numbers, numbers, table, numbers)
@@ -209,18 +190,7 @@ def forbid_nothing() -> ForbiddenTable:
 def make_empty_task(
     is_rounded: bool,
 ) -> tuple[Model, Sentences, Rules, np.ndarray, Size, Results, Team, ForbiddenTable, None, None]:
-    """Make what a search is called with, so small that there is nothing to do.
-
-    Parameters
-    ----------
-    is_rounded : bool
-        Whether the model is in eight bits; else it is in float32.
-
-    Returns
-    -------
-    tuple[Model, Sentences, Rules, np.ndarray, Size, Results, Team, ForbiddenTable, None, None]
-        Of the same types as any other in which nothing special is demanded.
-    """
+    """Make what a search is called with, so small that there is nothing to do."""
     fractions = np.zeros(1, np.float32)
     if is_rounded:
         words = lay_out(Rounded(np.zeros((1, 4), np.int8), fractions), None)

@@ -37,67 +37,27 @@ _PATIENCE = 2000
 
 @compiled
 def work_alone() -> Team:
-    """Make a team without helpers.
-
-    Returns
-    -------
-    Team
-        Of nobody.
-    """
+    """Make a team without helpers."""
     nothing, none = np.zeros((0, 0), np.float32), np.zeros(0, np.int64)
     return Team(none, none, nothing, nothing, nothing, nothing)
 
 
 @compiled
 def has_helpers(team) -> bool:
-    """Say whether somebody helps who can keep up.
-
-    Parameters
-    ----------
-    team : Team
-        The team.
-
-    Returns
-    -------
-    bool
-        False also after somebody was waited for.
-    """
+    """Say whether somebody helps who can keep up."""
     return len(team.turns) > 0 and team.turns[IS_SLOW] == 0
 
 
 @compiled
 def shares_scores(team, panels) -> bool:
-    """Say whether the scores of words are computed together.
-
-    Parameters
-    ----------
-    team : Team
-        The team.
-    panels : ndarray
-        The matrix of the vocabulary.
-
-    Returns
-    -------
-    bool
-        True for the whole vocabulary, if it is large.
-    """
+    """Say whether the scores of words are computed together."""
     size = len(panels) * panels.shape[1] * COLUMNS * ENTRIES
     return has_helpers(team) and len(panels) == team.tops.shape[1] and size >= _WORTH
 
 
 @compiled
 def compute_chunk(kind, chunk, team) -> None:
-    """Compute a chunk of a product.
-
-    Parameters
-    ----------
-    kind : ndarray
-        An array of the type of the panels.
-    chunk : int
-        Which.
-    team : Team
-        The job.
-    """
+    """Compute a chunk of a product."""
     job = team.job
     first, count, groups, stride = chunk * job[_CHUNK], job[_COUNT], job[_GROUPS], job[_STRIDE]
     for panel in range(first, min(first + job[_CHUNK], job[_NUM_PANELS])):
@@ -146,15 +106,7 @@ def compute_chunks(kind, team) -> None:
 
 @compiled_entry
 def help_out(kind, team) -> None:
-    """Help until all is over.
-
-    Parameters
-    ----------
-    kind : ndarray
-        An array of the type of the model's panels.
-    team : Team
-        Whom to help.
-    """
+    """Help until all is over."""
     while not read_shared(team.turns.ctypes.data + 8 * IS_OVER):
         compute_chunks(kind, team)
         rest()
@@ -162,29 +114,7 @@ def help_out(kind, team) -> None:
 
 @compiled
 def do_job(rows, sizes, count, panels, outputs, products, chunk, scores, team) -> None:
-    """Compute a product together with all helpers.
-
-    Parameters
-    ----------
-    rows : ndarray
-        Vectors, as `prepare_rows` makes them.
-    sizes : ndarray
-        Likewise.
-    count : int
-        How many of them.
-    panels : ndarray
-        The matrix, as `dragoman.kernels.cpu_search.weight_layout.Matrix` has it.
-    outputs : ndarray
-        Likewise.
-    products : ndarray
-        Where the products are written, one vector's a row.
-    chunk : int
-        Panels of a chunk.
-    scores : int
-        Whether they are scores of words: `_NO`, `_YES`, or `_NORMALISED` ones.
-    team : Team
-        The team.
-    """
+    """Compute a product together with all helpers."""
     job, num_chunks = team.job, -(-len(panels) // chunk)
     job[_VECTORS], job[_SIZES] = rows.ctypes.data, sizes.ctypes.data
     job[_PANELS], job[_GROUPS] = panels.ctypes.data, panels.shape[1]
@@ -204,25 +134,7 @@ def do_job(rows, sizes, count, panels, outputs, products, chunk, scores, team) -
 
 @compiled
 def multiply_together(states, count, panels, outputs, width, products, team) -> None:
-    """Multiply vectors by a matrix, with all helpers if that is worth it.
-
-    Parameters
-    ----------
-    states : ndarray
-        As `multiply_rows` is told.
-    count : int
-        Likewise.
-    panels : ndarray
-        Likewise.
-    outputs : ndarray
-        Likewise.
-    width : int
-        Likewise.
-    products : ndarray
-        Likewise.
-    team : Team
-        The team.
-    """
+    """Multiply vectors by a matrix, with all helpers if that is worth it."""
     panel_bytes = panels.shape[1] * COLUMNS * ENTRIES * -(-count // ROWS)
     if not has_helpers(team) or len(panels) * panel_bytes < _WORTH:
         multiply_rows(states, count, panels, outputs, width, products)

@@ -131,11 +131,6 @@ def multiply_tile(
         Address where the products of the first vector are written.
     stride : int
         How many bytes further those of the next are written.
-
-    Returns
-    -------
-    Intrinsic
-        Nothing.
     """
     is_rounded = kind.dtype != types.float32
 
@@ -146,19 +141,7 @@ def multiply_tile(
 
 
 def write_tile(builder, arguments, instructions, *, is_rounded) -> None:
-    """Write the instructions of `multiply_tile`.
-
-    Parameters
-    ----------
-    builder : ir.IRBuilder
-        What puts them into a function.
-    arguments : Sequence[ir.Value]
-        Those of `multiply_tile`, the addresses and `groups`.
-    instructions : str
-        The name of an instruction set.
-    is_rounded : bool
-        Whether vectors and matrix are in eight bits; else they are in float32.
-    """
+    """Write the instructions of `multiply_tile`."""
     vectors, count, *others = arguments
     kind, behind = INSTRUCTION_SETS[instructions], builder.append_basic_block()
     for num_rows, num_registers in kind.tiles:
@@ -235,39 +218,13 @@ def _write_sums(writer, vectors, start, groups, size, add, totals):
 
 @compiled
 def fill_tiles(count) -> int:
-    """Say how many vectors there are once all tiles are full.
-
-    Parameters
-    ----------
-    count : int
-        How many there are.
-
-    Returns
-    -------
-    int
-        A multiple of `ROWS`.
-    """
+    """Say how many vectors there are once all tiles are full."""
     return -(-count // ROWS) * ROWS
 
 
 @compiled
 def copy_rows(states, count, width) -> tuple[np.ndarray, np.ndarray]:
-    """Copy vectors in float32, so that tiles are full.
-
-    Parameters
-    ----------
-    states : ndarray
-        The vectors, one a row.
-    count : int
-        How many of them.
-    width : int
-        Entries of each.
-
-    Returns
-    -------
-    tuple[ndarray, ndarray]
-        The bytes of the vectors, and nothing, as `round_rows` gives it.
-    """
+    """Copy vectors in float32, so that tiles are full."""
     rows = np.zeros((fill_tiles(count), width), np.float32)
     for row in range(count):
         rows[row] = states[row, :width]
@@ -277,17 +234,6 @@ def copy_rows(states, count, width) -> tuple[np.ndarray, np.ndarray]:
 @compiled
 def round_rows(states, count, width, groups) -> tuple[np.ndarray, np.ndarray]:
     """Divide vectors by their largest entries and round them.
-
-    Parameters
-    ----------
-    states : ndarray
-        The vectors, one a row.
-    count : int
-        How many of them.
-    width : int
-        Entries of each.
-    groups : int
-        A quarter of the entries that each gets.
 
     Returns
     -------
@@ -314,24 +260,7 @@ def round_rows(states, count, width, groups) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled
 def prepare_rows(states, count, width, panels) -> tuple[np.ndarray, np.ndarray]:
-    """Bring vectors into the form in which tiles read them.
-
-    Parameters
-    ----------
-    states : ndarray
-        The vectors, one a row.
-    count : int
-        How many of them.
-    width : int
-        Entries of each.
-    panels : ndarray
-        The matrix that they are multiplied by.
-
-    Returns
-    -------
-    tuple[ndarray, ndarray]
-        As `round_rows` or `copy_rows`.
-    """
+    """Bring vectors into the form in which tiles read them."""
     if is_float(panels):
         return copy_rows(states, count, width)
     return round_rows(states, count, width, panels.shape[1])

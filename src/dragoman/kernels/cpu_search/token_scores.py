@@ -27,20 +27,7 @@ _f32 = np.float32
 
 @intrinsic
 def find_highest(context, address) -> Intrinsic:
-    """Find the highest of a panel's scores.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    address : int
-        Where the 64 scores are.
-
-    Returns
-    -------
-    Intrinsic
-        The highest.
-    """
+    """Find the highest of a panel's scores."""
 
     def write(_context, builder, _signature, arguments):
         writer = Writer(builder)
@@ -53,22 +40,7 @@ def find_highest(context, address) -> Intrinsic:
 
 @intrinsic
 def add_exponentials(context, address, ceiling) -> Intrinsic:
-    """Add up the exponentials of a panel's scores.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    address : int
-        Where the 64 scores are.
-    ceiling : float
-        What is subtracted from each.
-
-    Returns
-    -------
-    Intrinsic
-        The sum.
-    """
+    """Add up the exponentials of a panel's scores."""
 
     def write(_context, builder, _signature, arguments):
         writer, (address, ceiling) = Writer(builder), arguments
@@ -84,22 +56,7 @@ def add_exponentials(context, address, ceiling) -> Intrinsic:
 
 @intrinsic
 def find_above(context, address, bound) -> Intrinsic:
-    """Find the scores of a panel that are above a bound.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    address : int
-        Where the 64 scores are.
-    bound : float
-        The bound.
-
-    Returns
-    -------
-    Intrinsic
-        A bit for each score, the first one's the lowest.
-    """
+    """Find the scores of a panel that are above a bound."""
 
     def write(_context, builder, _signature, arguments):
         writer, (address, bound) = Writer(builder), arguments
@@ -115,20 +72,7 @@ def find_above(context, address, bound) -> Intrinsic:
 
 @intrinsic
 def find_lowest(context, bits) -> Intrinsic:
-    """Find the lowest bit that is set.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    bits : int
-        Some, not 0.
-
-    Returns
-    -------
-    Intrinsic
-        How many there are below it.
-    """
+    """Find the lowest bit that is set."""
 
     def write(_context, builder, _signature, arguments):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -143,24 +87,7 @@ def _read_panel(writer, address):
 
 @compiled
 def weigh(address, is_normalised, highest, total) -> tuple[float, float, float]:
-    """Find the highest of a panel's scores, and add their exponentials to those of other panels.
-
-    Parameters
-    ----------
-    address : int
-        Where the 64 scores are.
-    is_normalised : bool
-        Whether exponentials are wanted.
-    highest : float
-        The highest score of the other panels.
-    total : float
-        The sum of their exponentials, that of the highest being 1.
-
-    Returns
-    -------
-    tuple[float, float, float]
-        The highest score of this panel, that of all, and the sum.
-    """
+    """Find the highest of a panel's scores, and add their exponentials to those of other panels."""
     top = find_highest(address)
     if is_normalised:
         if top > highest:
@@ -172,20 +99,7 @@ def weigh(address, is_normalised, highest, total) -> tuple[float, float, float]:
 
 @compiled
 def find_normaliser(highest, totals) -> float:
-    """Find the logarithm of the sum of all exponentials.
-
-    Parameters
-    ----------
-    highest : ndarray
-        The highest score of each part of the vocabulary.
-    totals : ndarray
-        The sums of exponentials that `weigh` gave for it.
-
-    Returns
-    -------
-    float
-        What makes log-probabilities of scores if it is subtracted.
-    """
+    """Find the logarithm of the sum of all exponentials."""
     top, total = highest.max(), _f32(0)
     for part in range(len(highest)):
         total += totals[part] * power_of_two((highest[part] - top) * BITS)

@@ -31,21 +31,7 @@ class Pool(NamedTuple):
 
 @compiled
 def read_word(words, word, scale, position, vector) -> None:
-    """Look a word up.
-
-    Parameters
-    ----------
-    words : Matrix
-        One output a word.
-    word : int
-        Which.
-    scale : float
-        What its vector is multiplied by.
-    position : ndarray
-        What is added.
-    vector : ndarray
-        Where the sum is written.
-    """
+    """Look a word up."""
     panel, column = word // COLUMNS, word % COLUMNS
     numbers = words.panels[panel]
     if is_float(numbers):
@@ -61,26 +47,7 @@ def read_word(words, word, scale, position, vector) -> None:
 
 @compiled
 def ask(states, count, norm, shape, asked) -> np.ndarray:
-    """Say what a sub-layer reads: the vectors, normalised if norms stand before the sub-layers.
-
-    Parameters
-    ----------
-    states : ndarray
-        The vectors, one a row.
-    count : int
-        How many of them.
-    norm : ndarray
-        Weight and bias.
-    shape : Shape
-        Where norms stand.
-    asked : ndarray
-        Where normalised vectors are written.
-
-    Returns
-    -------
-    ndarray
-        One of the two.
-    """
+    """Say what a sub-layer reads: the vectors, normalised if norms stand before the sub-layers."""
     if not shape.is_norm_first:
         return states
     for row in range(count):
@@ -90,21 +57,7 @@ def ask(states, count, norm, shape, asked) -> np.ndarray:
 
 @compiled
 def add(states, count, update, norm, shape) -> None:
-    """Add what a sub-layer says to what went around it, and normalise if norms stand behind.
-
-    Parameters
-    ----------
-    states : ndarray
-        The vectors, one a row; overwritten.
-    count : int
-        How many of them.
-    update : ndarray
-        What is added.
-    norm : ndarray
-        Weight and bias.
-    shape : Shape
-        Where norms stand.
-    """
+    """Add what a sub-layer says to what went around it, and normalise if norms stand behind."""
     width = norm.shape[1]
     total = np.empty(width, np.float32)
     for row in range(count):
@@ -119,21 +72,7 @@ def add(states, count, update, norm, shape) -> None:
 
 @compiled
 def end(states, count, norm, shape, room) -> None:
-    """Normalise what the last layer says, if norms stand before the sub-layers.
-
-    Parameters
-    ----------
-    states : ndarray
-        The vectors, one a row; overwritten.
-    count : int
-        How many of them.
-    norm : ndarray
-        Weight and bias.
-    shape : Shape
-        Where norms stand.
-    room : ndarray
-        As large as the vectors.
-    """
+    """Normalise what the last layer says, if norms stand before the sub-layers."""
     if shape.is_norm_first:
         for row in range(count):
             normalise(states[row], norm, shape, room[row])
@@ -143,13 +82,6 @@ def end(states, count, norm, shape, room) -> None:
 @compiled
 def make_room(count, matrices) -> np.ndarray:
     """Make room for products.
-
-    Parameters
-    ----------
-    count : int
-        Vectors.
-    matrices : Matrix
-        What they are multiplied by: a stack.
 
     Returns
     -------
@@ -161,23 +93,7 @@ def make_room(count, matrices) -> np.ndarray:
 
 @compiled
 def multiply(states, count, matrices, index, products, team) -> None:
-    """Multiply vectors by one layer's matrix.
-
-    Parameters
-    ----------
-    states : ndarray
-        The vectors, one a row.
-    count : int
-        How many of them.
-    matrices : Matrix
-        Of all layers.
-    index : int
-        Which layer.
-    products : ndarray
-        As `make_room` made it.
-    team : Team
-        Who helps.
-    """
+    """Multiply vectors by one layer's matrix."""
     multiply_together(
         states, count, matrices.panels[index], matrices.outputs[index], matrices.width, products,
         team,
@@ -186,27 +102,7 @@ def multiply(states, count, matrices, index, products, team) -> None:
 
 @compiled
 def feed(asked, count, layers, index, shape, inner, update, team) -> None:
-    """Apply a feed-forward layer.
-
-    Parameters
-    ----------
-    asked : ndarray
-        What it reads, one vector a row.
-    count : int
-        How many of them.
-    layers : Encoder or Decoder
-        The layers.
-    index : int
-        Which.
-    shape : Shape
-        The activation.
-    inner : ndarray
-        Room for what the first matrix says.
-    update : ndarray
-        Where what it says is written.
-    team : Team
-        Who helps.
-    """
+    """Apply a feed-forward layer."""
     multiply(asked, count, layers.inner, index, inner, team)
     activate(inner, count, layers.outer.width, shape.activation)
     multiply(inner, count, layers.outer, index, update, team)
@@ -269,23 +165,7 @@ def encode(states, lengths, encoder, shape, team) -> None:
 
 @compiled
 def remember_sources(states, places, decoder, shape, pool, team) -> None:
-    """Write down the keys and values of sources in all layers.
-
-    Parameters
-    ----------
-    states : ndarray
-        What the encoder says, one vector a row.
-    places : ndarray
-        Where each word's go.
-    decoder : Decoder
-        The layers.
-    shape : Shape
-        What they have in common.
-    pool : Pool
-        Where they are written.
-    team : Team
-        Who helps.
-    """
+    """Write down the keys and values of sources in all layers."""
     count = len(states)
     memory = make_room(count, decoder.memory)
     values_start = shape.num_heads * shape.key_dim

@@ -29,18 +29,7 @@ _HALF = _i32(16)
 
 @compiled_freely
 def power_of_two(exponent) -> float:
-    """Raise 2 to a power.
-
-    Parameters
-    ----------
-    exponent : float
-        The power, at most 126; below −126 it counts as −126.
-
-    Returns
-    -------
-    float
-        The result, to two units of the last place.
-    """
+    """Raise 2 to a power."""
     exponent = max(exponent, _f32(LOWEST))
     whole = np.rint(exponent)
     rest = exponent - whole
@@ -52,32 +41,13 @@ def power_of_two(exponent) -> float:
 
 @compiled
 def widen(half) -> float:
-    """Read a number of 16 bits.
-
-    Parameters
-    ----------
-    half : int
-        Its bits.
-
-    Returns
-    -------
-    float
-        The number.
-    """
+    """Read a number of 16 bits."""
     return as_float(_i32(half) << _HALF)
 
 
 @compiled
 def shorten(numbers, halves) -> None:
-    """Round numbers to 16 bits, or copy them if they are kept in float32.
-
-    Parameters
-    ----------
-    numbers : ndarray
-        The numbers.
-    halves : ndarray
-        Where their bits are written; of two that are as near, the even ones.
-    """
+    """Round numbers to 16 bits, or copy them if they are kept in float32."""
     if is_float(halves):
         for place in range(len(halves)):
             halves[place] = numbers[place]
@@ -90,22 +60,7 @@ def shorten(numbers, halves) -> None:
 
 @compiled_freely
 def moments(vector, width, is_centred) -> tuple[float, float]:
-    """Find the mean and the variance of a vector's entries.
-
-    Parameters
-    ----------
-    vector : ndarray
-        The vector.
-    width : int
-        How many entries.
-    is_centred : bool
-        False: the mean counts as 0.
-
-    Returns
-    -------
-    tuple[float, float]
-        The mean and the variance.
-    """
+    """Find the mean and the variance of a vector's entries."""
     total, squares = _f32(0), _f32(0)
     if is_centred:
         for place in range(width):
@@ -143,11 +98,6 @@ def normalise(vector, norm, shape, normalised) -> None:
 def rectify(number) -> float:
     """Compute max(0, x).
 
-    Parameters
-    ----------
-    number : float
-        x.
-
     Returns
     -------
     float
@@ -159,54 +109,20 @@ def rectify(number) -> float:
 
 @compiled_freely
 def sigmoid(number) -> float:
-    """Compute 1 / (1 + e⁻ˣ).
-
-    Parameters
-    ----------
-    number : float
-        x.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-    """
+    """Compute 1 / (1 + e⁻ˣ)."""
     small = power_of_two(-abs(number) * BITS)
     return (_f32(1) if number > 0 else small) / (_f32(1) + small)
 
 
 @compiled
 def normal_share(number) -> float:
-    """Say how much of a normal distribution lies below a number.
-
-    Parameters
-    ----------
-    number : float
-        The number.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-    """
+    """Say how much of a normal distribution lies below a number."""
     return _f32(0.5) * _f32(math.erfc(-number * _f32(math.sqrt(0.5))))
 
 
 @compiled_freely
 def activate(inner, count, width, kind) -> None:
-    """Compute what happens between the matrices of a feed-forward layer.
-
-    Parameters
-    ----------
-    inner : ndarray
-        What the first says, one vector a row; overwritten.
-    count : int
-        How many of them.
-    width : int
-        Entries that the last matrix reads; a gate's follow them.
-    kind : int
-        A place in `ACTIVATIONS`.
-    """
+    """Compute what happens between the matrices of a feed-forward layer."""
     for row in range(count):
         entries, gates = inner[row, :width], inner[row, width : 2 * width]
         if kind == _RELU:
@@ -231,19 +147,7 @@ def activate(inner, count, width, kind) -> None:
 
 @compiled_freely
 def update_cell(gates, before, cell, told) -> None:
-    """Let a recurrent cell read a word.
-
-    Parameters
-    ----------
-    gates : ndarray
-        What the cell keeps, before the sigmoid, and then what is added.
-    before : ndarray
-        The cell before the word.
-    cell : ndarray
-        Where the cell after it is written.
-    told : ndarray
-        Where what the cell says is written.
-    """
+    """Let a recurrent cell read a word."""
     width = len(cell)
     for entry in range(width):
         kept = sigmoid(gates[entry])
@@ -254,22 +158,7 @@ def update_cell(gates, before, cell, told) -> None:
 
 @compiled_freely
 def score(query, keys, place) -> float:
-    """Multiply a query by a key.
-
-    Parameters
-    ----------
-    query : ndarray
-        Of one head.
-    keys : ndarray
-        Likewise, one row a place, in 16 bits or in float32.
-    place : int
-        The key's place, of a type without a sign.
-
-    Returns
-    -------
-    float
-        The product.
-    """
+    """Multiply a query by a key."""
     total = _f32(0)
     for entry in range(len(query)):
         key = keys[place, entry]
@@ -279,15 +168,7 @@ def score(query, keys, place) -> float:
 
 @compiled_freely
 def make_shares(scores, count) -> None:
-    """Turn scores into shares of one.
-
-    Parameters
-    ----------
-    scores : ndarray
-        In units of log 2; overwritten.
-    count : int
-        How many.
-    """
+    """Turn scores into shares of one."""
     top = scores[0]
     for index in range(count):
         top = max(top, scores[index])
@@ -301,17 +182,7 @@ def make_shares(scores, count) -> None:
 
 @compiled_freely
 def add_shares(shares, count, attention) -> None:
-    """Add what a head gave each place, as shares of one, to what others gave.
-
-    Parameters
-    ----------
-    shares : ndarray
-        What the head gave, in any unit.
-    count : int
-        To how many places.
-    attention : ndarray
-        The sums of all heads; of length 0: nobody asks.
-    """
+    """Add what a head gave each place, as shares of one, to what others gave."""
     if len(attention) == 0:
         return
     total = _f32(0)
@@ -325,29 +196,7 @@ def add_shares(shares, count, attention) -> None:
 def look_with_instructions(
     query, keys, values, places, count, scale, shares, found, attention
 ) -> None:
-    """Let one word look at others, where heads have 32, 48 or 64 entries: see `look`.
-
-    Parameters
-    ----------
-    query : ndarray
-        Its vector.
-    keys : ndarray
-        [heads, places, width], in 16 bits or in float32.
-    values : ndarray
-        Likewise.
-    places : ndarray
-        At which it looks.
-    count : int
-        At how many of these.
-    scale : float
-        What scores are multiplied by.
-    shares : ndarray
-        Room for what a head gives each place, and for 16 more.
-    found : ndarray
-        Where what it found is written.
-    attention : ndarray
-        As `add_shares` takes it.
-    """
+    """Let one word look at others, where heads have 32, 48 or 64 entries: see `look`."""
     steps = _f32(scale) * BITS
     entry_size = 4 if is_float(keys) else 2
     width = keys.shape[2]
@@ -371,27 +220,6 @@ def look_with_instructions(
 @compiled
 def look(query, keys, values, places, count, scale, shares, found, attention) -> None:
     """Let one word look at others.
-
-    Parameters
-    ----------
-    query : ndarray
-        Its vector, head by head; the first entries are read.
-    keys : ndarray
-        [heads, places, width], in 16 bits or in float32.
-    values : ndarray
-        Likewise.
-    places : ndarray
-        At which it looks; without signs, so that none counts from the end.
-    count : int
-        At how many of these.
-    scale : float
-        What scores are multiplied by.
-    shares : ndarray
-        Room for what a head gives each place, and for `LANES` more.
-    found : ndarray
-        Where what it found is written, head by head.
-    attention : ndarray
-        As `add_shares` takes it.
 
     Notes
     -----
@@ -422,19 +250,7 @@ def look(query, keys, values, places, count, scale, shares, found, attention) ->
 
 @compiled
 def remember(vector, start, place, halves) -> None:
-    """Write down a word's keys or values.
-
-    Parameters
-    ----------
-    vector : ndarray
-        Where they are found, head by head.
-    start : int
-        From which entry on.
-    place : int
-        The word's place.
-    halves : ndarray
-        [heads, places, width], in 16 bits or in float32.
-    """
+    """Write down a word's keys or values."""
     width = halves.shape[2]
     for head in range(len(halves)):
         first = start + head * width

@@ -20,13 +20,7 @@ LARGEST = 127
 
 
 def find_zero() -> int:
-    """Find the byte that stands for 0 in rounded vectors.
-
-    Returns
-    -------
-    int
-        As the instruction set at hand reads it.
-    """
+    """Find the byte that stands for 0 in rounded vectors."""
     return INSTRUCTION_SETS[choose_instructions()].zero
 
 
@@ -46,20 +40,7 @@ class Matrix(NamedTuple):
 
 
 def lay_out(weight: Rounded, bias: Float[np.ndarray, "outputs"] | None) -> Matrix:
-    """Bring a matrix into the order in which tiles read it.
-
-    Parameters
-    ----------
-    weight : Rounded
-        The matrix, one row an output.
-    bias : Float[np.ndarray, "outputs"] | None
-        What is added; None: nothing.
-
-    Returns
-    -------
-    Matrix
-        A copy.
-    """
+    """Bring a matrix into the order in which tiles read it."""
     numbers, scales = weight
     size, width = numbers.shape
     more = (0, -size % COLUMNS)
@@ -80,20 +61,7 @@ def lay_out(weight: Rounded, bias: Float[np.ndarray, "outputs"] | None) -> Matri
 def lay_out_floats(
     weight: Float[np.ndarray, "outputs inputs"], bias: Float[np.ndarray, "outputs"] | None
 ) -> Matrix:
-    """Bring a matrix in float32 into the order in which tiles read it.
-
-    Parameters
-    ----------
-    weight : Float[np.ndarray, "outputs inputs"]
-        The matrix, one row an output.
-    bias : Float[np.ndarray, "outputs"] | None
-        What is added; None: nothing.
-
-    Returns
-    -------
-    Matrix
-        A copy.
-    """
+    """Bring a matrix in float32 into the order in which tiles read it."""
     size, width = weight.shape
     count = -(-size // COLUMNS)
     panels = np.zeros((count, width, COLUMNS), np.float32)
@@ -111,20 +79,7 @@ def lay_out_floats(
 
 
 def stack(matrices: Iterable[Matrix], count: int) -> Matrix:
-    """Put the same matrix of all layers behind one another.
-
-    Parameters
-    ----------
-    matrices : Iterable[Matrix]
-        Equally large.
-    count : int
-        How many they are.
-
-    Returns
-    -------
-    Matrix
-        With one more dimension in front.
-    """
+    """Put the same matrix of all layers behind one another."""
     every: Matrix | None = None
     for index, each in enumerate(matrices):
         if every is None:

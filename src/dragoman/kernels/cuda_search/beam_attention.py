@@ -65,11 +65,6 @@ def beam_attention(
         Where each hypothesis stands, and where its words are.
     heads : Heads
         The shape of the attention.
-
-    Returns
-    -------
-    Float[Tensor, "rows values"]
-        What each hypothesis found.
     """
     if not language.uses_kernels(joined):
         return plain_beam_attention(joined, past, slots, heads)
@@ -89,24 +84,7 @@ def plain_beam_attention(
     slots: Slots,
     heads: Heads,
 ) -> Float[Tensor, "rows values"]:
-    """Compute the same with PyTorch's operations, on a CPU.
-
-    Parameters
-    ----------
-    joined : Float[Tensor, "rows columns"]
-        Queries, keys and values of the newest words.
-    past : Float[Tensor, "places both"]
-        Keys and values of all words; those of the newest are written.
-    slots : Slots
-        Where each hypothesis stands, and where its words are.
-    heads : Heads
-        The shape of the attention.
-
-    Returns
-    -------
-    Float[Tensor, "rows values"]
-        What each hypothesis found.
-    """
+    """Compute the same with PyTorch's operations, on a CPU."""
     num_slots, num_beams = slots.newest.shape
     query, new = joined.tensor_split([heads.key_width], dim=1)
     first = torch.arange(num_slots * num_beams) * slots.pitch
@@ -127,24 +105,7 @@ def source_attention(
     slots: Slots,
     heads: Heads,
 ) -> Float[Tensor, "rows values"]:
-    """Let the hypotheses of each slot attend to its source sentence.
-
-    Parameters
-    ----------
-    query : Float[Tensor, "rows keys"]
-        What the newest words look for, one row a hypothesis.
-    memory : Float[Tensor, "places both"]
-        Keys and values of source positions, side by side.
-    slots : Slots
-        Where each source sentence begins, and its length.
-    heads : Heads
-        The shape of the attention.
-
-    Returns
-    -------
-    Float[Tensor, "rows values"]
-        What each hypothesis found; zeros for slots without a sentence.
-    """
+    """Let the hypotheses of each slot attend to its source sentence."""
     if not language.uses_kernels(query):
         return plain_source_attention(query, memory, slots, heads)
     num_slots, num_beams = slots.newest.shape
@@ -162,24 +123,7 @@ def plain_source_attention(
     slots: Slots,
     heads: Heads,
 ) -> Float[Tensor, "rows values"]:
-    """Compute the same with PyTorch's operations, on a CPU.
-
-    Parameters
-    ----------
-    query : Float[Tensor, "rows keys"]
-        What the newest words look for.
-    memory : Float[Tensor, "places both"]
-        Keys and values of source positions.
-    slots : Slots
-        Where each source sentence begins, and its length.
-    heads : Heads
-        The shape of the attention.
-
-    Returns
-    -------
-    Float[Tensor, "rows values"]
-        What each hypothesis found.
-    """
+    """Compute the same with PyTorch's operations, on a CPU."""
     num_slots, num_beams = slots.newest.shape
     starts, lengths = slots.sources.long()
     times = torch.arange(max(1, int(lengths.max())))
@@ -203,22 +147,7 @@ def _attend(query: Tensor, both: Tensor, is_word: Tensor, heads: Heads) -> Tenso
 
 
 def shape_of(rows: Tensor, num_beams: int, heads: Heads) -> dict[str, Any]:
-    """Say what both kernels must know of the shape before they are compiled.
-
-    Parameters
-    ----------
-    rows : Tensor
-        What is looked for, of which the precision matters.
-    num_beams : int
-        Hypotheses of a slot.
-    heads : Heads
-        The shape of the attention.
-
-    Returns
-    -------
-    dict[str, Any]
-        Constants of a kernel, and its warps.
-    """
+    """Say what both kernels must know of the shape before they are compiled."""
     is_full = rows.dtype == torch.float32
     return {
         "HEADS": heads.num_heads,

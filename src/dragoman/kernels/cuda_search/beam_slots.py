@@ -83,26 +83,7 @@ class Slots:
     def make(
         num_slots: int, num_beams: int, pitch: int, pad_id: int, device: torch.device
     ) -> "Slots":
-        """Make idle slots.
-
-        Parameters
-        ----------
-        num_slots : int
-            Slots.
-        num_beams : int
-            Hypotheses of each.
-        pitch : int
-            Words for which each hypothesis has room.
-        pad_id : int
-            What begins translations.
-        device : torch.device
-            Where.
-
-        Returns
-        -------
-        Slots
-            All idle.
-        """
+        """Make idle slots."""
         whole: dict[str, Any] = {"dtype": torch.int32, "device": device}
         shape = (num_slots, num_beams)
         return Slots(
@@ -118,13 +99,7 @@ class Slots:
         )
 
     def clear(self, pad_id: int) -> None:
-        """Let every slot forget its sentence.
-
-        Parameters
-        ----------
-        pad_id : int
-            What begins translations.
-        """
+        """Let every slot forget its sentence."""
         self.sentences.fill_(-1)
         self.positions.zero_()
         self.newest.fill_(pad_id)
@@ -179,26 +154,7 @@ class Sentences:
     def make(
         num_sentences: int, num_beams: int, pitch: int, num_queued: int, device: torch.device
     ) -> "Sentences":
-        """Make room for sentences.
-
-        Parameters
-        ----------
-        num_sentences : int
-            Sentences at a time.
-        num_beams : int
-            Hypotheses of each.
-        pitch : int
-            Steps of each.
-        num_queued : int
-            Sentences that the queue takes in one search.
-        device : torch.device
-            Where.
-
-        Returns
-        -------
-        Sentences
-            None yet.
-        """
+        """Make room for sentences."""
         whole: dict[str, Any] = {"dtype": torch.int32, "device": device}
         best, steps = (num_sentences, num_beams), (num_sentences * pitch, num_beams)
         return Sentences(
@@ -217,17 +173,7 @@ class Sentences:
 
 
 def admit(slots: Slots, sentences: Sentences, pad_id: int) -> None:
-    """Let idle slots take sentences from the queue.
-
-    Parameters
-    ----------
-    slots : Slots
-        The slots; changed.
-    sentences : Sentences
-        The sentences; the queue's head is changed.
-    pad_id : int
-        What begins translations.
-    """
+    """Let idle slots take sentences from the queue."""
     if not language.uses_kernels(slots.alive):
         plain_admit(slots, sentences, pad_id)
         return
@@ -241,17 +187,7 @@ def admit(slots: Slots, sentences: Sentences, pad_id: int) -> None:
 
 
 def plain_admit(slots: Slots, sentences: Sentences, pad_id: int) -> None:
-    """Do the same with PyTorch's operations, on a CPU.
-
-    Parameters
-    ----------
-    slots : Slots
-        The slots; changed.
-    sentences : Sentences
-        The sentences; the queue's head is changed.
-    pad_id : int
-        What begins translations.
-    """
+    """Do the same with PyTorch's operations, on a CPU."""
     head, tail = sentences.ends.tolist()
     idle = (slots.sentences < 0).nonzero().flatten()[: tail - head]
     taken = sentences.queue[head : head + len(idle)]
@@ -270,21 +206,6 @@ def take_next(
     num_sentences, pad_id, BEAMS: tl.constexpr, BEAM_BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
     """Let one slot take the next sentence, or be idle if there is none.
-
-    Parameters
-    ----------
-    slot : int
-        The slot.
-    slot_sentences, positions, newest, alive, sources : Tensor
-        Of `Slots`.
-    facts, queue, ends : Tensor
-        Of `Sentences`.
-    num_slots, num_sentences : int
-        How many there are.
-    pad_id : int
-        What begins translations.
-    BEAMS, BEAM_BLOCK : int
-        Hypotheses of a slot, and the next power of two.
 
     Notes
     -----

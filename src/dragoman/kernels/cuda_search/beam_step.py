@@ -27,16 +27,6 @@ END_SHARE, END_MORE = 8, 5
 def farthest_end(length: Any) -> Any:  # noqa: ANN401
     """Say how long a living hypothesis may yet become, as far as a search cares.
 
-    Parameters
-    ----------
-    length : Tensor | int
-        Its words.
-
-    Returns
-    -------
-    Tensor | int
-        An eighth more, four words and the end symbol.
-
     Notes
     -----
     A search that waits for what could overtake at the largest length of all, at no cost a word,
@@ -101,21 +91,7 @@ def plain_advance(
     sentences: Sentences,
     rules: Rules,
 ) -> None:
-    """Do the same with PyTorch's operations, on a CPU.
-
-    Parameters
-    ----------
-    choice : Choice
-        The best words of each hypothesis.
-    logits : Float[Tensor, "rows vocabulary"]
-        The scores of all words.
-    slots : Slots
-        The hypotheses; changed.
-    sentences : Sentences
-        What has been said and finished; changed.
-    rules : Rules
-        The rules of the search.
-    """
+    """Do the same with PyTorch's operations, on a CPU."""
     busy = (slots.sentences >= 0).nonzero().flatten()
     if len(busy):
         at = slots.sentences[busy].long()

@@ -75,22 +75,7 @@ def best_words(
 def plain_best_words(
     logits: Float[Tensor, "rows vocabulary"], standing: UInt8[Tensor, "vocabulary"], count: int
 ) -> Choice:
-    """Find the same with PyTorch's operations.
-
-    Parameters
-    ----------
-    logits : Float[Tensor, "rows vocabulary"]
-        Scores.
-    standing : UInt8[Tensor, "vocabulary"]
-        What each word may do.
-    count : int
-        How many words are wanted.
-
-    Returns
-    -------
-    Choice
-        The words.
-    """
+    """Find the same with PyTorch's operations."""
     scores = logits.float().masked_fill(standing == 2, -torch.inf)
     normalisers = scores.logsumexp(1)
     best, words = scores.masked_fill(standing == 1, -torch.inf).topk(min(count, scores.size(1)))

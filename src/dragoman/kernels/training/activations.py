@@ -8,20 +8,6 @@ from torch.nn import functional
 def activate(inner: Tensor, gate: Tensor | None, kind: str) -> Tensor:
     """Compute what happens between the linear maps, but for max(0, ·), which goes with the first.
 
-    Parameters
-    ----------
-    inner : Tensor
-        What the first map says; rectified already if the kind is “relu”.
-    gate : Tensor | None
-        What the gate says, if the kind has one.
-    kind : str
-        What happens: one of `dragoman.models.layers.feed_forward.FeedForwardKind`.
-
-    Returns
-    -------
-    Tensor
-        What the last map reads.
-
     Notes
     -----
     Written so that it can be part of a script: see `dragoman.kernels.scripts`.

@@ -82,26 +82,6 @@ def add_then_norm(
 ) -> tuple[Float[Tensor, "... model_dim"], Float[Tensor, "... model_dim"]]:
     """Add what a sub-layer found to the residual stream, and normalise that for the next one.
 
-    Parameters
-    ----------
-    states : Float[Tensor, "... model_dim"]
-        The residual stream.
-    update : Float[Tensor, "... model_dim"] | None
-        What is added to it; None: nothing.
-    weight : Float[Tensor, "model_dim"]
-        The gain of each entry.
-    bias : Float[Tensor, "model_dim"] | None
-        What is added to each entry; None: RMS normalisation.
-    epsilon : float
-        What is added to the variance, or to the mean square.
-    dropout : float
-        Share of the update that is dropped.
-
-    Returns
-    -------
-    tuple[Float[Tensor, "... model_dim"], Float[Tensor, "... model_dim"]]
-        The residual stream after the addition, and normalised.
-
     Notes
     -----
     As in `add_and_norm`, all is one pass, and the gradients of the two outputs are added where they
@@ -120,28 +100,7 @@ def plain_add_then_norm(
     epsilon: float,
     dropout: float,
 ) -> tuple[Float[Tensor, "... model_dim"], Float[Tensor, "... model_dim"]]:
-    """Compute the same one operation after another.
-
-    Parameters
-    ----------
-    states : Float[Tensor, "... model_dim"]
-        The residual stream.
-    update : Float[Tensor, "... model_dim"] | None
-        What is added to it; None: nothing.
-    weight : Float[Tensor, "model_dim"]
-        The gain of each entry.
-    bias : Float[Tensor, "model_dim"] | None
-        What is added to each entry; None: RMS normalisation.
-    epsilon : float
-        What is added to the variance, or to the mean square.
-    dropout : float
-        Share of the update that is dropped.
-
-    Returns
-    -------
-    tuple[Float[Tensor, "... model_dim"], Float[Tensor, "... model_dim"]]
-        The residual stream after the addition, and normalised.
-    """
+    """Compute the same one operation after another."""
     total = states if update is None else states + functional.dropout(update, dropout)
     if bias is None:
         return total, functional.rms_norm(total, weight.shape, weight, epsilon)

@@ -40,17 +40,7 @@ MEMORY_GRAD = Tuning(32, 32, 1, 2)
 
 
 def attend_to_stretches(work: Attention, found: Tensor, log_sums: Tensor) -> None:
-    """Compute what the queries find, from a given one on.
-
-    Parameters
-    ----------
-    work : Attention
-        Who looks where.
-    found : Tensor
-        Where to write it.
-    log_sums : Tensor
-        Where to write what the way back needs.
-    """
+    """Compute what the queries find, from a given one on."""
     query, key, value = work.tensors
     _forward_kernel[(-(-len(query) // FORWARD.block), work.heads.num_heads)](
         work.query_groups[-1:], query, key, value, found, log_sums, *work.visible, len(query),
@@ -62,21 +52,7 @@ def attend_to_stretches(work: Attention, found: Tensor, log_sums: Tensor) -> Non
 def stretches_backward(
     work: Attention, found: Tensor, log_sums: Tensor, grad: Tensor, grads: Tensors
 ) -> None:
-    """Compute the gradients of the same queries and of the keys they look at.
-
-    Parameters
-    ----------
-    work : Attention
-        Who looks where.
-    found : Tensor
-        What the queries found.
-    log_sums : Tensor
-        From the way there.
-    grad : Tensor
-        The gradient of what was found.
-    grads : Tensors
-        Where to write those of queries, keys and values.
-    """
+    """Compute the gradients of the same queries and of the keys they look at."""
     query, key, value = work.tensors
     deltas = torch.empty_like(log_sums)
     strides = (query.stride(0), key.stride(0), found.stride(0))

@@ -75,24 +75,12 @@ class Attention:
     longest: int
 
     def dropping(self) -> tuple[Tensor | None, int, float, int]:
-        """Say what `dropped` needs to know.
-
-        Returns
-        -------
-        tuple[Tensor | None, int, float, int]
-            Seed, threshold, what the rest is multiplied by, and places of a query.
-        """
+        """Say what `dropped` needs to know."""
         threshold = dropout_threshold(self.dropout)
         return self.seed, threshold, 1 / (1 - self.dropout), self.longest
 
     def sizes(self) -> dict[str, Any]:
-        """Say what a kernel is compiled for.
-
-        Returns
-        -------
-        dict[str, Any]
-            Widths and precision, and whether weights are dropped.
-        """
+        """Say what a kernel is compiled for."""
         return {
             "DROPS": self.seed is not None,
             "KEY_DIM": self.heads.key_dim,
@@ -104,15 +92,7 @@ class Attention:
 
 
 def attend_in_tiles(work: Attention, found: Tensor) -> None:
-    """Compute what the queries of all tiles find.
-
-    Parameters
-    ----------
-    work : Attention
-        Who looks where.
-    found : Tensor
-        Where to write it.
-    """
+    """Compute what the queries of all tiles find."""
     query, key, value = work.tensors
     _forward_kernel[(len(work.query_groups) - 1, work.heads.num_heads)](
         work.query_groups, work.key_groups, query, key, value, found, *work.visible,
@@ -122,19 +102,7 @@ def attend_in_tiles(work: Attention, found: Tensor) -> None:
 
 
 def tiles_backward(work: Attention, found: Tensor, grad: Tensor, grads: Tensors) -> None:
-    """Compute the gradients of all tiles' queries, keys and values.
-
-    Parameters
-    ----------
-    work : Attention
-        Who looks where.
-    found : Tensor
-        What the queries found.
-    grad : Tensor
-        The gradient of what was found.
-    grads : Tensors
-        Where to write those of queries, keys and values.
-    """
+    """Compute the gradients of all tiles' queries, keys and values."""
     query, key, value = work.tensors
     _backward_kernel[(len(work.query_groups) - 1, work.heads.num_heads)](
         work.query_groups, work.key_groups, query, key, value, found, grad, *grads, *work.visible,
@@ -154,11 +122,6 @@ def load_rows(
     start, rows, num_rows, stride, head, DIM, DIM_BLOCK : Tensor
         The tensor, its rows to load, where they end, the way from row to row, which head, and its
         width as it is and as a block.
-
-    Returns
-    -------
-    Tensor
-        Zero beyond the end.
     """
     columns = tl.arange(0, DIM_BLOCK)
     mask = (rows < num_rows)[:, None] & (columns < DIM)[None, :]
@@ -170,13 +133,7 @@ def load_rows(
 def store_rows(
     start, tile, rows, num_rows, stride, head, DIM: tl.constexpr, DIM_BLOCK: tl.constexpr
 ) -> None:
-    """Store one head's columns of some rows.
-
-    Parameters
-    ----------
-    start, tile, rows, num_rows, stride, head, DIM, DIM_BLOCK : Tensor
-        The tensor, what to store, and the rest as in `load_rows`.
-    """
+    """Store one head's columns of some rows."""
     columns = tl.arange(0, DIM_BLOCK)
     mask = (rows < num_rows)[:, None] & (columns < DIM)[None, :]
     places = rows.to(tl.int64)[:, None] * stride + head * DIM + columns[None, :]
@@ -194,11 +151,6 @@ def dropped(
     values, rows, keys, firsts, head, seed, threshold, keep_scale, room, DROPS : Tensor
         The weights, their queries and keys, the first key that each query sees, which head, and
         what `Attention.dropping` says. Queries and keys are of shapes that go together.
-
-    Returns
-    -------
-    Tensor
-        What is kept is scaled up.
 
     Notes
     -----

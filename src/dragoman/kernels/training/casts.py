@@ -23,11 +23,6 @@ def cast_together(weights: Sequence[Tensor], dtype: torch.dtype) -> Iterator[Non
         precision already are left alone.
     dtype : torch.dtype
         The precision.
-
-    Yields
-    ------
-    None
-        A hundred small casts take three times as long as this one.
     """
     weights = [each for each in weights if each.dtype != dtype]
     copies = [torch.empty_like(each, dtype=dtype, requires_grad=False) for each in weights]
@@ -41,19 +36,6 @@ def cast_together(weights: Sequence[Tensor], dtype: torch.dtype) -> Iterator[Non
 
 
 def cast(weight: Tensor, dtype: torch.dtype) -> Tensor:
-    """Cast a weight, unless it has been.
-
-    Parameters
-    ----------
-    weight : Tensor
-        The weight.
-    dtype : torch.dtype
-        The precision.
-
-    Returns
-    -------
-    Tensor
-        The weight in that precision, outside of automatic differentiation if it was cast before.
-    """
+    """Cast a weight, unless it has been."""
     copy = _copies.get().get(id(weight))
     return weight.to(dtype) if copy is None or copy.dtype != dtype else copy

@@ -44,28 +44,6 @@ def consistent_cross_entropy(
 ) -> Float[Tensor, ""]:
     r"""Compute the summed loss of all positions whose target is no padding.
 
-    Parameters
-    ----------
-    first : Float[Tensor, "positions model_dim"]
-        What the decoder says.
-    second : Float[Tensor, "positions model_dim"]
-        What it says another time.
-    words : Float[Tensor, "vocabulary model_dim"]
-        The output layer's matrix.
-    targets : Int[Tensor, "positions"]
-        The true words.
-    pad_id : int
-        The padding: it cannot be predicted, and where it is the target nothing counts.
-    smoothing : float
-        The share ε of probability that the ideal answer spreads evenly.
-    parts : Parts
-        How much each part counts: a, b, c and d below.
-
-    Returns
-    -------
-    Float[Tensor, ""]
-        In nats.
-
     Notes
     -----
     With p and q the two predictions and CE the label-smoothed cross-entropy of `cross_entropy`:
@@ -138,28 +116,7 @@ def to_gradients(
     smoothing: float,
     parts: Parts,
 ) -> Float[Tensor, "positions"]:
-    """Compute the losses, and write the gradients of their sum over both logits.
-
-    Parameters
-    ----------
-    first : Float[Tensor, "positions vocabulary"]
-        The scores of all words; afterwards their gradient.
-    second : Float[Tensor, "positions vocabulary"]
-        Those of the other prediction; likewise.
-    targets : Int[Tensor, "positions"]
-        The true words.
-    pad_id : int
-        The padding.
-    smoothing : float
-        The share ε.
-    parts : Parts
-        How much each part counts.
-
-    Returns
-    -------
-    Float[Tensor, "positions"]
-        The loss of each position; zero where the target is padding.
-    """
+    """Compute the losses, and write the gradients of their sum over both logits."""
     num_positions, num_words = first.shape
     if not language.uses_kernels(first):
         return _plain_gradients(first, second, targets, pad_id, smoothing, parts)

@@ -33,24 +33,6 @@ def projected_cross_entropy(
 ) -> Float[Tensor, ""]:
     """Compute the summed loss of all positions whose target is no padding.
 
-    Parameters
-    ----------
-    hidden : Float[Tensor, "positions model_dim"]
-        What the decoder says.
-    words : Float[Tensor, "vocabulary model_dim"]
-        The output layer's matrix.
-    targets : Int[Tensor, "positions"]
-        The true words.
-    pad_id : int
-        The padding: it cannot be predicted, and where it is the target nothing counts.
-    smoothing : float
-        The share ε of probability that the ideal answer spreads evenly.
-
-    Returns
-    -------
-    Float[Tensor, ""]
-        In nats.
-
     Notes
     -----
     Some thousand positions at a time are projected; their gradient takes the place of their
@@ -66,24 +48,7 @@ def plain_cross_entropy(
     pad_id: int,
     smoothing: float,
 ) -> Float[Tensor, "positions"]:
-    """Compute the loss of each position from its logits, as the equation says.
-
-    Parameters
-    ----------
-    logits : Float[Tensor, "positions vocabulary"]
-        The scores of all words; that of the padding does not count.
-    targets : Int[Tensor, "positions"]
-        The true words.
-    pad_id : int
-        The padding.
-    smoothing : float
-        The share ε.
-
-    Returns
-    -------
-    Float[Tensor, "positions"]
-        Zero where the target is padding.
-    """
+    """Compute the loss of each position from its logits, as the equation says."""
     is_word = torch.arange(logits.size(1), device=logits.device) != pad_id
     log_sum = logits.masked_fill(~is_word, float("-inf")).logsumexp(1)
     true = logits.gather(1, targets.long()[:, None])[:, 0]
@@ -137,13 +102,6 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
 def make_room(like: Tensor, *shape: int) -> Tensor:
     """Allocate a matrix for logits, or several, whose rows begin at round addresses.
 
-    Parameters
-    ----------
-    like : Tensor
-        Of the same type, on the same device.
-    *shape : int
-        Of what is returned.
-
     Returns
     -------
     Tensor
@@ -162,24 +120,7 @@ def to_gradient(
     pad_id: int,
     smoothing: float,
 ) -> Float[Tensor, "positions"]:
-    """Compute the losses, and write the gradient of their sum over the logits.
-
-    Parameters
-    ----------
-    logits : Float[Tensor, "positions vocabulary"]
-        The scores of all words; afterwards their gradient.
-    targets : Int[Tensor, "positions"]
-        The true words.
-    pad_id : int
-        The padding.
-    smoothing : float
-        The share ε.
-
-    Returns
-    -------
-    Float[Tensor, "positions"]
-        The loss of each position; zero where the target is padding.
-    """
+    """Compute the losses, and write the gradient of their sum over the logits."""
     num_positions, num_words = logits.shape
     losses = torch.empty(num_positions, device=logits.device, dtype=_sum_type(logits.dtype))
     if language.uses_kernels(logits):

@@ -33,45 +33,16 @@ class Dropout(nn.Module):
         self.p = p
 
     def forward(self, states: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """Drop, if the module is in training.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "*shape"]
-            Any vectors.
-
-        Returns
-        -------
-        Float[Tensor, "*shape"]
-            Some entries zero, the others larger; in evaluation the very same tensor.
-        """
+        """Drop, if the module is in training."""
         return dropout(states, self.p) if self.training else states
 
     def extra_repr(self) -> str:
-        """Describe the module.
-
-        Returns
-        -------
-        str
-            Its share.
-        """
+        """Describe the module."""
         return f"p={self.p}"
 
 
 def dropout(states: Float[Tensor, "*shape"], share: float) -> Float[Tensor, "*shape"]:
     r"""Drop a share of all entries.
-
-    Parameters
-    ----------
-    states : Float[Tensor, "*shape"]
-        Any vectors.
-    share : float
-        What is dropped, in [0, 1).
-
-    Returns
-    -------
-    Float[Tensor, "*shape"]
-        Each entry zero with probability p, and otherwise divided by 1 − p.
 
     Notes
     -----
@@ -90,18 +61,7 @@ def dropout(states: Float[Tensor, "*shape"], share: float) -> Float[Tensor, "*sh
 
 @contextmanager
 def own_random_numbers(seed: int) -> Iterator[None]:
-    """Let this thread's dropout on the CPU draw from a generator of its own.
-
-    Parameters
-    ----------
-    seed : int
-        Of the generator.
-
-    Yields
-    ------
-    None
-        Meanwhile what is dropped does not depend on what other threads draw.
-    """
+    """Let this thread's dropout on the CPU draw from a generator of its own."""
     token = _generator.set(torch.Generator().manual_seed(seed))
     try:
         yield
@@ -110,27 +70,12 @@ def own_random_numbers(seed: int) -> Iterator[None]:
 
 
 def own_generator() -> torch.Generator | None:
-    """Find the generator of this thread.
-
-    Returns
-    -------
-    torch.Generator | None
-        What `own_random_numbers` made; None: PyTorch's own is to be used.
-    """
+    """Find the generator of this thread."""
     return _generator.get()
 
 
 def draw_kept(shape: torch.Size, share: float, device: torch.device) -> Bool[Tensor, "*shape"]:
     """Decide for each of some places whether it is kept.
-
-    Parameters
-    ----------
-    shape : torch.Size
-        How many places there are.
-    share : float
-        What is dropped, in [0, 1).
-    device : torch.device
-        Where the answer is needed.
 
     Returns
     -------

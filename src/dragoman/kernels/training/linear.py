@@ -31,11 +31,6 @@ def linear(
     rectified : bool
         Whether what is negative becomes zero; needs a bias.
 
-    Returns
-    -------
-    Float[Tensor, "*positions outputs"]
-        What all layers say, in the precision in which products are computed.
-
     Notes
     -----
     On a GPU the library's product adds and rectifies before it writes; on the way back the
@@ -107,17 +102,6 @@ def weight_gradient(
 ) -> Float[Tensor, "outputs inputs"]:
     """Compute the gradient of a matrix, summed in its own precision.
 
-    Parameters
-    ----------
-    grad : Float[Tensor, "rows outputs"]
-        The gradient of what came out.
-    states : Float[Tensor, "rows inputs"]
-        What went in.
-    dtype : torch.dtype
-        The matrix's precision.
-    into : Float[Tensor, "outputs inputs"] | None
-        What it is added to.
-
     Returns
     -------
     Float[Tensor, "outputs inputs"]
@@ -138,20 +122,7 @@ def weight_gradient(
 def sum_gradient(
     grad: Float[Tensor, "rows columns"], out: Float[Tensor, "rows columns"] | None
 ) -> tuple[Float[Tensor, "rows columns"], Float[Tensor, "columns"]]:
-    """Sum a gradient over the rows, letting it through only where the output was positive.
-
-    Parameters
-    ----------
-    grad : Float[Tensor, "rows columns"]
-        The gradient of the output.
-    out : Float[Tensor, "rows columns"] | None
-        The rectified output; None: it was not rectified.
-
-    Returns
-    -------
-    tuple[Float[Tensor, "rows columns"], Float[Tensor, "columns"]]
-        The gradient before max(0, ·), and its sums in float32.
-    """
+    """Sum a gradient over the rows, letting it through only where the output was positive."""
     if not grad.is_cuda:
         return _sum_gradient_on_cpu(grad, out)
     num_rows, num_columns = grad.shape

@@ -40,26 +40,6 @@ def packed_attention(
 ) -> Float[Tensor, "queries values"]:
     """Let each query look at its stretch of keys, in every head.
 
-    Parameters
-    ----------
-    query : Float[Tensor, "queries columns"]
-        The queries; without a memory their own keys and values beside them.
-    memory : Float[Tensor, "keys both"] | None
-        Keys and values; None: the queries attend to themselves.
-    heads : Heads
-        How columns are divided.
-    mask : PackedMask
-        Who may look where.
-    scale : float
-        What scores are multiplied by.
-    dropout : float
-        Share of the weights that is dropped.
-
-    Returns
-    -------
-    Float[Tensor, "queries values"]
-        What each query found; zero if it may look at nothing.
-
     Notes
     -----
     What is dropped is not kept but decided again on the way back, by a hash of place and seed.
@@ -80,28 +60,7 @@ def plain_packed_attention(
     scale: float,
     drop: Callable[[Tensor], Tensor] | None = None,
 ) -> Float[Tensor, "queries values"]:
-    """Compute the same with the mask and the weights spelt out, for all sentences at once.
-
-    Parameters
-    ----------
-    query : Float[Tensor, "queries columns"]
-        The queries; without a memory their own keys and values beside them.
-    memory : Float[Tensor, "keys both"] | None
-        Keys and values; None: the queries attend to themselves.
-    heads : Heads
-        How columns are divided.
-    visible : Spans
-        The keys that each query may look at.
-    scale : float
-        What scores are multiplied by.
-    drop : Callable[[Tensor], Tensor] | None
-        Drops some of the weights, given as [heads, queries, keys]; None: all stay.
-
-    Returns
-    -------
-    Float[Tensor, "queries values"]
-        What each query found; zero if it may look at nothing.
-    """
+    """Compute the same with the mask and the weights spelt out, for all sentences at once."""
     num_heads, width = heads.num_heads, heads.num_heads * heads.key_dim
     if memory is None:
         query, memory = query[:, :width], query[:, width:]

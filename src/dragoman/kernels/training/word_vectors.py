@@ -34,28 +34,6 @@ def word_vectors(
 ) -> Float[Tensor, "tokens model_dim"]:
     """Look words and places up, add them and drop some of the sums.
 
-    Parameters
-    ----------
-    words : Float[Tensor, "vocabulary model_dim"]
-        One row a word.
-    ids : Int[Tensor, "tokens"]
-        The words.
-    positions : Float[Tensor, "positions model_dim"] | None
-        One row a place; None: places are not told.
-    places : Int[Tensor, "tokens"]
-        Where each word stands.
-    scale : float
-        What word vectors are multiplied by.
-    dropout : float
-        Share of the sums that is dropped.
-    pad_id : int
-        The padding, whose row gets no gradient.
-
-    Returns
-    -------
-    Float[Tensor, "tokens model_dim"]
-        In the precision in which products are computed.
-
     Notes
     -----
     On the way back each row of the gradient is summed by one program, over the places of its word
@@ -78,30 +56,7 @@ def plain_word_vectors(
     dropout: float,
     pad_id: int,
 ) -> Float[Tensor, "tokens model_dim"]:
-    """Compute the same one operation after another.
-
-    Parameters
-    ----------
-    words : Float[Tensor, "vocabulary model_dim"]
-        One row a word.
-    ids : Int[Tensor, "tokens"]
-        The words.
-    positions : Float[Tensor, "positions model_dim"] | None
-        One row a place; None: places are not told.
-    places : Int[Tensor, "tokens"]
-        Where each word stands.
-    scale : float
-        What word vectors are multiplied by.
-    dropout : float
-        Share of the sums that is dropped.
-    pad_id : int
-        The padding, whose row gets no gradient.
-
-    Returns
-    -------
-    Float[Tensor, "tokens model_dim"]
-        In the precision in which products are computed.
-    """
+    """Compute the same one operation after another."""
     sums = functional.embedding(ids, words, padding_idx=pad_id) * scale
     if positions is not None:
         sums = sums + functional.embedding(places, positions)

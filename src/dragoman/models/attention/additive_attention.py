@@ -33,29 +33,12 @@ class Annotations(NamedTuple):
         return self.mask.may_attend(1, self.values.size(1), self.values.device).flatten(1)
 
     def to_sentences(self) -> dict[str, Tensor]:
-        """Spell the annotations out for a decoder's state.
-
-        Returns
-        -------
-        dict[str, Tensor]
-            By name what the hypotheses of a sentence share.
-        """
+        """Spell the annotations out for a decoder's state."""
         return {"values": self.values, "keys": self.keys, "lengths": self.lengths}
 
     @classmethod
     def from_sentences(cls, sentences: Mapping[str, Tensor]) -> "Annotations":
-        """Read the annotations back from a decoder's state.
-
-        Parameters
-        ----------
-        sentences : Mapping[str, Tensor]
-            What `to_sentences` made.
-
-        Returns
-        -------
-        Annotations
-            Of those sentences that are left.
-        """
+        """Read the annotations back from a decoder's state."""
         lengths = sentences["lengths"]
         return cls(sentences["values"], sentences["keys"], lengths, Mask(key_lengths=lengths))
 
@@ -92,18 +75,7 @@ class AdditiveAttention(nn.Module):
     def prepare(
         self, memory: Float[Tensor, "batch keys key_dim"]
     ) -> Float[Tensor, "batch keys alignment_dim"]:
-        """Project what is to be attended to, once for all queries.
-
-        Parameters
-        ----------
-        memory : Float[Tensor, "batch keys key_dim"]
-            The sequence that offers itself.
-
-        Returns
-        -------
-        Float[Tensor, "batch keys alignment_dim"]
-            The keys U_a h.
-        """
+        """Project what is to be attended to, once for all queries."""
         return self.key(memory)
 
     def annotate(
@@ -111,20 +83,7 @@ class AdditiveAttention(nn.Module):
         memory: Float[Tensor, "sentences length key_dim"],
         lengths: Int[Tensor, "sentences"],
     ) -> Annotations:
-        """Prepare source sentences to be looked at word by word.
-
-        Parameters
-        ----------
-        memory : Float[Tensor, "sentences length key_dim"]
-            The encoder's states.
-        lengths : Int[Tensor, "sentences"]
-            Words of each sentence.
-
-        Returns
-        -------
-        Annotations
-            Which offer the states themselves as values.
-        """
+        """Prepare source sentences to be looked at word by word."""
         return Annotations(memory, self.prepare(memory), lengths, Mask(key_lengths=lengths))
 
     def forward(
@@ -134,24 +93,7 @@ class AdditiveAttention(nn.Module):
         values: Float[Tensor, "batch keys value_dim"],
         mask: Mask,
     ) -> Attended:
-        """Average the values, weighting each by how well its key fits the query.
-
-        Parameters
-        ----------
-        query : Float[Tensor, "batch queries query_dim"]
-            What looks: one state for each hypothesis of a sentence.
-        projected : Float[Tensor, "batch keys alignment_dim"]
-            The keys, from `prepare`.
-        values : Float[Tensor, "batch keys value_dim"]
-            What each position gives when found.
-        mask : Mask
-            Who may look where.
-
-        Returns
-        -------
-        Attended
-            The averaged values, and the weights that made them.
-        """
+        """Average the values, weighting each by how well its key fits the query."""
         pairs = self.query(query).unsqueeze(2) + projected.unsqueeze(1)
         scores = pairs.tanh() @ self.score
         may_attend = mask.may_attend(query.size(1), projected.size(1), query.device).squeeze(1)

@@ -24,20 +24,7 @@ class RunningSum(NamedTuple):
     def add(
         self, scores: Float[Tensor, "rows heads"], values: Float[Tensor, "rows heads head_dim"]
     ) -> "RunningSum":
-        """Take in one more vector.
-
-        Parameters
-        ----------
-        scores : Float[Tensor, "rows heads"]
-            Its score.
-        values : Float[Tensor, "rows heads head_dim"]
-            The vector.
-
-        Returns
-        -------
-        RunningSum
-            With all exponents at most zero, so that no score is too large.
-        """
+        """Take in one more vector."""
         maxima = self.maxima.maximum(scores)
         old, new = (self.maxima - maxima).exp(), (scores - maxima).exp()
         weighted = self.weighted * old.unsqueeze(-1) + values * new.unsqueeze(-1)
@@ -56,20 +43,7 @@ class FastformerCache(NamedTuple):
     keys: RunningSum
 
     def rows(self, chosen: Int[Tensor, "chosen"], length: int) -> "FastformerCache":
-        """Copy some hypotheses' memory.
-
-        Parameters
-        ----------
-        chosen : Int[Tensor, "chosen"]
-            Which; one may be chosen several times.
-        length : int
-            Ignored: the memory is equally large after any number of words.
-
-        Returns
-        -------
-        FastformerCache
-            The copy.
-        """
+        """Copy some hypotheses' memory."""
         del length
         return FastformerCache(*(RunningSum(*(each[chosen] for each in sums)) for sums in self))
 
@@ -146,11 +120,6 @@ class Fastformer(nn.Module):
         lengths : Int[Tensor, "batch"] | None
             Words of each sentence; those beyond are padding, which no word sees. None: all are
             words. The causal form needs none, since its padding stands at the end.
-
-        Returns
-        -------
-        Float[Tensor, "batch length model_dim"]
-            What each word found.
         """
         joined = self.query(states)
         query, key = self._heads(joined), self._heads(self.key(states))
@@ -174,11 +143,6 @@ class Fastformer(nn.Module):
             Ignored: the cache does not grow.
         like : Float[Tensor, "..."]
             A tensor of the device and type to use; sums are kept in at least 32 bits.
-
-        Returns
-        -------
-        FastformerCache
-            The sums over no words.
         """
         del capacity
         assert self.causal, "only a causal attention can go word by word"
@@ -191,20 +155,6 @@ class Fastformer(nn.Module):
         self, states: Float[Tensor, "rows 1 model_dim"], cache: FastformerCache, length: int
     ) -> tuple[Float[Tensor, "rows 1 model_dim"], FastformerCache]:
         """Mix the newest word with those before.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "rows 1 model_dim"]
-            The newest word of each hypothesis.
-        cache : FastformerCache
-            The sums over those before.
-        length : int
-            Ignored: sums do not tell how many words are in them.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "rows 1 model_dim"], FastformerCache]
-            What it found, and the sums with it.
 
         Notes
         -----
@@ -255,13 +205,6 @@ def running_averages(
     scores: Float[Tensor, "*batch length"], values: Float[Tensor, "*batch length dim"]
 ) -> Float[Tensor, "*batch length dim"]:
     r"""Average vectors up to each place, weighted by the softmax of their scores up to there.
-
-    Parameters
-    ----------
-    scores : Float[Tensor, "*batch length"]
-        Their scores.
-    values : Float[Tensor, "*batch length dim"]
-        The vectors.
 
     Returns
     -------

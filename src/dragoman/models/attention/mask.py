@@ -31,20 +31,6 @@ class Mask:
     ) -> Bool[Tensor, "#batch 1 queries keys"]:
         """Spell the description out.
 
-        Parameters
-        ----------
-        num_queries : int
-            Rows.
-        num_keys : int
-            Columns. With a causal mask the last query stands beside the last key.
-        device : torch.device
-            Where the tensor shall live.
-
-        Returns
-        -------
-        Bool[Tensor, "#batch 1 queries keys"]
-            True where the query may look at the key.
-
         Notes
         -----
         Made once for each shape and kept, because every layer asks for the same.

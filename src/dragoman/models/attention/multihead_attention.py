@@ -24,20 +24,7 @@ class KeysAndValues(NamedTuple):
     values: Float[Tensor, "batch heads keys value_dim"]
 
     def rows(self, chosen: Int[Tensor, "rows"], length: int) -> "KeysAndValues":
-        """Copy some rows, leaving what is beyond the filled length as it comes.
-
-        Parameters
-        ----------
-        chosen : Int[Tensor, "rows"]
-            Their places.
-        length : int
-            Filled positions.
-
-        Returns
-        -------
-        KeysAndValues
-            With the same room.
-        """
+        """Copy some rows, leaving what is beyond the filled length as it comes."""
         copies = []
         for each in self:
             copy = each.new_empty(len(chosen), *each.shape[1:])
@@ -141,20 +128,7 @@ class MultiheadAttention(nn.Module):
     def keys_and_values(
         self, memory: Float[Tensor, "batch keys model_dim"], first: int = 0
     ) -> KeysAndValues:
-        """Project what is to be attended to.
-
-        Parameters
-        ----------
-        memory : Float[Tensor, "batch keys model_dim"]
-            The sequence that offers itself.
-        first : int
-            Where it begins.
-
-        Returns
-        -------
-        KeysAndValues
-            Its keys and values in every head.
-        """
+        """Project what is to be attended to."""
         keys = self._heads(self.key(memory))
         if self.rotation is not None:
             keys = self.rotation(keys, first)
@@ -167,24 +141,7 @@ class MultiheadAttention(nn.Module):
         mask: Mask,
         first: int = 0,
     ) -> Float[Tensor, "batch queries model_dim"]:
-        """Let each position look at the memory in every head, and join what the heads found.
-
-        Parameters
-        ----------
-        queries : Float[Tensor, "batch queries model_dim"]
-            The positions that look.
-        memory : KeysAndValues
-            What they look at, from `keys_and_values`.
-        mask : Mask
-            Who may look where.
-        first : int
-            Where the first query stands.
-
-        Returns
-        -------
-        Float[Tensor, "batch queries model_dim"]
-            What each position found.
-        """
+        """Let each position look at the memory in every head, and join what the heads found."""
         query = self._heads(self.query(queries))
         if self.rotation is not None:
             query = self.rotation(query, first)
@@ -216,11 +173,6 @@ class MultiheadAttention(nn.Module):
         lengths : Int[Tensor, "batch"] | None
             Where the padding begins. A causal sequence needs none: its padding stands at the end,
             and looking no later also means not looking at padding.
-
-        Returns
-        -------
-        Float[Tensor, "batch length model_dim"]
-            What each position found.
         """
         mask = Mask(key_lengths=lengths, causal=self.causal)
         return self(states, self.keys_and_values(states), mask)
@@ -232,20 +184,6 @@ class MultiheadAttention(nn.Module):
         mask: PackedMask,
     ) -> Float[Tensor, "queries model_dim"]:
         """Let packed sentences attend, to themselves or to others.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "queries model_dim"]
-            The positions that look.
-        memory : Float[Tensor, "keys model_dim"] | None
-            What they look at; None: themselves.
-        mask : PackedMask
-            Who may look where.
-
-        Returns
-        -------
-        Float[Tensor, "queries model_dim"]
-            What each position found.
 
         Notes
         -----
@@ -267,22 +205,7 @@ class MultiheadAttention(nn.Module):
         return linear(found, self.output)
 
     def start(self, num_rows: int, capacity: int, like: Float[Tensor, "..."]) -> KeysAndValues:
-        """Make room for the keys and values of words to come.
-
-        Parameters
-        ----------
-        num_rows : int
-            Hypotheses.
-        capacity : int
-            Words of each at most.
-        like : Float[Tensor, "..."]
-            Whose device and precision to take.
-
-        Returns
-        -------
-        KeysAndValues
-            Zeros.
-        """
+        """Make room for the keys and values of words to come."""
         dims = (self.key.out_features, self.value.out_features)
         shape = (num_rows, self.num_heads, capacity)
         return KeysAndValues(*(like.new_zeros(*shape, dim // self.num_heads) for dim in dims))
@@ -290,22 +213,7 @@ class MultiheadAttention(nn.Module):
     def step(
         self, states: Float[Tensor, "rows 1 model_dim"], cache: KeysAndValues, length: int
     ) -> tuple[Float[Tensor, "rows 1 model_dim"], KeysAndValues]:
-        """Let the newest word attend to those before it and to itself.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "rows 1 model_dim"]
-            The newest words.
-        cache : KeysAndValues
-            What came before, which is written.
-        length : int
-            How many words that was.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "rows 1 model_dim"], KeysAndValues]
-            What the newest words found, and the cache with them in it.
-        """
+        """Let the newest word attend to those before it and to itself."""
         new = self.keys_and_values(states, length)
         cache.keys[:, :, length : length + 1] = new.keys
         cache.values[:, :, length : length + 1] = new.values

@@ -84,37 +84,13 @@ class MultiplicativeAttention(nn.Module):
         self.observer: Observer | None = None
 
     def prepare(self, memory: Float[Tensor, "batch keys dim"]) -> Float[Tensor, "batch keys dim"]:
-        """Project what is to be attended to, once for all queries.
-
-        Parameters
-        ----------
-        memory : Float[Tensor, "batch keys dim"]
-            The source states.
-
-        Returns
-        -------
-        Float[Tensor, "batch keys dim"]
-            The keys: the states themselves where the score has no matrix for them.
-        """
+        """Project what is to be attended to, once for all queries."""
         return memory if self.key is None else self.key(memory)
 
     def annotate(
         self, memory: Float[Tensor, "sentences length dim"], lengths: Int[Tensor, "sentences"]
     ) -> Annotations:
-        """Prepare source sentences to be looked at word by word.
-
-        Parameters
-        ----------
-        memory : Float[Tensor, "sentences length dim"]
-            The source states, in the order of the words.
-        lengths : Int[Tensor, "sentences"]
-            Words of each sentence.
-
-        Returns
-        -------
-        Annotations
-            Which offer the states themselves as values.
-        """
+        """Prepare source sentences to be looked at word by word."""
         return Annotations(memory, self.prepare(memory), lengths, Mask(key_lengths=lengths))
 
     def forward(
@@ -125,26 +101,7 @@ class MultiplicativeAttention(nn.Module):
         mask: Mask,
         places: Int[Tensor, "queries"],
     ) -> Attended:
-        """Average the values, weighting each by how well its key fits the query.
-
-        Parameters
-        ----------
-        query : Float[Tensor, "batch queries dim"]
-            The target states that look.
-        projected : Float[Tensor, "batch keys dim"]
-            The keys, from `prepare`.
-        values : Float[Tensor, "batch keys value_dim"]
-            What each source word gives when found.
-        mask : Mask
-            Where the source sentences end.
-        places : Int[Tensor, "queries"]
-            Where in its sentence the target word of each query stands, counted from 0.
-
-        Returns
-        -------
-        Attended
-            The averaged values, and the weights that made them.
-        """
+        """Average the values, weighting each by how well its key fits the query."""
         num_keys = projected.size(1)
         may_attend = mask.may_attend(query.size(1), num_keys, query.device).squeeze(1)
         scores = self._scores(query, projected)

@@ -38,11 +38,6 @@ def observed_attention(
         Given a module's name and its weights, returns the weights to use instead: to switch a
         head off, say.
 
-    Yields
-    ------
-    dict[str, list[Tensor]]
-        For each attention module's name the weights of each call, in order.
-
     Notes
     -----
     Any module with an attribute ``observer`` takes part. While somebody looks, the explicit

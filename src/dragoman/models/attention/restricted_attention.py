@@ -101,11 +101,6 @@ class RestrictedAttention(nn.Module):
         lengths : Int[Tensor, "batch"] | None
             Words of each sentence; those beyond are padding, which no word sees. None: all are
             words.
-
-        Returns
-        -------
-        Float[Tensor, "batch length model_dim"]
-            What each word found; padding finds at least itself, so that nothing is undefined.
         """
         length = states.size(1)
         query, key, value = self.query(states), self.key(states), self.value(states)
@@ -129,15 +124,6 @@ class RestrictedAttention(nn.Module):
     def start(self, num_rows: int, capacity: int, like: Float[Tensor, "..."]) -> KeysAndValues:
         """Make an empty cache.
 
-        Parameters
-        ----------
-        num_rows : int
-            Hypotheses.
-        capacity : int
-            How many words one may get.
-        like : Float[Tensor, "..."]
-            A tensor of the device and type to use.
-
         Returns
         -------
         KeysAndValues
@@ -152,20 +138,6 @@ class RestrictedAttention(nn.Module):
         self, states: Float[Tensor, "rows 1 model_dim"], cache: KeysAndValues, length: int
     ) -> tuple[Float[Tensor, "rows 1 model_dim"], KeysAndValues]:
         """Let the newest word look.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "rows 1 model_dim"]
-            The newest word of each hypothesis.
-        cache : KeysAndValues
-            What is remembered of those before; it is written in place.
-        length : int
-            How many those before are.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "rows 1 model_dim"], KeysAndValues]
-            What it found, and the cache.
 
         Notes
         -----

@@ -29,24 +29,6 @@ def attention_weights(
 ) -> Float[Tensor, "batch heads queries keys"]:
     r"""Compute how much each query looks at each key.
 
-    Parameters
-    ----------
-    query : Float[Tensor, "batch heads queries key_dim"]
-        What each position looks for.
-    key : Float[Tensor, "batch heads keys key_dim"]
-        What each position offers to be found by.
-    mask : Mask
-        Who may look where.
-    scaled : bool
-        Whether to divide the scores by √d_k.
-    bias : Float[Tensor, "#batch heads queries keys"] | None
-        What is added to the scores, for positions that act there.
-
-    Returns
-    -------
-    Float[Tensor, "batch heads queries keys"]
-        Weights that sum to one over the keys.
-
     Notes
     -----
     :math:`\mathrm{softmax}(QK^\top/\sqrt{d_k})`. The dot product of two vectors of d_k independent
@@ -68,22 +50,6 @@ def scaled_dot_product_attention(
 ) -> Attended:
     r"""Average the values, weighting each by how well its key matches the query.
 
-    Parameters
-    ----------
-    query : Float[Tensor, "batch heads queries key_dim"]
-        What each position looks for.
-    key : Float[Tensor, "batch heads keys key_dim"]
-        What each position offers to be found by.
-    value : Float[Tensor, "batch heads keys value_dim"]
-        What each position gives when found.
-    mask : Mask
-        Who may look where.
-
-    Returns
-    -------
-    Attended
-        The averaged values, and the weights that made them.
-
     Notes
     -----
     Equation 1 of Vaswani et al. (2017): :math:`\mathrm{softmax}(QK^\top/\sqrt{d_k})V`, with time
@@ -103,30 +69,7 @@ def fused_attention(
     bias: Float[Tensor, "#batch heads queries keys"] | None = None,
     dropout: float = 0.0,
 ) -> Float[Tensor, "batch heads queries value_dim"]:
-    """Compute the same values as `scaled_dot_product_attention` without keeping the weights.
-
-    Parameters
-    ----------
-    query : Float[Tensor, "batch heads queries key_dim"]
-        What each position looks for.
-    key : Float[Tensor, "batch heads keys key_dim"]
-        What each position offers to be found by.
-    value : Float[Tensor, "batch heads keys value_dim"]
-        What each position gives when found.
-    mask : Mask
-        Who may look where.
-    scaled : bool
-        Whether to divide the scores by √d_k.
-    bias : Float[Tensor, "#batch heads queries keys"] | None
-        What is added to the scores.
-    dropout : float
-        Share of the weights that is dropped.
-
-    Returns
-    -------
-    Float[Tensor, "batch heads queries value_dim"]
-        The averaged values.
-    """
+    """Compute the same values as `scaled_dot_product_attention` without keeping the weights."""
     scale = score_scale(query.size(-1), scaled)
     num_queries, num_keys = query.size(-2), key.size(-2)
     all_may = mask.key_lengths is None and (not mask.causal or num_queries in (1, num_keys))
@@ -168,11 +111,6 @@ def attend(
     dropout : float
         Share of the weights that is dropped.
 
-    Returns
-    -------
-    Float[Tensor, "batch heads queries value_dim"]
-        The averaged values.
-
     Notes
     -----
     On a CPU the fused kernel's gradient in bfloat16 takes eight times as long as the products that
@@ -196,18 +134,5 @@ def attend(
 
 
 def score_scale(key_dim: int, scaled: bool) -> float:
-    """Say what the scores of attention are multiplied by.
-
-    Parameters
-    ----------
-    key_dim : int
-        Width of queries and keys (d_k).
-    scaled : bool
-        Whether attention is scaled; without it, it is Luong's dot product.
-
-    Returns
-    -------
-    float
-        1/√d_k, or 1.
-    """
+    """Say what the scores of attention are multiplied by."""
     return 1 / math.sqrt(key_dim) if scaled else 1.0

@@ -34,20 +34,7 @@ class RotaryPositions(nn.Module):
     def forward(
         self, vectors: Float[Tensor, "batch heads length key_dim"], first: int
     ) -> Float[Tensor, "batch heads length key_dim"]:
-        """Turn queries, or keys, before their dot product is taken.
-
-        Parameters
-        ----------
-        vectors : Float[Tensor, "batch heads length key_dim"]
-            Queries or keys at successive places.
-        first : int
-            The place of the first of them.
-
-        Returns
-        -------
-        Float[Tensor, "batch heads length key_dim"]
-            The same, turned. A key that is kept for later words is kept turned.
-        """
+        """Turn queries, or keys, before their dot product is taken."""
         return _turn(vectors, self.sinusoids(first, vectors.size(-2), None))
 
     def packed(
@@ -56,22 +43,7 @@ class RotaryPositions(nn.Module):
         mask: PackedMask,
         num_vectors: int,
     ) -> Float[Tensor, "tokens columns"]:
-        """Turn the queries and keys of packed sentences.
-
-        Parameters
-        ----------
-        columns : Float[Tensor, "tokens columns"]
-            Queries, keys and values of each token side by side.
-        mask : PackedMask
-            Knows where each token stands.
-        num_vectors : int
-            How many vectors at the beginning of each row to turn.
-
-        Returns
-        -------
-        Float[Tensor, "tokens columns"]
-            The same, some of it turned.
-        """
+        """Turn the queries and keys of packed sentences."""
         key_dim = self.sinusoids.model_dim
         vectors, rest = columns.tensor_split([num_vectors * key_dim], dim=1)
         sinusoids = self.sinusoids(0, mask.longest, None)[mask.places.long()]
@@ -105,20 +77,7 @@ class AlibiBias(nn.Module):
     def forward(
         self, query: Float[Tensor, "batch heads queries key_dim"], num_keys: int
     ) -> Float[Tensor, "1 heads queries {num_keys}"]:
-        """Compute what is added to the scores.
-
-        Parameters
-        ----------
-        query : Float[Tensor, "batch heads queries key_dim"]
-            The queries; only their number and precision matter.
-        num_keys : int
-            How many keys there are. The last query stands beside the last key.
-
-        Returns
-        -------
-        Float[Tensor, "1 heads queries {num_keys}"]
-            The same for all sentences.
-        """
+        """Compute what is added to the scores."""
         distances = _distances(query.size(-2), num_keys, query.device).abs()
         return (-self.slopes[:, None, None] * distances).unsqueeze(0).to(query.dtype)
 
@@ -158,20 +117,7 @@ class RelativeBias(nn.Module):
     def forward(
         self, query: Float[Tensor, "batch heads queries key_dim"], num_keys: int
     ) -> Float[Tensor, "batch heads queries {num_keys}"]:
-        """Compute what is added to the scores.
-
-        Parameters
-        ----------
-        query : Float[Tensor, "batch heads queries key_dim"]
-            The queries.
-        num_keys : int
-            How many keys there are. The last query stands beside the last key.
-
-        Returns
-        -------
-        Float[Tensor, "batch heads queries {num_keys}"]
-            The dot product of each query with the vector of each key's distance.
-        """
+        """Compute what is added to the scores."""
         distances = _distances(query.size(-2), num_keys, query.device)
         rows = distances.clamp(-self.max_distance, self.max_distance) + self.max_distance
         products = torch.einsum("bhqd,rhd->bhqr", query * self.scale, self.weight)
@@ -187,18 +133,7 @@ def _turn(vectors: Tensor, sinusoids: Tensor) -> Tensor:
 
 
 def alibi_slopes(num_heads: int) -> list[float]:
-    """Compute how steeply each head's score falls with distance.
-
-    Parameters
-    ----------
-    num_heads : int
-        Heads.
-
-    Returns
-    -------
-    list[float]
-        The published slopes; see `AlibiBias`.
-    """
+    """Compute how steeply each head's score falls with distance."""
     power = 2 ** (num_heads.bit_length() - 1)
     slopes = [2 ** (-8 * head / power) for head in range(1, power + 1)]
     between = [2 ** (-4 * head / power) for head in range(1, 2 * power, 2)]

@@ -14,20 +14,7 @@ class CellState(NamedTuple):
     cell: Float[Tensor, "rows model_dim"]
 
     def rows(self, chosen: Int[Tensor, "rows"], length: int) -> "CellState":
-        """Copy some hypotheses' cells.
-
-        Parameters
-        ----------
-        chosen : Int[Tensor, "rows"]
-            Their rows.
-        length : int
-            Ignored: a cell is as large after many words as after one.
-
-        Returns
-        -------
-        CellState
-            Theirs.
-        """
+        """Copy some hypotheses' cells."""
         del length
         return CellState(self.cell[chosen])
 
@@ -57,40 +44,12 @@ class SSRU(nn.Module):
     def attend(
         self, states: Float[Tensor, "batch length model_dim"], lengths: Int[Tensor, "batch"] | None
     ) -> Float[Tensor, "batch length model_dim"]:
-        """Read all words at once.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "batch length model_dim"]
-            The words.
-        lengths : Int[Tensor, "batch"] | None
-            Ignored: padding stands at the end, and no word sees what comes after it.
-
-        Returns
-        -------
-        Float[Tensor, "batch length model_dim"]
-            What the cells say after each word.
-        """
+        """Read all words at once."""
         del lengths
         return scan(*self._gates(states)).relu().to(states.dtype)
 
     def start(self, num_rows: int, capacity: int, like: Float[Tensor, "..."]) -> CellState:
-        """Make empty cells.
-
-        Parameters
-        ----------
-        num_rows : int
-            Hypotheses.
-        capacity : int
-            Ignored: cells do not grow.
-        like : Float[Tensor, "..."]
-            Whose device and precision to take.
-
-        Returns
-        -------
-        CellState
-            Zeros.
-        """
+        """Make empty cells."""
         del capacity
         dtype = torch.promote_types(like.dtype, torch.float32)
         width = self.update.out_features
@@ -99,22 +58,7 @@ class SSRU(nn.Module):
     def step(
         self, states: Float[Tensor, "rows 1 model_dim"], cache: CellState, length: int
     ) -> tuple[Float[Tensor, "rows 1 model_dim"], CellState]:
-        """Read one word more.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "rows 1 model_dim"]
-            The newest word of each hypothesis.
-        cache : CellState
-            The cells before it.
-        length : int
-            Ignored: a cell does not tell how many words it has read.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "rows 1 model_dim"], CellState]
-            What the cells say, and the cells after it.
-        """
+        """Read one word more."""
         del length
         forget, update = self._gates(states)
         cell = forget[:, 0] * cache.cell + update[:, 0]
@@ -130,20 +74,7 @@ class SSRU(nn.Module):
 def scan(
     forget: Float[Tensor, "batch length dim"], update: Float[Tensor, "batch length dim"]
 ) -> Float[Tensor, "batch length dim"]:
-    """Compute c[t] = forget[t] · c[t − 1] + update[t] for all t, in log₂(length) steps.
-
-    Parameters
-    ----------
-    forget : Float[Tensor, "batch length dim"]
-        What is kept of each cell.
-    update : Float[Tensor, "batch length dim"]
-        What is added.
-
-    Returns
-    -------
-    Float[Tensor, "batch length dim"]
-        The cells, of which the one before the first is 0.
-    """
+    """Compute c[t] = forget[t] · c[t − 1] + update[t] for all t, in log₂(length) steps."""
     step, length = 1, forget.size(1)
     while step < length:
         more = forget[:, step:] * update[:, :-step]

@@ -68,20 +68,7 @@ class Block(nn.Module):
         states: Float[Tensor, "batch length stream_dim"],
         is_place: Bool[Tensor, "batch length"] | None = None,
     ) -> Float[Tensor, "batch length stream_dim"]:
-        """Apply the block to whole sentences.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "batch length stream_dim"]
-            The sentences.
-        is_place : Bool[Tensor, "batch length"] | None
-            False for what must not be seen; None: the block is causal.
-
-        Returns
-        -------
-        Float[Tensor, "batch length stream_dim"]
-            The sentences, each place informed by others.
-        """
+        """Apply the block to whole sentences."""
         inner = self._narrow(states)
         return states + self._widen(inner, self.convolution(inner, is_place))
 
@@ -90,20 +77,7 @@ class Block(nn.Module):
         states: Float[Tensor, "sentences beams stream_dim"],
         past: Float[Tensor, "sentences beams memory inner_dim"],
     ) -> tuple[Float[Tensor, "sentences beams stream_dim"], Tensor]:
-        """Apply the block to the newest word of each hypothesis.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "sentences beams stream_dim"]
-            The newest words.
-        past : Float[Tensor, "sentences beams memory inner_dim"]
-            What the convolution read before.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "sentences beams stream_dim"], Tensor]
-            The newest words, informed; and what the convolution has read now.
-        """
+        """Apply the block to the newest word of each hypothesis."""
         inner = self._narrow(states)
         convolved, past = self.convolution.step(inner, past)
         return states + self._widen(inner, convolved), past
@@ -124,18 +98,6 @@ def multiplicative_unit(
     states: Float[Tensor, "*places dim"], convolved: Float[Tensor, "*places four_dim"]
 ) -> Float[Tensor, "*places dim"]:
     r"""Let gates decide between what was there and what is new.
-
-    Parameters
-    ----------
-    states : Float[Tensor, "*places dim"]
-        What was there (h).
-    convolved : Float[Tensor, "*places four_dim"]
-        Four convolutions of it side by side: three gates and an update.
-
-    Returns
-    -------
-    Float[Tensor, "*places dim"]
-        One vector a place.
 
     Notes
     -----
@@ -219,18 +181,7 @@ class ByteNet(nn.Module):
                 nn.init.zeros_(module.bias)
 
     def forward(self, batch: Batch) -> Output:
-        """Predict every target word from the source and the true words before it.
-
-        Parameters
-        ----------
-        batch : Batch
-            Sentence pairs.
-
-        Returns
-        -------
-        Output
-            A hidden state for each target position.
-        """
+        """Predict every target word from the source and the true words before it."""
         source = self.encode(batch.source)
         states = self.target_embedding(batch.target.shifted(self.pad_id))
         # Lengthens with zeros, or cuts off what no target word stands upon.
@@ -241,16 +192,6 @@ class ByteNet(nn.Module):
 
     def encode(self, source: Sequences) -> Float[Tensor, "sentences unfolded stream_dim"]:
         """Read the source sentences.
-
-        Parameters
-        ----------
-        source : Sequences
-            Their tokens.
-
-        Returns
-        -------
-        Float[Tensor, "sentences unfolded stream_dim"]
-            What the decoder stands upon; zero beyond each sentence's unfolded length.
 
         Notes
         -----
@@ -269,18 +210,7 @@ class ByteNet(nn.Module):
         return found.masked_fill(~is_place.unsqueeze(-1), 0.0)
 
     def unfold(self, length: Length) -> Length:
-        """Say over how many places a source sentence is unfolded.
-
-        Parameters
-        ----------
-        length : Length
-            Its words, the end symbol included: a number, or a tensor of them.
-
-        Returns
-        -------
-        Length
-            ⌈a·length⌉ + b.
-        """
+        """Say over how many places a source sentence is unfolded."""
         numerator, denominator = self.length_ratio.as_integer_ratio()
         return -(-length * numerator // denominator) + self.length_extra
 
@@ -298,11 +228,6 @@ class ByteNet(nn.Module):
         capacity : int
             How many words a hypothesis may get; the memory is the same for any number.
 
-        Returns
-        -------
-        HypothesisState
-            Before the first word.
-
         Notes
         -----
         A block remembers the last (k − 1)·r vectors that its convolution read. There is no
@@ -317,20 +242,7 @@ class ByteNet(nn.Module):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: HypothesisState
     ) -> tuple[Float[Tensor, "sentences beams stream_dim"], HypothesisState]:
-        """Read one more word of each hypothesis.
-
-        Parameters
-        ----------
-        tokens : Int[Tensor, "sentences beams"]
-            The newest words; the padding id to begin.
-        state : HypothesisState
-            What came before.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "sentences beams stream_dim"], HypothesisState]
-            What the decoder now says, and the state for the next step.
-        """
+        """Read one more word of each hypothesis."""
         states = self.target_embedding(tokens)
         source = state.sentences[SOURCE]
         if state.length < source.size(1):

@@ -36,13 +36,7 @@ class WeightNormLinear(nn.Module):
 
     @torch.no_grad()
     def initialise(self, std: float) -> None:
-        """Draw the matrix from a normal distribution; the bias is zero.
-
-        Parameters
-        ----------
-        std : float
-            Its standard deviation.
-        """
+        """Draw the matrix from a normal distribution; the bias is zero."""
         nn.init.normal_(self.direction, std=std)
         self.magnitude.copy_(torch.linalg.vector_norm(self.direction, dim=1))
         nn.init.zeros_(self.bias)
@@ -56,18 +50,7 @@ class WeightNormLinear(nn.Module):
     def forward(
         self, states: Float[Tensor, "... in_features"]
     ) -> Float[Tensor, "... out_features"]:
-        """Apply the map.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "... in_features"]
-            What comes in.
-
-        Returns
-        -------
-        Float[Tensor, "... out_features"]
-            What goes out.
-        """
+        """Apply the map."""
         return functional.linear(states, self.weight, self.bias)
 
 
@@ -131,11 +114,6 @@ class Convolution(nn.Module):
         is_place : Bool[Tensor, "batch length"] | None
             False for padding, which then counts as zero. None: there is none, or the convolution
             is causal and the padding stands at the end, where no word sees it.
-
-        Returns
-        -------
-        Float[Tensor, "batch length output_dim"]
-            One vector a place; meaningless at padding.
         """
         if is_place is not None:
             states = states.masked_fill(~is_place.unsqueeze(-1), 0.0)
@@ -150,20 +128,7 @@ class Convolution(nn.Module):
     def start(
         self, num_sentences: int, like: Float[Tensor, "..."]
     ) -> Float[Tensor, "sentences 1 memory input_dim"]:
-        """Make the memory of one hypothesis a sentence, before its first word.
-
-        Parameters
-        ----------
-        num_sentences : int
-            How many sentences.
-        like : Float[Tensor, "..."]
-            A tensor of the device and type to use.
-
-        Returns
-        -------
-        Float[Tensor, "sentences 1 memory input_dim"]
-            Zeros, as stand before a sentence.
-        """
+        """Make the memory of one hypothesis a sentence, before its first word."""
         input_dim = self.linear.in_features // self.kernel_size
         return like.new_zeros(num_sentences, 1, self.memory_size, input_dim)
 
@@ -173,13 +138,6 @@ class Convolution(nn.Module):
         past: Float[Tensor, "*rows memory input_dim"],
     ) -> tuple[Float[Tensor, "*rows output_dim"], Float[Tensor, "*rows memory input_dim"]]:
         """Apply a causal convolution to the newest word of each hypothesis.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "*rows input_dim"]
-            The newest words.
-        past : Float[Tensor, "*rows memory input_dim"]
-            Those before them, the newest last.
 
         Returns
         -------
@@ -197,18 +155,6 @@ class Convolution(nn.Module):
 
 def receptive_field(kernel_size: int, dilations: Iterable[int]) -> int:
     r"""Count the places that a place can see through a stack of convolutions.
-
-    Parameters
-    ----------
-    kernel_size : int
-        Places that each convolution combines (k).
-    dilations : Iterable[int]
-        How far apart they stand, layer by layer; all 1 for contiguous convolutions.
-
-    Returns
-    -------
-    int
-        The place itself included.
 
     Notes
     -----

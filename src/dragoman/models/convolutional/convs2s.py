@@ -66,20 +66,7 @@ class EncoderBlock(nn.Module):
         states: Float[Tensor, "batch length input_dim"],
         is_token: Bool[Tensor, "batch length"],
     ) -> Float[Tensor, "batch length width"]:
-        """Apply the block.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "batch length input_dim"]
-            The source positions.
-        is_token : Bool[Tensor, "batch length"]
-            False for padding, which the convolution reads as zero.
-
-        Returns
-        -------
-        Float[Tensor, "batch length width"]
-            The source positions, each informed by its neighbours.
-        """
+        """Apply the block."""
         gated = functional.glu(self.convolution(self.dropout(states), is_token), dim=-1)
         return (gated + self.shortcut(states)) * HALVED
 
@@ -115,22 +102,7 @@ class SourceAttention(nn.Module):
         embedded: Float[Tensor, "sentences queries model_dim"],
         memory: Memory,
     ) -> Float[Tensor, "sentences queries width"]:
-        """Attend.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "sentences queries width"]
-            The target positions (h); in a search, the hypotheses of each sentence.
-        embedded : Float[Tensor, "sentences queries model_dim"]
-            The words they have read (g).
-        memory : Memory
-            The source sentences.
-
-        Returns
-        -------
-        Float[Tensor, "sentences queries width"]
-            The target positions, informed by the source.
-        """
+        """Attend."""
         query = self.query(states) + embedded
         scores = query @ memory.keys.transpose(1, 2)
         weights = scores.masked_fill(~memory.is_token.unsqueeze(1), -math.inf).softmax(dim=-1)
@@ -174,22 +146,7 @@ class DecoderBlock(nn.Module):
         embedded: Float[Tensor, "batch length model_dim"],
         memory: Memory,
     ) -> Float[Tensor, "batch length width"]:
-        """Apply the block to whole sentences at once, as in training.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "batch length input_dim"]
-            The target positions.
-        embedded : Float[Tensor, "batch length model_dim"]
-            The words they have read.
-        memory : Memory
-            The source sentences.
-
-        Returns
-        -------
-        Float[Tensor, "batch length width"]
-            The target positions, informed by those before them and by the source.
-        """
+        """Apply the block to whole sentences at once, as in training."""
         gated = functional.glu(self.convolution(self.dropout(states)), dim=-1)
         return (self.cross_attention(gated, embedded, memory) + self.shortcut(states)) * HALVED
 
@@ -200,24 +157,7 @@ class DecoderBlock(nn.Module):
         memory: Memory,
         past: Float[Tensor, "sentences beams memory input_dim"],
     ) -> tuple[Float[Tensor, "sentences beams width"], Tensor]:
-        """Apply the block to the newest word of each hypothesis.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "sentences beams input_dim"]
-            The newest words.
-        embedded : Float[Tensor, "sentences beams model_dim"]
-            The words themselves.
-        memory : Memory
-            The source sentences.
-        past : Float[Tensor, "sentences beams memory input_dim"]
-            What the convolution read before.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "sentences beams width"], Tensor]
-            The newest words, informed; and what the convolution has read now.
-        """
+        """Apply the block to the newest word of each hypothesis."""
         convolved, past = self.convolution.step(self.dropout(states), past)
         gated = functional.glu(convolved, dim=-1)
         found = self.cross_attention(gated, embedded, memory)
@@ -292,18 +232,7 @@ class ConvS2S(nn.Module):
                 nn.init.normal_(module.weight, std=WORD_STD)
 
     def forward(self, batch: Batch) -> Output:
-        """Predict every target word from the source and the true words before it.
-
-        Parameters
-        ----------
-        batch : Batch
-            Sentence pairs.
-
-        Returns
-        -------
-        Output
-            A hidden state for each target position.
-        """
+        """Predict every target word from the source and the true words before it."""
         memory = self.encode(batch.source)
         embedded = self.target_embedding(batch.target.shifted(self.pad_id))
         states = self.decoder_input(embedded)
@@ -313,16 +242,6 @@ class ConvS2S(nn.Module):
 
     def encode(self, source: Sequences) -> Memory:
         """Read the source sentences.
-
-        Parameters
-        ----------
-        source : Sequences
-            Their tokens.
-
-        Returns
-        -------
-        Memory
-            Two vectors for each source position: to be found by, and to give.
 
         Notes
         -----
@@ -349,11 +268,6 @@ class ConvS2S(nn.Module):
         capacity : int
             How many words a hypothesis may get; the memory is the same for any number.
 
-        Returns
-        -------
-        HypothesisState
-            Before the first word.
-
         Notes
         -----
         A block remembers the last k − 1 vectors that its convolution read. There is no coverage:
@@ -369,20 +283,7 @@ class ConvS2S(nn.Module):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: HypothesisState
     ) -> tuple[Float[Tensor, "sentences beams output_dim"], HypothesisState]:
-        """Read one more word of each hypothesis.
-
-        Parameters
-        ----------
-        tokens : Int[Tensor, "sentences beams"]
-            The newest words; the padding id to begin.
-        state : HypothesisState
-            What came before.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "sentences beams output_dim"], HypothesisState]
-            What the decoder now says, and the state for the next step.
-        """
+        """Read one more word of each hypothesis."""
         memory = Memory(**state.sentences)
         flat = tokens.flatten().unsqueeze(1)
         embedded = self.target_embedding(flat, state.length).view(*tokens.shape, -1)

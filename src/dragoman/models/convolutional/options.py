@@ -28,11 +28,6 @@ def parse_blocks(name: str, text: str) -> tuple[BlockShape, ...]:
         The option's name, for error messages.
     text : str
         Such as ``9x512k3 2x2048k1``: nine blocks of width 512 and kernel 3, then two more.
-
-    Returns
-    -------
-    tuple[BlockShape, ...]
-        One for each block, lowest first.
     """
     shapes: list[BlockShape] = []
     for part in text.split():

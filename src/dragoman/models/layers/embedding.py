@@ -66,22 +66,7 @@ class Embedding(nn.Module):
         first_position: int = 0,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "batch length model_dim"]:
-        """Embed tokens.
-
-        Parameters
-        ----------
-        tokens : Int[Tensor, "batch length"]
-            Their ids.
-        first_position : int
-            Where the first of them stands in its sentence.
-        lengths : Int[Tensor, "batch"] | None
-            Words of each source sentence, for positions that ask.
-
-        Returns
-        -------
-        Float[Tensor, "batch length model_dim"]
-            The sums of word and position.
-        """
+        """Embed tokens."""
         words = functional.embedding(tokens, self.words, padding_idx=self.pad_id) * self.scale
         if self.positions is not None:
             words = words + self.positions(first_position, tokens.size(1), lengths)
@@ -90,22 +75,7 @@ class Embedding(nn.Module):
     def packed(
         self, tokens: Int[Tensor, "tokens"], places: Int[Tensor, "tokens"], longest: int
     ) -> Float[Tensor, "tokens model_dim"]:
-        """Embed the tokens of packed sentences.
-
-        Parameters
-        ----------
-        tokens : Int[Tensor, "tokens"]
-            Their ids.
-        places : Int[Tensor, "tokens"]
-            Where each stands in its sentence.
-        longest : int
-            Tokens that a sentence has at most.
-
-        Returns
-        -------
-        Float[Tensor, "tokens model_dim"]
-            The sums of word and position, in the precision in which products are computed.
-        """
+        """Embed the tokens of packed sentences."""
         positions = None if self.positions is None else self.positions(0, longest, None)
         dropout = self.dropout.p if self.training else 0.0
         return word_vectors(self.words, tokens, positions, places, self.scale, dropout, self.pad_id)
@@ -140,18 +110,7 @@ class OutputLayer(nn.Module):
         self.register_buffer("impossible", impossible, persistent=False)
 
     def forward(self, hidden: Float[Tensor, "... model_dim"]) -> Float[Tensor, "... vocabulary"]:
-        """Score every subword.
-
-        Parameters
-        ----------
-        hidden : Float[Tensor, "... model_dim"]
-            What the decoder says at each position.
-
-        Returns
-        -------
-        Float[Tensor, "... vocabulary"]
-            Scores whose softmax is the probability of each subword (logits).
-        """
+        """Score every subword."""
         added = self.impossible.to(self.words.dtype)
         if self.bias is not None:
             added = added + self.bias
@@ -161,11 +120,6 @@ class OutputLayer(nn.Module):
         self, hidden: Float[Tensor, "positions model_dim"]
     ) -> tuple[Float[Tensor, "positions width"], Float[Tensor, "vocabulary width"]]:
         """Write the scores as a plain product, for a loss that never has them all at once.
-
-        Parameters
-        ----------
-        hidden : Float[Tensor, "positions model_dim"]
-            What the decoder says at each position.
 
         Returns
         -------
@@ -200,24 +154,7 @@ def make_word_matrices(
     embedding_dim: int,
     output_dim: int | None = None,
 ) -> WordMatrices:
-    """Make the matrices of word vectors, empty.
-
-    Parameters
-    ----------
-    sizes : tuple[int, int]
-        Subwords of the source and of the target.
-    tied : Literal["all", "target", "none"]
-        Which of the matrices are one.
-    embedding_dim : int
-        Width of the word vectors.
-    output_dim : int | None
-        Width of what the output layer reads; None: the same.
-
-    Returns
-    -------
-    WordMatrices
-        To be filled by `initialise_words`.
-    """
+    """Make the matrices of word vectors, empty."""
     target = nn.Parameter(torch.empty(sizes[1], embedding_dim))
     source, output = target, target
     if tied != "all":
@@ -229,15 +166,7 @@ def make_word_matrices(
 
 @torch.no_grad()
 def initialise_words(model: nn.Module, std: float | None = None) -> None:
-    """Fill a model's word vectors: normal, the padding's row zero.
-
-    Parameters
-    ----------
-    model : nn.Module
-        Any model with embeddings and an output layer.
-    std : float | None
-        Their standard deviation; None: 1/√width.
-    """
+    """Fill a model's word vectors: normal, the padding's row zero."""
     for module in model.modules():
         if isinstance(module, Embedding | OutputLayer):
             nn.init.normal_(module.words, std=std or 1 / math.sqrt(module.words.size(1)))

@@ -102,11 +102,6 @@ class Experts(nn.Module):
         routing : Routing | None
             Which places hold words, and where the balance loss is left in training. None: all do,
             and the balance is not asked for.
-
-        Returns
-        -------
-        Float[Tensor, "... model_dim"]
-            The mixed outputs of the experts; zero at padding.
         """
         tokens = states.reshape(-1, states.size(-1))
         is_token = None
@@ -121,11 +116,6 @@ class Experts(nn.Module):
 
     def gate(self, tokens: Float[Tensor, "tokens model_dim"]) -> Gate:
         """Choose the experts of each word.
-
-        Parameters
-        ----------
-        tokens : Float[Tensor, "tokens model_dim"]
-            The words.
 
         Returns
         -------
@@ -183,13 +173,6 @@ class Experts(nn.Module):
 def balance_loss(gate: Gate, is_token: Bool[Tensor, "tokens"] | None) -> Float[Tensor, ""]:
     r"""Measure how unequally the experts are used.
 
-    Parameters
-    ----------
-    gate : Gate
-        How the words of a batch were dealt out.
-    is_token : Bool[Tensor, "tokens"] | None
-        Which of them are words; None: all.
-
     Returns
     -------
     Float[Tensor, ""]
@@ -210,16 +193,6 @@ def balance_loss(gate: Gate, is_token: Bool[Tensor, "tokens"] | None) -> Float[T
 
 def chances(gate: Gate) -> Float[Tensor, "tokens experts"]:
     r"""Compute how likely each expert would be chosen, were its noise alone drawn again.
-
-    Parameters
-    ----------
-    gate : Gate
-        How words were dealt out.
-
-    Returns
-    -------
-    Float[Tensor, "tokens experts"]
-        Probabilities, through which the number of an expert's words has a gradient.
 
     Notes
     -----

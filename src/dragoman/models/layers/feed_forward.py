@@ -53,18 +53,7 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, states: Float[Tensor, "... model_dim"]) -> Float[Tensor, "... model_dim"]:
-        """Apply the layer.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "... model_dim"]
-            The positions.
-
-        Returns
-        -------
-        Float[Tensor, "... model_dim"]
-            The positions, transformed.
-        """
+        """Apply the layer."""
         inner = linear(states, self.inner, rectified=self.kind == "relu")
         gate = None if self.gate is None else linear(states, self.gate)
         inner = activate(inner, gate, self.kind)

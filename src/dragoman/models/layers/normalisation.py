@@ -18,22 +18,6 @@ def layer_norm(
 ) -> Float[Tensor, "... model_dim"]:
     r"""Normalise each vector by its own mean and variance: the equation spelt out.
 
-    Parameters
-    ----------
-    states : Float[Tensor, "... model_dim"]
-        The vectors.
-    weight : Float[Tensor, "model_dim"]
-        The gain γ of each entry.
-    bias : Float[Tensor, "model_dim"]
-        What is added to each entry, β.
-    epsilon : float
-        What is added to the variance.
-
-    Returns
-    -------
-    Float[Tensor, "... model_dim"]
-        The normalised vectors.
-
     Notes
     -----
     :math:`\frac{x-\mu}{\sqrt{\sigma^2+\epsilon}}\odot\gamma+\beta` with the mean μ and the variance
@@ -69,20 +53,7 @@ class LayerNorm(nn.Module):
     def forward(
         self, states: Float[Tensor, "... model_dim"], first_position: int = 0
     ) -> Float[Tensor, "... model_dim"]:
-        """Normalise.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "... model_dim"]
-            The words.
-        first_position : int
-            Ignored: the place of a word changes nothing.
-
-        Returns
-        -------
-        Float[Tensor, "... model_dim"]
-            The normalised words.
-        """
+        """Normalise."""
         del first_position
         return functional.layer_norm(
             states, self.weight.shape, self.weight, self.bias, self.epsilon
@@ -113,20 +84,7 @@ class RMSNorm(nn.Module):
     def forward(
         self, states: Float[Tensor, "... model_dim"], first_position: int = 0
     ) -> Float[Tensor, "... model_dim"]:
-        """Normalise.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "... model_dim"]
-            The words.
-        first_position : int
-            Ignored: the place of a word changes nothing.
-
-        Returns
-        -------
-        Float[Tensor, "... model_dim"]
-            The normalised words.
-        """
+        """Normalise."""
         del first_position
         # The fused kernel wants one precision for both, which autocast does not give it.
         states = states.to(self.weight.dtype)
@@ -183,20 +141,7 @@ class BatchNorm(nn.Module):
     def forward(
         self, states: Float[Tensor, "*batch length model_dim"], first_position: int = 0
     ) -> Float[Tensor, "*batch length model_dim"]:
-        """Normalise, and in training remember the batch's statistics.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "*batch length model_dim"]
-            The words. The last dimension but one is time.
-        first_position : int
-            The time step of the first of them.
-
-        Returns
-        -------
-        Float[Tensor, "*batch length model_dim"]
-            The normalised words.
-        """
+        """Normalise, and in training remember the batch's statistics."""
         running_mean, running_variance = self._running_statistics(first_position, states.size(-2))
         if self.training:
             exact = states.to(torch.promote_types(states.dtype, torch.float32))
@@ -230,22 +175,7 @@ class BatchNorm(nn.Module):
 def make_norm(
     kind: Literal["layer", "rms", "batch", "batch-per-step"], model_dim: int, max_positions: int
 ) -> nn.Module:
-    """Make a normalisation, called with the words and the place of the first of them.
-
-    Parameters
-    ----------
-    kind : Literal["layer", "rms", "batch", "batch-per-step"]
-        Which one.
-    model_dim : int
-        Width of the vectors.
-    max_positions : int
-        Time steps for which statistics are kept, where each has its own.
-
-    Returns
-    -------
-    nn.Module
-        A `LayerNorm`, `RMSNorm` or `BatchNorm`.
-    """
+    """Make a normalisation, called with the words and the place of the first of them."""
     match kind:
         case "layer":
             return LayerNorm(model_dim)

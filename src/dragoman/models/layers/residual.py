@@ -48,11 +48,6 @@ def begin_residual(
         What goes in.
     final_norm : nn.Module | None
         The norm behind the last layer, which there is if norms stand before the sub-layers.
-
-    Returns
-    -------
-    Forked | Pending
-        For `AddAndNorm.packed`.
     """
     return Forked(states, states) if final_norm is None else Pending(states, None, 0.0)
 
@@ -60,20 +55,7 @@ def begin_residual(
 def end_residual(
     states: Residual, final_norm: nn.Module | None
 ) -> Float[Tensor, "tokens model_dim"]:
-    """End the residual stream of a stack of layers.
-
-    Parameters
-    ----------
-    states : Forked | Pending
-        After the last layer.
-    final_norm : nn.Module | None
-        The norm behind it.
-
-    Returns
-    -------
-    Float[Tensor, "tokens model_dim"]
-        What comes out.
-    """
+    """End the residual stream of a stack of layers."""
     if isinstance(states, Forked):
         return states.into
     assert final_norm is not None
@@ -131,31 +113,13 @@ class AddAndNorm(nn.Module):
             What is added to it.
         first_position : int
             The place in the sentence of the first word, for a normalisation that asks.
-
-        Returns
-        -------
-        Float[Tensor, "*batch length model_dim"]
-            The residual stream after it.
         """
         if self.position == "pre":
             return states + self.dropout(sublayer(self.norm(states, first_position)))
         return self.norm(states + self.dropout(sublayer(states)), first_position)
 
     def packed(self, states: Residual, sublayer: Callable[[Tensor], Tensor]) -> Residual:
-        """Apply the sub-layer to packed sentences.
-
-        Parameters
-        ----------
-        states : Forked | Pending
-            The residual stream.
-        sublayer : Callable[[Tensor], Tensor]
-            What is added to it.
-
-        Returns
-        -------
-        Forked | Pending
-            The residual stream after it.
-        """
+        """Apply the sub-layer to packed sentences."""
         assert isinstance(states, Pending) == (self.position == "pre")
         dropout = self.dropout.p if self.training else 0.0
         norm = _weights(self.norm)

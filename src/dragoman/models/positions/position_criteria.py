@@ -76,11 +76,6 @@ def judge(scheme: Positions, *, trained_length: int = 128, longest: int = 10_000
     longest : int
         The longest sentence that is tried after it.
 
-    Returns
-    -------
-    Verdict
-        The four answers, and the numbers behind them.
-
     Notes
     -----
     A table that ends beyond `longest` is not found out, nor is a period longer than

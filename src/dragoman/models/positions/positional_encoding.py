@@ -39,15 +39,10 @@ def sinusoidal_positions(
         Whether the slowest sinusoid is 10,000 times as slow as the fastest, as in Tensor2Tensor
         and Marian, and not a little less, as in the paper.
 
-    Returns
-    -------
-    Float[Tensor, "count model_dim"]
-        One vector a position, sine and cosine interleaved.
-
     Notes
     -----
-    The equation is `dragoman.models.positions.sinusoids.sinusoids`; it is computed on the host, as not
-    every device has doubles.
+    The equation is `dragoman.models.positions.sinusoids.sinusoids`; computed on the host, as not every
+    device has doubles.
     """
     table = torch.from_numpy(sinusoids(first, count, model_dim, is_inclusive=is_inclusive))
     return table.to(device=device or torch.get_default_device(), dtype=dtype)
@@ -55,18 +50,6 @@ def sinusoidal_positions(
 
 def offset_map(offset: int, model_dim: int) -> Float[Tensor, "model_dim model_dim"]:
     r"""Compute the linear map that moves every sinusoid by some places.
-
-    Parameters
-    ----------
-    offset : int
-        How many places; negative: back.
-    model_dim : int
-        Width of the position vectors; even.
-
-    Returns
-    -------
-    Float[Tensor, "model_dim model_dim"]
-        The map, in double precision.
 
     Notes
     -----
@@ -109,22 +92,7 @@ class SinusoidalPositions(nn.Module):
     def forward(
         self, first: int, count: int, lengths: Int[Tensor, "batch"] | None = None
     ) -> Float[Tensor, "count model_dim"]:
-        """Return the vectors of some positions.
-
-        Parameters
-        ----------
-        first : int
-            The first position.
-        count : int
-            How many.
-        lengths : Int[Tensor, "batch"] | None
-            Ignored: a place is the same in every sentence.
-
-        Returns
-        -------
-        Float[Tensor, "count model_dim"]
-            One vector a position.
-        """
+        """Return the vectors of some positions."""
         del lengths
         table = self.table  # which another thread may change meanwhile
         if first + count > len(table):
@@ -156,22 +124,7 @@ class LearnedPositions(nn.Module):
     def forward(
         self, first: int, count: int, lengths: Int[Tensor, "batch"] | None = None
     ) -> Float[Tensor, "count model_dim"]:
-        """Return the vectors of some positions.
-
-        Parameters
-        ----------
-        first : int
-            The first position.
-        count : int
-            How many.
-        lengths : Int[Tensor, "batch"] | None
-            Ignored: a place is the same in every sentence.
-
-        Returns
-        -------
-        Float[Tensor, "count model_dim"]
-            One vector a position.
-        """
+        """Return the vectors of some positions."""
         del lengths
         if first + count > len(self.weight):
             raise DataError(
@@ -218,11 +171,6 @@ class NormalisedPositions(nn.Module):
             How many.
         lengths : Int[Tensor, "batch"] | None
             Words of each source sentence, one for each row of the batch. They must be given.
-
-        Returns
-        -------
-        Float[Tensor, "batch count model_dim"]
-            One vector a position and sentence.
         """
         if lengths is None:
             raise ValueError("normalised positions must be told how long the sentences are")
@@ -254,22 +202,7 @@ class IndexPositions(nn.Module):
     def forward(
         self, first: int, count: int, lengths: Int[Tensor, "batch"] | None = None
     ) -> Float[Tensor, "count model_dim"]:
-        """Return the vectors of some positions.
-
-        Parameters
-        ----------
-        first : int
-            The first position.
-        count : int
-            How many.
-        lengths : Int[Tensor, "batch"] | None
-            Ignored: a place is the same in every sentence.
-
-        Returns
-        -------
-        Float[Tensor, "count model_dim"]
-            One vector a position.
-        """
+        """Return the vectors of some positions."""
         del lengths
         numbers = torch.arange(first + 1, first + count + 1, device=self.ones.device)
         return numbers[:, None].to(self.ones.dtype) * self.ones

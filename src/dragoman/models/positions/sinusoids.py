@@ -22,11 +22,6 @@ def sinusoids(
         Whether the slowest sinusoid is 10,000 times as slow as the fastest, as in Tensor2Tensor
         and Marian, and not a little less, as in the paper.
 
-    Returns
-    -------
-    Float64[np.ndarray, "count model_dim"]
-        One vector a position, sine and cosine interleaved.
-
     Notes
     -----
     :math:`PE_{pos,2i}=\sin(pos/10000^{2i/d})` and :math:`PE_{pos,2i+1}=\cos(pos/10000^{2i/d})`, the
@@ -39,19 +34,6 @@ def sinusoids(
 
 
 def wavelengths(model_dim: int, *, is_inclusive: bool = False) -> Float64[np.ndarray, "pairs"]:
-    """Compute in how many places each pair of sine and cosine turns by an angle of 1.
-
-    Parameters
-    ----------
-    model_dim : int
-        Width of the position vectors; even.
-    is_inclusive : bool
-        As for `sinusoids`.
-
-    Returns
-    -------
-    Float64[np.ndarray, "pairs"]
-        From 1 to about 10,000.
-    """
+    """Compute in how many places each pair of sine and cosine turns by an angle of 1."""
     whole = max(1, model_dim - 2) if is_inclusive else model_dim
     return 10_000 ** (np.arange(0, model_dim, 2, dtype=np.float64) / whole)

@@ -36,54 +36,17 @@ class RNNCell(nn.Module):
         self.weight_input, self.weight_hidden, self.bias = _make_weights(1, input_dim, hidden_dim)
 
     def project(self, inputs: Float[Tensor, "*places input_dim"]) -> Float[Tensor, "*places gates"]:
-        """Compute what the inputs contribute, for all words at once.
-
-        Parameters
-        ----------
-        inputs : Float[Tensor, "*places input_dim"]
-            What is read.
-
-        Returns
-        -------
-        Float[Tensor, "*places gates"]
-            Wx + b.
-        """
+        """Compute what the inputs contribute, for all words at once."""
         return functional.linear(inputs, self.weight_input, self.bias)
 
     def forward(self, projected: Float[Tensor, "*places gates"], state: CellState) -> CellState:
-        """Read one more word.
-
-        Parameters
-        ----------
-        projected : Float[Tensor, "*places gates"]
-            Its contribution, from `project`.
-        state : CellState
-            What came before: (h,).
-
-        Returns
-        -------
-        CellState
-            (h,), of which the first is also the output.
-        """
+        """Read one more word."""
         (hidden,) = state
         after = torch.tanh(projected + functional.linear(hidden, self.weight_hidden))
         return (after.to(hidden.dtype),)
 
     def start(self, shape: tuple[int, ...], like: Tensor) -> CellState:
-        """Make the state before the first word.
-
-        Parameters
-        ----------
-        shape : tuple[int, ...]
-            What stands before the state's width: [sentences], or [sentences, beams].
-        like : Tensor
-            A tensor on the right device.
-
-        Returns
-        -------
-        CellState
-            Zeros.
-        """
+        """Make the state before the first word."""
         return (_zeros(self.weight_hidden, shape, like),)
 
 
@@ -126,35 +89,11 @@ class GRUCell(nn.Module):
         self.weight_input, self.weight_hidden, self.bias = _make_weights(3, input_dim, hidden_dim)
 
     def project(self, inputs: Float[Tensor, "*places input_dim"]) -> Float[Tensor, "*places gates"]:
-        """Compute what the inputs contribute, for all words at once.
-
-        Parameters
-        ----------
-        inputs : Float[Tensor, "*places input_dim"]
-            What is read.
-
-        Returns
-        -------
-        Float[Tensor, "*places gates"]
-            Wx + b of the reset gate, the update gate and the candidate.
-        """
+        """Compute what the inputs contribute, for all words at once."""
         return functional.linear(inputs, self.weight_input, self.bias)
 
     def forward(self, projected: Float[Tensor, "*places gates"], state: CellState) -> CellState:
-        """Read one more word.
-
-        Parameters
-        ----------
-        projected : Float[Tensor, "*places gates"]
-            Its contribution, from `project`.
-        state : CellState
-            What came before: (h,).
-
-        Returns
-        -------
-        CellState
-            (h,), of which the first is also the output.
-        """
+        """Read one more word."""
         (hidden,) = state
         input_gates, input_candidate = self._split(projected, dim=-1)
         if self.reset == "after":
@@ -170,20 +109,7 @@ class GRUCell(nn.Module):
         return (candidate + update * (hidden - candidate),)
 
     def start(self, shape: tuple[int, ...], like: Tensor) -> CellState:
-        """Make the state before the first word.
-
-        Parameters
-        ----------
-        shape : tuple[int, ...]
-            What stands before the state's width: [sentences], or [sentences, beams].
-        like : Tensor
-            A tensor on the right device.
-
-        Returns
-        -------
-        CellState
-            Zeros.
-        """
+        """Make the state before the first word."""
         return (_zeros(self.weight_hidden, shape, like),)
 
     def _split(self, gates: Tensor, dim: int) -> tuple[Tensor, Tensor]:
@@ -223,35 +149,11 @@ class LSTMCell(nn.Module):
         return self.bias[self.hidden_dim : 2 * self.hidden_dim]
 
     def project(self, inputs: Float[Tensor, "*places input_dim"]) -> Float[Tensor, "*places gates"]:
-        """Compute what the inputs contribute, for all words at once.
-
-        Parameters
-        ----------
-        inputs : Float[Tensor, "*places input_dim"]
-            What is read.
-
-        Returns
-        -------
-        Float[Tensor, "*places gates"]
-            Wx + b of i, f, g and o.
-        """
+        """Compute what the inputs contribute, for all words at once."""
         return functional.linear(inputs, self.weight_input, self.bias)
 
     def forward(self, projected: Float[Tensor, "*places gates"], state: CellState) -> CellState:
-        """Read one more word.
-
-        Parameters
-        ----------
-        projected : Float[Tensor, "*places gates"]
-            Its contribution, from `project`.
-        state : CellState
-            What came before: (h, c).
-
-        Returns
-        -------
-        CellState
-            (h, c), of which the first is also the output.
-        """
+        """Read one more word."""
         hidden, memory = state
         recurrent = functional.linear(hidden, self.weight_hidden)
         if projected.is_cuda:
@@ -261,20 +163,7 @@ class LSTMCell(nn.Module):
         return torch.sigmoid(show) * torch.tanh(memory), memory
 
     def start(self, shape: tuple[int, ...], like: Tensor) -> CellState:
-        """Make the state before the first word.
-
-        Parameters
-        ----------
-        shape : tuple[int, ...]
-            What stands before the state's width: [sentences], or [sentences, beams].
-        like : Tensor
-            A tensor on the right device.
-
-        Returns
-        -------
-        CellState
-            Zeros: h and c.
-        """
+        """Make the state before the first word."""
         return tuple(_zeros(self.weight_hidden, shape, like) for _ in range(2))
 
 
@@ -282,22 +171,7 @@ Cell = RNNCell | GRUCell | LSTMCell
 
 
 def make_cell(kind: Literal["rnn", "gru", "lstm"], input_dim: int, hidden_dim: int) -> Cell:
-    """Make a cell of a kind.
-
-    Parameters
-    ----------
-    kind : Literal["rnn", "gru", "lstm"]
-        Its kind; a “gru” resets after the product, the form that is fast.
-    input_dim : int
-        Width of what is read.
-    hidden_dim : int
-        Width of the state.
-
-    Returns
-    -------
-    Cell
-        With random weights.
-    """
+    """Make a cell of a kind."""
     match kind:
         case "rnn":
             return RNNCell(input_dim, hidden_dim)

@@ -63,20 +63,7 @@ class FastForwardLayer(nn.Module):
         states: Float[Tensor, "batch length input_dim"],
         reversed_lengths: Int[Tensor, "batch"] | None = None,
     ) -> tuple[Float[Tensor, "batch length fast_dim"], Float[Tensor, "batch length model_dim"]]:
-        """Read whole sentences.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "batch length input_dim"]
-            What the layer below says.
-        reversed_lengths : Int[Tensor, "batch"] | None
-            Words of each sentence, to read them from the end; None: from the beginning.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "batch length fast_dim"], Float[Tensor, "batch length model_dim"]]
-            The vectors f and h.
-        """
+        """Read whole sentences."""
         fast = self.fast(states)
         if reversed_lengths is None:
             return fast, self.recurrent(_half(fast))[0]
@@ -114,20 +101,7 @@ class DeepAttEncoder(nn.Module):
         words: Float[Tensor, "sentences length word_dim"],
         lengths: Int[Tensor, "sentences"],
     ) -> Float[Tensor, "sentences length memory_dim"]:
-        """Read the source sentences.
-
-        Parameters
-        ----------
-        words : Float[Tensor, "sentences length word_dim"]
-            Their word vectors.
-        lengths : Int[Tensor, "sentences"]
-            Words of each.
-
-        Returns
-        -------
-        Float[Tensor, "sentences length memory_dim"]
-            A vector e for each source position.
-        """
+        """Read the source sentences."""
         tops = []
         for first, column in enumerate(self.columns):
             states = words
@@ -173,20 +147,7 @@ class DeepAttDecoder(nn.Module):
     def forward(
         self, words: Float[Tensor, "sentences length word_dim"], source: Annotations
     ) -> Float[Tensor, "sentences length model_dim"]:
-        """Read whole target sentences, as in training.
-
-        Parameters
-        ----------
-        words : Float[Tensor, "sentences length word_dim"]
-            The vectors of the words before each.
-        source : Annotations
-            The source sentences.
-
-        Returns
-        -------
-        Float[Tensor, "sentences length model_dim"]
-            What the output layer reads.
-        """
+        """Read whole target sentences, as in training."""
         state = self.bottom.start((len(words), 1), words)
         outputs, paths = [], []
         for word in self.fast_word(words).split(1, dim=1):
@@ -205,15 +166,6 @@ class DeepAttDecoder(nn.Module):
         source: Annotations,
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], list[CellState], Attended]:
         """Read one more word of each hypothesis.
-
-        Parameters
-        ----------
-        words : Float[Tensor, "sentences beams word_dim"]
-            The vectors of the newest words.
-        states : Sequence[CellState]
-            What each layer remembers, the lowest first.
-        source : Annotations
-            The source sentences.
 
         Returns
         -------
@@ -296,35 +248,13 @@ class DeepAtt(nn.Module):
         initialise_words(self)
 
     def forward(self, batch: Batch) -> Output:
-        """Predict every target word from the source and the true words before it.
-
-        Parameters
-        ----------
-        batch : Batch
-            Sentence pairs.
-
-        Returns
-        -------
-        Output
-            A hidden state for each target position; the output layer turns it into scores.
-        """
+        """Predict every target word from the source and the true words before it."""
         source = self.decoder.cross_attention.annotate(*self.encode(batch.source))
         words = self.target_embedding(batch.target.shifted(self.pad_id))
         return Output(self.decoder(words, source), None)
 
     def encode(self, source: Sequences) -> Memory:
-        """Read the source sentences.
-
-        Parameters
-        ----------
-        source : Sequences
-            Their tokens.
-
-        Returns
-        -------
-        Memory
-            A vector for each source position.
-        """
+        """Read the source sentences."""
         words = self.source_embedding(source.read_ids)
         return Memory(self.encoder(words, source.lengths), source.lengths)
 
@@ -337,11 +267,6 @@ class DeepAtt(nn.Module):
             The source sentences.
         capacity : int
             How many words a hypothesis may get: any number, as the state does not grow.
-
-        Returns
-        -------
-        HypothesisState
-            Before the first word: silence in every layer.
         """
         source = self.decoder.cross_attention.annotate(*memory)
         shape = (len(memory.hidden), 1, 1 + len(self.decoder.upper))
@@ -352,20 +277,7 @@ class DeepAtt(nn.Module):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: HypothesisState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]:
-        """Read one more word of each hypothesis.
-
-        Parameters
-        ----------
-        tokens : Int[Tensor, "sentences beams"]
-            The newest words; the padding id to begin.
-        state : HypothesisState
-            What came before.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]
-            What the decoder now says, and the state for the next step.
-        """
+        """Read one more word of each hypothesis."""
         before = state.hypotheses
         layers = list(zip(before["hidden"].unbind(2), before["cells"].unbind(2), strict=True))
         source = Annotations.from_sentences(state.sentences)

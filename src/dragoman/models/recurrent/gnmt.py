@@ -65,20 +65,7 @@ class ExpertsBetweenLayers(nn.Module):
     def forward(
         self, states: Float[Tensor, "*places states_dim"], routing: Routing | None = None
     ) -> Float[Tensor, "*places states_dim"]:
-        """Add what the experts say.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "*places states_dim"]
-            What the layer below says.
-        routing : Routing | None
-            Where the experts' losses are collected, while training.
-
-        Returns
-        -------
-        Float[Tensor, "*places states_dim"]
-            What the layer above reads.
-        """
+        """Add what the experts say."""
         return states + self.dropout(torch.sigmoid(self.experts(states, routing)))
 
 
@@ -119,22 +106,7 @@ class GNMTEncoder(nn.Module):
         lengths: Int[Tensor, "sentences"],
         routing: Routing | None = None,
     ) -> Float[Tensor, "sentences length memory_dim"]:
-        """Read the source sentences.
-
-        Parameters
-        ----------
-        words : Float[Tensor, "sentences length model_dim"]
-            Their word vectors.
-        lengths : Int[Tensor, "sentences"]
-            Words of each.
-        routing : Routing | None
-            Where the experts' losses are collected, while training.
-
-        Returns
-        -------
-        Float[Tensor, "sentences length memory_dim"]
-            A vector for each source position.
-        """
+        """Read the source sentences."""
         states, _ = self.bottom(words, lengths)
         for number, layer in enumerate(self.upper, start=2):
             if self.experts is not None and number == self.first_above_experts:
@@ -183,22 +155,7 @@ class GNMTDecoder(nn.Module):
         source: Annotations,
         routing: Routing | None = None,
     ) -> Float[Tensor, "sentences length model_dim"]:
-        """Read whole target sentences, as in training.
-
-        Parameters
-        ----------
-        words : Float[Tensor, "sentences length model_dim"]
-            The vectors of the words before each.
-        source : Annotations
-            The source sentences.
-        routing : Routing | None
-            Where the experts' losses are collected, while training.
-
-        Returns
-        -------
-        Float[Tensor, "sentences length model_dim"]
-            What the output layer reads.
-        """
+        """Read whole target sentences, as in training."""
         below = self.bottom.start((len(words), 1), words)
         outputs, found = [], []
         for projected in self.word(words).split(1, dim=1):
@@ -220,15 +177,6 @@ class GNMTDecoder(nn.Module):
         source: Annotations,
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], list[CellState], Attended]:
         """Read one more word of each hypothesis.
-
-        Parameters
-        ----------
-        words : Float[Tensor, "sentences beams model_dim"]
-            The vectors of the newest words.
-        states : Sequence[CellState]
-            What each layer remembers, the lowest first.
-        source : Annotations
-            The source sentences.
 
         Returns
         -------
@@ -297,18 +245,7 @@ class GNMT(nn.Module):
             layer.words[self.pad_id] = 0
 
     def forward(self, batch: Batch) -> Output:
-        """Predict every target word from the source and the true words before it.
-
-        Parameters
-        ----------
-        batch : Batch
-            Sentence pairs.
-
-        Returns
-        -------
-        Output
-            A hidden state for each target position, and the experts' balance loss.
-        """
+        """Predict every target word from the source and the true words before it."""
         losses: list[Tensor] = []
         memory = self._encode(batch.source, Routing(batch.source.is_token, losses))
         source = self.decoder.cross_attention.annotate(*memory)
@@ -317,18 +254,7 @@ class GNMT(nn.Module):
         return Output(hidden, torch.stack(losses).sum() if losses else None)
 
     def encode(self, source: Sequences) -> Memory:
-        """Read the source sentences.
-
-        Parameters
-        ----------
-        source : Sequences
-            Their tokens.
-
-        Returns
-        -------
-        Memory
-            A vector for each source position.
-        """
+        """Read the source sentences."""
         return self._encode(source, Routing(source.is_token))
 
     def start(self, memory: Memory, capacity: int) -> HypothesisState:  # noqa: ARG002
@@ -340,11 +266,6 @@ class GNMT(nn.Module):
             The source sentences.
         capacity : int
             How many words a hypothesis may get: any number, as the state does not grow.
-
-        Returns
-        -------
-        HypothesisState
-            Before the first word: silence in every layer.
         """
         source = self.decoder.cross_attention.annotate(*memory)
         shape = (len(memory.hidden), 1, 1 + len(self.decoder.upper))
@@ -355,20 +276,7 @@ class GNMT(nn.Module):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: HypothesisState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]:
-        """Read one more word of each hypothesis.
-
-        Parameters
-        ----------
-        tokens : Int[Tensor, "sentences beams"]
-            The newest words; the padding id to begin.
-        state : HypothesisState
-            What came before.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]
-            What the decoder now says, and the state for the next step.
-        """
+        """Read one more word of each hypothesis."""
         before = state.hypotheses
         layers = list(zip(before["hidden"].unbind(2), before["cells"].unbind(2), strict=True))
         source = Annotations.from_sentences(state.sentences)

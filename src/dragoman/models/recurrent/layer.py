@@ -91,13 +91,6 @@ class BidirectionalLayer(nn.Module):
     ) -> tuple[Float[Tensor, "batch length both_dims"], tuple[CellState, CellState]]:
         """Read sentences.
 
-        Parameters
-        ----------
-        inputs : Float[Tensor, "batch length input_dim"]
-            What is read at each word.
-        lengths : Int[Tensor, "batch"]
-            Words of each sentence.
-
         Returns
         -------
         tuple[Float[Tensor, "batch length both_dims"], tuple[CellState, CellState]]
@@ -113,20 +106,7 @@ class BidirectionalLayer(nn.Module):
 def reverse_sequences(
     states: Shaped[Tensor, "batch length *rest"], lengths: Int[Tensor, "batch"]
 ) -> Shaped[Tensor, "batch length *rest"]:
-    """Turn each sentence round within its length, and leave padding where it is.
-
-    Parameters
-    ----------
-    states : Shaped[Tensor, "batch length *rest"]
-        Something for each word: vectors, or ids.
-    lengths : Int[Tensor, "batch"]
-        Words of each sentence.
-
-    Returns
-    -------
-    Shaped[Tensor, "batch length *rest"]
-        The last word first. Done twice, it changes nothing.
-    """
+    """Turn each sentence round within its length, and leave padding where it is."""
     places = torch.arange(states.size(1), device=states.device)
     ends = lengths[:, None]
     sources = torch.where(places < ends, ends - 1 - places, places)
@@ -140,24 +120,7 @@ def run_in_loop(
     state: CellState,
     lengths: Int[Tensor, "batch"] | None,
 ) -> tuple[Float[Tensor, "batch length hidden_dim"], CellState]:
-    """Apply a cell to one word after another.
-
-    Parameters
-    ----------
-    cell : Cell
-        Any cell.
-    inputs : Float[Tensor, "batch length input_dim"]
-        What is read at each word.
-    state : CellState
-        What came before.
-    lengths : Int[Tensor, "batch"] | None
-        Words of each sentence; None: as many as there are places.
-
-    Returns
-    -------
-    tuple[Float[Tensor, "batch length hidden_dim"], CellState]
-        The output at each word, and the last state of each sentence.
-    """
+    """Apply a cell to one word after another."""
     outputs = []
     for place, projected in enumerate(cell.project(inputs).unbind(1)):
         after = cell(projected, state)
@@ -178,22 +141,6 @@ def run_fused(
     lengths: Int[Tensor, "batch"] | None,
 ) -> tuple[Float[Tensor, "batch length hidden_dim"], CellState]:
     """Apply a cell to all words by one call of PyTorch's (or cuDNN's) kernel.
-
-    Parameters
-    ----------
-    cell : Cell
-        Any cell but a GRU that resets before the product.
-    inputs : Float[Tensor, "batch length input_dim"]
-        What is read at each word.
-    state : CellState
-        What came before.
-    lengths : Int[Tensor, "batch"] | None
-        Words of each sentence; None: as many as there are places.
-
-    Returns
-    -------
-    tuple[Float[Tensor, "batch length hidden_dim"], CellState]
-        The output at each word, and the last state of each sentence.
 
     Notes
     -----

@@ -64,20 +64,7 @@ class LuongDecoder(nn.Module):
     def forward(
         self, words: Float[Tensor, "batch length word_dim"], memory: Memory
     ) -> Float[Tensor, "batch length model_dim"]:
-        """Read all words of known sentences.
-
-        Parameters
-        ----------
-        words : Float[Tensor, "batch length word_dim"]
-            The words before each word.
-        memory : Memory
-            The source sentences.
-
-        Returns
-        -------
-        Float[Tensor, "batch length model_dim"]
-            What the output layer reads.
-        """
+        """Read all words of known sentences."""
         places = torch.arange(words.size(1), device=words.device)
         if self.feed is None:
             highest, _ = self.stack(words, part_states(memory.states))
@@ -98,20 +85,7 @@ class LuongDecoder(nn.Module):
         words: Float[Tensor, "sentences beams word_dim"],
         state: HypothesisState,
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]:
-        """Read one more word of each hypothesis.
-
-        Parameters
-        ----------
-        words : Float[Tensor, "sentences beams word_dim"]
-            The newest words.
-        state : HypothesisState
-            What came before.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]
-            What the output layer reads, and the state for the next step.
-        """
+        """Read one more word of each hypothesis."""
         before = state.hypotheses
         projected = self.stack.project(words)
         if self.feed is not None:
@@ -180,28 +154,12 @@ class Luong(nn.Module):
         initialise_uniformly(self, 0.1)
 
     def forward(self, batch: Batch) -> Output:
-        """Predict every target word from the source and the true words before it.
-
-        Parameters
-        ----------
-        batch : Batch
-            Sentence pairs.
-
-        Returns
-        -------
-        Output
-            A hidden state for each target position; the output layer turns it into scores.
-        """
+        """Predict every target word from the source and the true words before it."""
         words = self.target_embedding(batch.target.shifted(self.pad_id))
         return Output(self.decoder(words, self.encode(batch.source)), None)
 
     def encode(self, source: Sequences) -> Memory:
         """Read the source sentences.
-
-        Parameters
-        ----------
-        source : Sequences
-            Their tokens.
 
         Returns
         -------
@@ -219,20 +177,7 @@ class Luong(nn.Module):
         return Memory(join_states(states), self.decoder.cross_attention.annotate(hidden, lengths))
 
     def start(self, memory: Memory, capacity: int) -> HypothesisState:  # noqa: ARG002
-        """Begin one hypothesis for each sentence.
-
-        Parameters
-        ----------
-        memory : Memory
-            The source sentences.
-        capacity : int
-            How many words a hypothesis may get: it takes no room here.
-
-        Returns
-        -------
-        HypothesisState
-            Before the first word.
-        """
+        """Begin one hypothesis for each sentence."""
         states, annotations = memory
         hypotheses = {
             "states": states.unsqueeze(1),
@@ -245,20 +190,7 @@ class Luong(nn.Module):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: HypothesisState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]:
-        """Read one more word of each hypothesis.
-
-        Parameters
-        ----------
-        tokens : Int[Tensor, "sentences beams"]
-            The newest words; the padding id to begin.
-        state : HypothesisState
-            What came before.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]
-            What the decoder now says, and the state for the next step.
-        """
+        """Read one more word of each hypothesis."""
         return self.decoder.step(self.target_embedding(tokens), state)
 
 

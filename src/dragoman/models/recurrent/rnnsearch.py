@@ -74,11 +74,6 @@ class RNNsearchDecoder(nn.Module):
         ----------
         first : Float[Tensor, "sentences model_dim"]
             What the encoder knew when, coming from the end, it had read the first word.
-
-        Returns
-        -------
-        Float[Tensor, "sentences 1 model_dim"]
-            The state s_0, in the weights' precision even where products are rounded.
         """
         return self.first(first).tanh().to(self.cell.weight_hidden.dtype).unsqueeze(1)
 
@@ -88,22 +83,7 @@ class RNNsearchDecoder(nn.Module):
         state: Float[Tensor, "sentences beams model_dim"],
         source: Annotations,
     ) -> tuple[Attended, Float[Tensor, "sentences beams model_dim"]]:
-        """Look at the source, then read one word.
-
-        Parameters
-        ----------
-        projected : Float[Tensor, "sentences beams gates"]
-            The word's contribution W E y.
-        state : Float[Tensor, "sentences beams model_dim"]
-            The state before it.
-        source : Annotations
-            The source sentences.
-
-        Returns
-        -------
-        tuple[Attended, Float[Tensor, "sentences beams model_dim"]]
-            What was found in the source, and the state after the word.
-        """
+        """Look at the source, then read one word."""
         found = self.cross_attention(state, source.keys, source.values, source.mask)
         (after,) = self.cell(projected + self.cell.project(found.values), (state,))
         return found, after
@@ -114,22 +94,7 @@ class RNNsearchDecoder(nn.Module):
         states: Float[Tensor, "batch length model_dim"],
         contexts: Float[Tensor, "batch length both_dims"],
     ) -> Float[Tensor, "batch length maxout_dim"]:
-        """Compute what the output layer reads: the deep output.
-
-        Parameters
-        ----------
-        words : Float[Tensor, "batch length word_dim"]
-            The word before each.
-        states : Float[Tensor, "batch length model_dim"]
-            The state before each was read.
-        contexts : Float[Tensor, "batch length both_dims"]
-            What attention found from that state.
-
-        Returns
-        -------
-        Float[Tensor, "batch length maxout_dim"]
-            The larger of each pair.
-        """
+        """Compute what the output layer reads: the deep output."""
         deep = self.deep_state(states) + self.deep_word(words) + self.deep_context(contexts)
         return self.dropout(deep.unflatten(-1, (-1, 2)).amax(-1))
 
@@ -188,18 +153,7 @@ class RNNsearch(nn.Module):
         initialise_words(self, std=0.01)
 
     def forward(self, batch: Batch) -> Output:
-        """Predict every target word from the source and the true words before it.
-
-        Parameters
-        ----------
-        batch : Batch
-            Sentence pairs.
-
-        Returns
-        -------
-        Output
-            A hidden state for each target position; the output layer turns it into scores.
-        """
+        """Predict every target word from the source and the true words before it."""
         memory = self.encode(batch.source)
         source = self.decoder.cross_attention.annotate(memory.hidden, memory.lengths)
         words = self.target_embedding(batch.target.shifted(self.pad_id))
@@ -214,18 +168,7 @@ class RNNsearch(nn.Module):
         return Output(hidden, None)
 
     def encode(self, source: Sequences) -> Memory:
-        """Read the source sentences from both ends.
-
-        Parameters
-        ----------
-        source : Sequences
-            Their tokens.
-
-        Returns
-        -------
-        Memory
-            For each source position a vector that knows the words around it.
-        """
+        """Read the source sentences from both ends."""
         words = self.source_embedding(source.read_ids)
         hidden, (_, (first,)) = self.encoder(words, source.lengths)
         return Memory(hidden, first, source.lengths)
@@ -239,11 +182,6 @@ class RNNsearch(nn.Module):
             The source sentences.
         capacity : int
             How many words a hypothesis may get: any number, as the state does not grow.
-
-        Returns
-        -------
-        HypothesisState
-            Before the first word.
         """
         source = self.decoder.cross_attention.annotate(memory.hidden, memory.lengths)
         begun = {"state": self.decoder.start(memory.first), COVERAGE: uncovered(source.is_token)}
@@ -252,20 +190,7 @@ class RNNsearch(nn.Module):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: HypothesisState
     ) -> tuple[Float[Tensor, "sentences beams maxout_dim"], HypothesisState]:
-        """Read one more word of each hypothesis.
-
-        Parameters
-        ----------
-        tokens : Int[Tensor, "sentences beams"]
-            The newest words; the padding id to begin.
-        state : HypothesisState
-            What came before.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "sentences beams maxout_dim"], HypothesisState]
-            What the decoder now says, and the state for the next step.
-        """
+        """Read one more word of each hypothesis."""
         before, coverage = state.hypotheses["state"], state.hypotheses[COVERAGE]
         source = Annotations.from_sentences(state.sentences)
         words = self.target_embedding(tokens)

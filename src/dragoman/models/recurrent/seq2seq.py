@@ -58,15 +58,6 @@ class RecurrentStack(nn.Module):
     ) -> tuple[Float[Tensor, "batch length hidden_dim"], list[CellState]]:
         """Read sentences.
 
-        Parameters
-        ----------
-        inputs : Float[Tensor, "batch length input_dim"]
-            What the lowest layer reads at each word.
-        states : Sequence[CellState] | None
-            What came before, in each layer; None: nothing.
-        lengths : Int[Tensor, "batch"] | None
-            Words of each sentence; None: as many as there are places.
-
         Returns
         -------
         tuple[Float[Tensor, "batch length hidden_dim"], list[CellState]]
@@ -81,37 +72,13 @@ class RecurrentStack(nn.Module):
         return inputs, after
 
     def project(self, inputs: Float[Tensor, "*places input_dim"]) -> Float[Tensor, "*places gates"]:
-        """Compute what words contribute to the lowest layer, for all of them at once.
-
-        Parameters
-        ----------
-        inputs : Float[Tensor, "*places input_dim"]
-            What the lowest layer reads.
-
-        Returns
-        -------
-        Float[Tensor, "*places gates"]
-            What `step` takes.
-        """
+        """Compute what words contribute to the lowest layer, for all of them at once."""
         return self.layers[0].cell.project(inputs)
 
     def step(
         self, projected: Float[Tensor, "*places gates"], states: Sequence[CellState]
     ) -> tuple[Float[Tensor, "*places hidden_dim"], list[CellState]]:
-        """Read one more word.
-
-        Parameters
-        ----------
-        projected : Float[Tensor, "*places gates"]
-            Its contribution to the lowest layer, from `project`.
-        states : Sequence[CellState]
-            What came before, in each layer.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "*places hidden_dim"], list[CellState]]
-            The highest layer's output, and the state of each layer.
-        """
+        """Read one more word."""
         after: list[CellState] = []
         for layer, before in zip(self.layers, states, strict=True):
             if after:
@@ -121,34 +88,12 @@ class RecurrentStack(nn.Module):
 
 
 def join_states(states: Sequence[CellState]) -> Float[Tensor, "*places layers kinds hidden_dim"]:
-    """Put the states of all layers into one tensor.
-
-    Parameters
-    ----------
-    states : Sequence[CellState]
-        One a layer, each tensor [*places, hidden_dim].
-
-    Returns
-    -------
-    Float[Tensor, "*places layers kinds hidden_dim"]
-        An LSTM has two kinds of state, h and c, the other cells one.
-    """
+    """Put the states of all layers into one tensor."""
     return torch.stack([torch.stack(each, dim=-2) for each in states], dim=-3)
 
 
 def part_states(states: Float[Tensor, "*places layers kinds hidden_dim"]) -> list[CellState]:
-    """Undo `join_states`.
-
-    Parameters
-    ----------
-    states : Float[Tensor, "*places layers kinds hidden_dim"]
-        The states of all layers.
-
-    Returns
-    -------
-    list[CellState]
-        One a layer.
-    """
+    """Undo `join_states`."""
     return [each.unbind(-2) for each in states.unbind(-3)]
 
 
@@ -203,36 +148,14 @@ class Seq2seq(nn.Module):
         initialise_uniformly(self, 0.08)
 
     def forward(self, batch: Batch) -> Output:
-        """Predict every target word from the source and the true words before it.
-
-        Parameters
-        ----------
-        batch : Batch
-            Sentence pairs.
-
-        Returns
-        -------
-        Output
-            A hidden state for each target position; the output layer turns it into scores.
-        """
+        """Predict every target word from the source and the true words before it."""
         memory = self.encode(batch.source)
         words = self.target_embedding(batch.target.shifted(self.pad_id))
         hidden, _ = self.decoder(words, part_states(memory.states))
         return Output(self.dropout(hidden), None)
 
     def encode(self, source: Sequences) -> Memory:
-        """Read the source sentences.
-
-        Parameters
-        ----------
-        source : Sequences
-            Their tokens.
-
-        Returns
-        -------
-        Memory
-            The last state of each layer.
-        """
+        """Read the source sentences."""
         ids = source.read_ids
         if self.options.reverse_source:
             ids = reverse_sequences(ids, source.lengths)
@@ -240,39 +163,13 @@ class Seq2seq(nn.Module):
         return Memory(join_states(states))
 
     def start(self, memory: Memory, capacity: int) -> HypothesisState:  # noqa: ARG002
-        """Begin one hypothesis for each sentence.
-
-        Parameters
-        ----------
-        memory : Memory
-            The source sentences.
-        capacity : int
-            How many words a hypothesis may get: it takes no room here.
-
-        Returns
-        -------
-        HypothesisState
-            Before the first word.
-        """
+        """Begin one hypothesis for each sentence."""
         return HypothesisState(hypotheses={"states": memory.states.unsqueeze(1)})
 
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: HypothesisState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]:
-        """Read one more word of each hypothesis.
-
-        Parameters
-        ----------
-        tokens : Int[Tensor, "sentences beams"]
-            The newest words; the padding id to begin.
-        state : HypothesisState
-            What came before.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]
-            What the decoder now says, and the state for the next step.
-        """
+        """Read one more word of each hypothesis."""
         projected = self.decoder.project(self.target_embedding(tokens))
         hidden, states = self.decoder.step(projected, part_states(state.hypotheses["states"]))
         return self.dropout(hidden), state.after(states=join_states(states))

@@ -39,18 +39,7 @@ _PLAIN_EXPONENTS = range(-3, 5)
 
 
 def draw(plot: Plot) -> bytes:
-    """Draw a plot.
-
-    Parameters
-    ----------
-    plot : Plot
-        What to draw.
-
-    Returns
-    -------
-    bytes
-        A PNG.
-    """
+    """Draw a plot."""
     import matplotlib
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine

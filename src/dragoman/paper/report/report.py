@@ -17,20 +17,7 @@ _FINENESS = 1.5
 
 
 def read_records(folder: Path, names: Sequence[str]) -> list[Record]:
-    """Read the experiments of a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they were written.
-    names : Sequence[str]
-        The experiments there are, in the order of the page.
-
-    Returns
-    -------
-    list[Record]
-        Those that were run.
-    """
+    """Read the experiments of a folder."""
     paths = [folder / f"{name}.json" for name in names]
     found = [read_record(path) for path in paths if path.exists()]
     if not found:
@@ -42,20 +29,7 @@ def read_records(folder: Path, names: Sequence[str]) -> list[Record]:
 
 
 def write_report(records: Sequence[Record], missing: Mapping[str, str]) -> str:
-    """Write the page.
-
-    Parameters
-    ----------
-    records : Sequence[Record]
-        What was found, in order.
-    missing : Mapping[str, str]
-        What was not run, and the command that would run it.
-
-    Returns
-    -------
-    str
-        HTML without scripts and without anything from outside; pictures are within.
-    """
+    """Write the page."""
     body = [
         '<header class="words"><h1>The paper, measured</h1>',
         "<p>The tables and claims of “Attention Is All You Need”, and of the notes about it, "

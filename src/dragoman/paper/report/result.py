@@ -30,18 +30,7 @@ class Column:
     form: str = ""
 
     def show(self, cell: Cell) -> str:
-        """Write a cell for people.
-
-        Parameters
-        ----------
-        cell : str | int | float | None
-            Its value; None: there is none.
-
-        Returns
-        -------
-        str
-            Powers of ten as people write them: 2.3·10¹⁹.
-        """
+        """Write a cell for people."""
         return show(cell, self.form)
 
 
@@ -75,13 +64,7 @@ class Table:
                 raise ValueError(f"{self.name}: {len(row)} cells, {len(self.columns)} columns")
 
     def as_csv(self) -> str:
-        """Write the table as comma-separated values.
-
-        Returns
-        -------
-        str
-            The headings, then the rows, numbers in full.
-        """
+        """Write the table as comma-separated values."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(column.heading for column in self.columns)
@@ -89,34 +72,12 @@ class Table:
         return text.getvalue()
 
     def column(self, heading: str) -> list[Cell]:
-        """Return the cells of one column.
-
-        Parameters
-        ----------
-        heading : str
-            Its heading.
-
-        Returns
-        -------
-        list[Cell]
-            From top to bottom.
-        """
+        """Return the cells of one column."""
         place = [column.heading for column in self.columns].index(heading)
         return [row[place] for row in self.rows]
 
     def numbers(self, heading: str) -> list[float]:
-        """Return the numbers of one column.
-
-        Parameters
-        ----------
-        heading : str
-            Its heading.
-
-        Returns
-        -------
-        list[float]
-            From top to bottom, without empty cells.
-        """
+        """Return the numbers of one column."""
         return [number(cell) for cell in self.column(heading) if cell is not None]
 
 
@@ -322,52 +283,17 @@ class Experiment:
     seeds: tuple[int, ...] = ()
 
     def table(self, name: str) -> Table:
-        """Find a table.
-
-        Parameters
-        ----------
-        name : str
-            Its short name.
-
-        Returns
-        -------
-        Table
-            The table.
-        """
+        """Find a table."""
         return next(table for table in self.tables if table.name == name)
 
 
 def spread(values: Sequence[float]) -> tuple[float, float | None]:
-    """Compute mean and standard deviation of several seeds' results.
-
-    Parameters
-    ----------
-    values : Sequence[float]
-        One for each seed.
-
-    Returns
-    -------
-    tuple[float, float | None]
-        The deviation is that of a sample (n − 1); None of a single value.
-    """
+    """Compute mean and standard deviation of several seeds' results."""
     mean = statistics.fmean(values)
     return mean, statistics.stdev(values) if len(values) > 1 else None
 
 
 def fit_exponent(x: Sequence[float], y: Sequence[float]) -> float:
-    r"""Fit a power law by least squares in logarithms.
-
-    Parameters
-    ----------
-    x : Sequence[float]
-        Sizes, positive.
-    y : Sequence[float]
-        What was measured at them, positive.
-
-    Returns
-    -------
-    float
-        The exponent a of :math:`y \propto x^a`.
-    """
+    r"""Fit a power law by least squares in logarithms."""
     return statistics.linear_regression([math.log(each) for each in x],
                                         [math.log(each) for each in y]).slope  # fmt: skip

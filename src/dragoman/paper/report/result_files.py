@@ -93,13 +93,7 @@ class Record:
 
 
 def describe_machine() -> str:
-    """Describe this machine in words.
-
-    Returns
-    -------
-    str
-        Cores, processor and accelerator.
-    """
+    """Describe this machine in words."""
     import torch
 
     processor = platform.processor() or platform.machine()
@@ -112,13 +106,7 @@ def describe_machine() -> str:
 
 
 def list_versions() -> dict[str, str]:
-    """List the versions that results may depend on.
-
-    Returns
-    -------
-    dict[str, str]
-        By name.
-    """
+    """List the versions that results may depend on."""
     import numpy as np
     import torch
 
@@ -137,17 +125,6 @@ def write_experiment(
     folder: Path, name: str, experiment: Experiment, circumstances: Circumstances
 ) -> list[Path]:
     """Write an experiment's files.
-
-    Parameters
-    ----------
-    folder : Path
-        Where to; it is made if need be.
-    name : str
-        The experiment's name, with which all its files begin.
-    experiment : Experiment
-        What it found.
-    circumstances : Circumstances
-        How it was run.
 
     Returns
     -------
@@ -181,18 +158,7 @@ def write_experiment(
 
 
 def read_record(path: Path) -> Record:
-    """Read what `write_experiment` wrote.
-
-    Parameters
-    ----------
-    path : Path
-        The JSON file; its pictures lie beside it.
-
-    Returns
-    -------
-    Record
-        What it tells.
-    """
+    """Read what `write_experiment` wrote."""
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         return Record(

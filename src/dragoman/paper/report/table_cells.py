@@ -6,37 +6,13 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(cell: Cell) -> float:
-    """Take a cell as the number it is.
-
-    Parameters
-    ----------
-    cell : str | int | float | None
-        A number; anything else is a mistake of the program.
-
-    Returns
-    -------
-    float
-        Its value.
-    """
+    """Take a cell as the number it is."""
     assert isinstance(cell, int | float), f"{cell!r} is no number"
     return float(cell)
 
 
 def show(cell: Cell, form: str = "") -> str:
-    """Write a value for people.
-
-    Parameters
-    ----------
-    cell : str | int | float | None
-        The value; None: there is none.
-    form : str
-        How numbers are written, as in `Column`.
-
-    Returns
-    -------
-    str
-        Powers of ten as people write them: 2.3·10¹⁹.
-    """
+    """Write a value for people."""
     if cell is None or isinstance(cell, str):
         return cell or ""
     if isinstance(cell, bool):

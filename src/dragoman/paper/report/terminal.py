@@ -15,11 +15,6 @@ _WIDEST = 10_000
 def print_experiment(experiment: Experiment) -> None:
     """Print an experiment's words and tables to the standard output.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        What it found.
-
     Notes
     -----
     Into a file or a pipe, lines are as wide as the tables need.

@@ -49,13 +49,6 @@ class Bucket(NamedTuple):
 def make_buckets(max_words: int, num_within: int, num_beyond: int) -> tuple[Bucket, ...]:
     """Cut the range of lengths into equal parts, and go on beyond it.
 
-    Parameters
-    ----------
-    max_words : int
-        Source words of the longest line of training.
-    num_within, num_beyond : int
-        How many buckets up to it, and beyond it.
-
     Returns
     -------
     tuple[Bucket, ...]
@@ -104,13 +97,6 @@ class Pool:
     def join(self, num_words: int, generator: random.Random) -> tuple[str, str]:
         """Join one line.
 
-        Parameters
-        ----------
-        num_words : int
-            Its source words.
-        generator : random.Random
-            Of chance.
-
         Returns
         -------
         tuple[str, str]
@@ -135,18 +121,7 @@ class Pool:
 
 
 def count_words(line: str) -> int:
-    """Count the words of a line as it is written.
-
-    Parameters
-    ----------
-    line : str
-        The line.
-
-    Returns
-    -------
-    int
-        What stands between blanks.
-    """
+    """Count the words of a line as it is written."""
     return len(line.split())
 
 
@@ -154,17 +129,6 @@ def write_lines(
     folder: Path, *, num_lines: int, buckets: Sequence[Bucket], lines_per_bucket: int
 ) -> None:
     """Write a corpus of joined French–English lines.
-
-    Parameters
-    ----------
-    folder : Path
-        A new folder; its files are named as those of the built-in corpus.
-    num_lines : int
-        To train on, their lengths drawn evenly from all within the range of training.
-    buckets : Sequence[Bucket]
-        Lengths of the test set's lines, which stand in this order.
-    lines_per_bucket : int
-        Lines to test in each.
 
     Notes
     -----

@@ -68,18 +68,7 @@ class Matcher(nn.Module):
     def attend(
         self, questions: Questions
     ) -> tuple[Float[Tensor, "batch values"], Float[Tensor, "batch pairs"]]:
-        """Look the queries' keys up.
-
-        Parameters
-        ----------
-        questions : Questions
-            What is asked.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "batch values"], Float[Tensor, "batch pairs"]]
-            What was found, and where attention looked.
-        """
+        """Look the queries' keys up."""
         query = self.symbols(questions.queries).unsqueeze(1)
         keys, values = self.symbols(questions.keys), self.values(questions.values)
         if self.score == "additive":
@@ -92,37 +81,13 @@ class Matcher(nn.Module):
         return (weights @ values).squeeze(1), weights.squeeze(1)
 
     def forward(self, questions: Questions) -> Float[Tensor, "batch symbols"]:
-        """Answer.
-
-        Parameters
-        ----------
-        questions : Questions
-            What is asked.
-
-        Returns
-        -------
-        Float[Tensor, "batch symbols"]
-            A score for every value.
-        """
+        """Answer."""
         found, _ = self.attend(questions)
         return self.answer(found)
 
 
 def ask(num_questions: int, generator: torch.Generator) -> Questions:
-    """Make questions at random.
-
-    Parameters
-    ----------
-    num_questions : int
-        How many.
-    generator : torch.Generator
-        Of chance.
-
-    Returns
-    -------
-    Questions
-        The keys of a sentence are all different.
-    """
+    """Make questions at random."""
     noise = torch.rand(num_questions, NUM_SYMBOLS, generator=generator)
     keys = noise.argsort(1)[:, :NUM_PAIRS]
     values = torch.randint(NUM_SYMBOLS, keys.shape, generator=generator)
@@ -133,24 +98,7 @@ def ask(num_questions: int, generator: torch.Generator) -> Questions:
 
 
 def learn_to_match(score: Score, key_dim: int, *, seed: int, num_steps: int) -> float:
-    """Train one model and test it.
-
-    Parameters
-    ----------
-    score : Literal["dot", "scaled dot", "additive"]
-        How query and key are compared.
-    key_dim : int
-        Width of the space in which they are compared (d_k).
-    seed : int
-        Of weights and questions.
-    num_steps : int
-        Updates, of 64 questions each.
-
-    Returns
-    -------
-    float
-        The share of new questions that are answered rightly.
-    """
+    """Train one model and test it."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     model = Matcher(score, key_dim)

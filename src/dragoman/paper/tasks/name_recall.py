@@ -91,18 +91,7 @@ class Reader(nn.Module):
         self.answer = nn.Linear(WIDTH, len(NAMES))
 
     def forward(self, vectors: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch names"]:
-        """Read sentences.
-
-        Parameters
-        ----------
-        vectors : Float[Tensor, "batch length width"]
-            The vectors of their words, from `words`.
-
-        Returns
-        -------
-        Float[Tensor, "batch names"]
-            A score for each name at the blank, which is the last word.
-        """
+        """Read sentences."""
         return self.answer(self.body(vectors))
 
 
@@ -120,18 +109,7 @@ class LastState(nn.Module):
         self.layer = _make_layer(kind)
 
     def forward(self, vectors: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch width"]:
-        """Read sentences.
-
-        Parameters
-        ----------
-        vectors : Float[Tensor, "batch length width"]
-            Their words.
-
-        Returns
-        -------
-        Float[Tensor, "batch width"]
-            The state at the last word.
-        """
+        """Read sentences."""
         return self.layer(vectors)[0][:, -1]
 
 
@@ -146,18 +124,7 @@ class LookBack(nn.Module):
         self.join = nn.Linear(2 * WIDTH, WIDTH)
 
     def forward(self, vectors: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch width"]:
-        """Read sentences.
-
-        Parameters
-        ----------
-        vectors : Float[Tensor, "batch length width"]
-            Their words.
-
-        Returns
-        -------
-        Float[Tensor, "batch width"]
-            The last state joined with what it found.
-        """
+        """Read sentences."""
         states = self.layer(vectors)[0]
         last = states[:, -1:]
         found = self.attention(last, self.attention.prepare(states), states, Mask())
@@ -182,18 +149,7 @@ class LookAround(nn.Module):
         self.layer = EncoderLayer(options)
 
     def forward(self, vectors: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch width"]:
-        """Read sentences.
-
-        Parameters
-        ----------
-        vectors : Float[Tensor, "batch length width"]
-            Their words.
-
-        Returns
-        -------
-        Float[Tensor, "batch width"]
-            What the layer says at the last word.
-        """
+        """Read sentences."""
         batch, length, _ = vectors.shape
         if self.positions is not None:
             vectors = vectors + self.positions(0, length)
@@ -201,35 +157,13 @@ class LookAround(nn.Module):
 
 
 def make_reader(kind: ReaderKind, seed: int) -> Reader:
-    """Make a reader with fresh weights.
-
-    Parameters
-    ----------
-    kind : ReaderKind
-        Its kind.
-    seed : int
-        Of the weights.
-
-    Returns
-    -------
-    Reader
-        On the CPU.
-    """
+    """Make a reader with fresh weights."""
     torch.manual_seed(seed)
     return Reader(kind)
 
 
 def tell(count: int, distance: int, generator: torch.Generator) -> Int[Tensor, "count length"]:
     """Make sentences at random.
-
-    Parameters
-    ----------
-    count : int
-        How many.
-    distance : int
-        Words between the name and the blank; at least those of the question.
-    generator : torch.Generator
-        Of chance.
 
     Returns
     -------
@@ -245,24 +179,7 @@ def tell(count: int, distance: int, generator: torch.Generator) -> Int[Tensor, "
 
 
 def train_reader(reader: Reader, *, limit: int, num_steps: int, seed: int) -> float:
-    """Teach a reader the task at short distances.
-
-    Parameters
-    ----------
-    reader : Reader
-        What learns.
-    limit : int
-        The longest distance; all from the shortest up to it are drawn alike.
-    num_steps : int
-        Updates, of 64 sentences each.
-    seed : int
-        Of the sentences.
-
-    Returns
-    -------
-    float
-        The last update's loss.
-    """
+    """Teach a reader the task at short distances."""
     generator = torch.Generator().manual_seed(seed)
     optimiser = torch.optim.Adam(reader.parameters(), lr=RECIPES[reader.kind].learning_rate)
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.05, num_steps)
@@ -282,24 +199,7 @@ def train_reader(reader: Reader, *, limit: int, num_steps: int, seed: int) -> fl
 
 @torch.no_grad()
 def measure_recall(reader: Reader, distance: int, *, count: int, seed: int) -> float:
-    """Measure how often a reader says the name.
-
-    Parameters
-    ----------
-    reader : Reader
-        Trained or not.
-    distance : int
-        Words between the name and the blank.
-    count : int
-        Sentences.
-    seed : int
-        Of the sentences.
-
-    Returns
-    -------
-    float
-        The share of right names.
-    """
+    """Measure how often a reader says the name."""
     sentences = tell(count, distance, torch.Generator().manual_seed(seed))
     return (reader(reader.words(sentences)).argmax(-1) == sentences[:, 0]).double().mean().item()
 

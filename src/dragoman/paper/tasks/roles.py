@@ -54,18 +54,7 @@ class RoleReader(nn.Module):
         self.answer = nn.Linear(MODEL_DIM, len(ROLES) * NUM_SYMBOLS)
 
     def forward(self, sentences: Sentences) -> Float[Tensor, "batch roles symbols"]:
-        """Read sentences.
-
-        Parameters
-        ----------
-        sentences : Sentences
-            What to read.
-
-        Returns
-        -------
-        Float[Tensor, "batch roles symbols"]
-            For each role a score for every word.
-        """
+        """Read sentences."""
         words = self.symbols(sentences.symbols) + self.roles(sentences.roles)
         memory = self.attention.keys_and_values(words)
         found = self.attention(self.query.expand(len(words), -1, -1), memory, Mask())
@@ -88,20 +77,7 @@ class Learnt(NamedTuple):
 
 
 def tell(num_sentences: int, generator: torch.Generator) -> Sentences:
-    """Make sentences at random.
-
-    Parameters
-    ----------
-    num_sentences : int
-        How many.
-    generator : torch.Generator
-        Of chance.
-
-    Returns
-    -------
-    Sentences
-        Each with one word of each role.
-    """
+    """Make sentences at random."""
     symbols = torch.randint(NUM_SYMBOLS, (num_sentences, LENGTH), generator=generator)
     places = torch.rand(num_sentences, LENGTH, generator=generator).argsort(1)[:, : len(ROLES)]
     named = torch.arange(1, len(ROLES) + 1).expand(num_sentences, -1)
@@ -110,22 +86,7 @@ def tell(num_sentences: int, generator: torch.Generator) -> Sentences:
 
 
 def learn_roles(num_heads: int, *, seed: int, num_steps: int) -> Learnt:
-    """Train a reader, test it and look where its heads look.
-
-    Parameters
-    ----------
-    num_heads : int
-        Heads.
-    seed : int
-        Of weights and sentences.
-    num_steps : int
-        Updates, of 64 sentences each.
-
-    Returns
-    -------
-    Learnt
-        Accuracy and attention on new sentences.
-    """
+    """Train a reader, test it and look where its heads look."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     model = RoleReader(num_heads)

@@ -28,18 +28,7 @@ class LastState(nn.Module):
     """
 
     def forward(self, states: Float[Tensor, "batch steps hidden"]) -> Context:
-        """Take the last state.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "batch steps hidden"]
-            The cell's states.
-
-        Returns
-        -------
-        Context
-            All weight on the last.
-        """
+        """Take the last state."""
         weights = torch.zeros_like(states[..., 0])
         weights[:, -1] = 1
         return Context(weights, states[:, -1])
@@ -68,18 +57,7 @@ class FixedWeights(nn.Module):
         self.bias = nn.Parameter(torch.zeros(hidden_dim, 1))
 
     def forward(self, states: Float[Tensor, "batch steps hidden"]) -> Context:
-        """Add the states up.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "batch steps hidden"]
-            The cell's states.
-
-        Returns
-        -------
-        Context
-            Weights and weighted sum.
-        """
+        """Add the states up."""
         weights = self.weight.squeeze(-1).expand(states.shape[:2])
         return Context(weights, (weights.unsqueeze(-1) * states).sum(1) + self.bias.squeeze(-1))
 
@@ -106,18 +84,7 @@ class AlignedWeights(nn.Module):
         self.bias = nn.Parameter(torch.zeros(num_steps, 1))
 
     def forward(self, states: Float[Tensor, "batch steps hidden"]) -> Context:
-        """Average the states.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "batch steps hidden"]
-            The cell's states.
-
-        Returns
-        -------
-        Context
-            Weights that sum to one, and the average.
-        """
+        """Average the states."""
         weights = torch.tanh(states @ self.weight + self.bias).squeeze(-1).softmax(-1)
         return Context(weights, (weights.unsqueeze(-1) * states).sum(1))
 
@@ -155,35 +122,13 @@ class SeriesModel(nn.Module):
     def read(
         self, series: Float[Tensor, "batch steps"]
     ) -> tuple[Float[Tensor, "batch steps hidden"], Context]:
-        """Read series of numbers.
-
-        Parameters
-        ----------
-        series : Float[Tensor, "batch steps"]
-            The numbers.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "batch steps hidden"], Context]
-            The cell's states, and what was made of them.
-        """
+        """Read series of numbers."""
         inputs = series.unsqueeze(-1)
         states, _ = run_in_loop(self.cell, inputs, self.cell.start((len(inputs),), inputs), None)
         return states, self.context(states)
 
     def forward(self, series: Float[Tensor, "batch steps"]) -> Float[Tensor, "batch"]:
-        """Predict the number that follows.
-
-        Parameters
-        ----------
-        series : Float[Tensor, "batch steps"]
-            The numbers before.
-
-        Returns
-        -------
-        Float[Tensor, "batch"]
-            One for each series.
-        """
+        """Predict the number that follows."""
         _, context = self.read(series)
         predicted = self.dense(context.vector).squeeze(-1)
         return torch.tanh(predicted) if self.is_squashed else predicted
@@ -206,26 +151,6 @@ def train_together(
     learning_rate: float,
 ) -> list[SeriesModel]:
     """Train a model from several seeds at once.
-
-    Parameters
-    ----------
-    make : Callable[[], SeriesModel]
-        Makes one model from the current seed, in double precision.
-    train : Split
-        What to learn from.
-    seeds : Sequence[int]
-        Of the weights and of the order of the windows.
-    num_epochs : int
-        How often each window is seen.
-    batch_size : int
-        Windows of an update.
-    learning_rate : float
-        Of Adam.
-
-    Returns
-    -------
-    list[SeriesModel]
-        One for each seed.
 
     Notes
     -----

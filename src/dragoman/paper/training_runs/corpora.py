@@ -69,18 +69,7 @@ class DataOptions:
         return Path(self.source).name if self.source else "the built-in French–English corpus"
 
     def find(self, work: Path) -> Texts:
-        """Find the corpus, and make the built-in one if it is not there yet.
-
-        Parameters
-        ----------
-        work : Path
-            The work folder.
-
-        Returns
-        -------
-        Texts
-            Its files.
-        """
+        """Find the corpus, and make the built-in one if it is not there yet."""
         if self.given:
             return Texts(**{name: Path(path) for name, path in self.given.items()})
         from dragoman.data.builtin import write_corpus
@@ -123,18 +112,7 @@ class Corpus:
 
 
 def name_texts(folder: Path) -> Texts:
-    """Name the files of a French–English corpus folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they are, named as “dragoman data builtin” does.
-
-    Returns
-    -------
-    Texts
-        Its files.
-    """
+    """Name the files of a French–English corpus folder."""
     return Texts(
         source=folder / "train.fr", target=folder / "train.en",
         valid_source=folder / "valid.fr", valid_target=folder / "valid.en",
@@ -151,24 +129,6 @@ def prepare_corpus(
     subwords: Path | None = None,
 ) -> Corpus:
     """Clean a corpus and learn its subwords, once for all runs.
-
-    Parameters
-    ----------
-    texts : Texts
-        Its files.
-    work : Path
-        The work folder.
-    vocabulary_size : int | None
-        Subwords; None: by the size of the corpus.
-    say : Callable[[str], None]
-        Tells a person one line.
-    subwords : Path | None
-        A SentencePiece model, such as that of another corpus; None: learn one.
-
-    Returns
-    -------
-    Corpus
-        Prepared; at once if it was prepared before.
 
     Notes
     -----
@@ -208,34 +168,12 @@ def prepare_corpus(
 
 
 def make_digest(*parts: object) -> str:
-    """Make a short name that differs when anything in a list differs.
-
-    Parameters
-    ----------
-    *parts : object
-        Strings, numbers, tuples of them.
-
-    Returns
-    -------
-    str
-        Ten hexadecimal digits.
-    """
+    """Make a short name that differs when anything in a list differs."""
     return hashlib.blake2b(repr(parts).encode(), digest_size=5).hexdigest()
 
 
 def hash_contents(paths: Iterable[Path]) -> str:
-    """Hash what files hold.
-
-    Parameters
-    ----------
-    paths : Iterable[Path]
-        The files.
-
-    Returns
-    -------
-    str
-        Differs when anything in any file differs.
-    """
+    """Hash what files hold."""
     from dragoman.data.corpus import CorpusFiles
 
     return CorpusFiles(tsv=tuple(paths)).content_hash()

@@ -54,35 +54,14 @@ class WorkOptions:
 
 
 def read_seeds(words: Sequence[str]) -> tuple[int, ...]:
-    """Read the seeds of an experiment.
-
-    Parameters
-    ----------
-    words : Sequence[str]
-        As they were given.
-
-    Returns
-    -------
-    tuple[int, ...]
-        At least one, all different.
-    """
+    """Read the seeds of an experiment."""
     good = bool(words) and all(word.isdecimal() for word in words) and len(set(words)) == len(words)
     require(good, "--seeds", " ".join(words) or "empty", "give different whole numbers")
     return tuple(map(int, words))
 
 
 def check_choice(flag: str, names: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse names that are not known, names given twice, and none at all.
-
-    Parameters
-    ----------
-    flag : str
-        The option.
-    names : Sequence[str]
-        What was given.
-    known : Sequence[str]
-        What there is.
-    """
+    """Refuse names that are not known, names given twice, and none at all."""
     for name in names:
         require(name in known, flag, f"“{name}”", f"there are {', '.join(known)}")
         require(names.count(name) == 1, flag, f"“{name}” twice", "name each once")
@@ -93,15 +72,6 @@ def run_all(
     plans: Sequence[Plan], options: WorkOptions, say: Say
 ) -> tuple[list[Outcome], list[Failure]]:
     """Train and score every run that is not there yet.
-
-    Parameters
-    ----------
-    plans : Sequence[Plan]
-        What is wanted.
-    options : WorkOptions
-        Where, and how many at once.
-    say : Callable[[str], None]
-        Tells a person one line.
 
     Returns
     -------
@@ -131,18 +101,7 @@ def run_all(
 
 
 def tell_failures(failures: Sequence[Failure]) -> tuple[str, ...]:
-    """Say which runs are missing from a result.
-
-    Parameters
-    ----------
-    failures : Sequence[Failure]
-        From `run_all`.
-
-    Returns
-    -------
-    tuple[str, ...]
-        A sentence for each.
-    """
+    """Say which runs are missing from a result."""
     return tuple(f"Missing: {each.plan.title} came to nothing ({each.why})." for each in failures)
 
 

@@ -114,45 +114,17 @@ class Failure:
 
 
 def is_finished(model: Path) -> bool:
-    """Tell whether a run came to its end.
-
-    Parameters
-    ----------
-    model : Path
-        The run's model folder, there or not.
-
-    Returns
-    -------
-    bool
-        Whether its log ends with the end.
-    """
+    """Tell whether a run came to its end."""
     return any(event.get("event") == "end" for event in _read_events(model)[-1:])
 
 
 def date_weights(model: Path) -> int:
-    """Tell when weights were written, so that scores of older ones are not taken for theirs.
-
-    Parameters
-    ----------
-    model : Path
-        A model folder.
-
-    Returns
-    -------
-    int
-        In nanoseconds.
-    """
+    """Tell when weights were written, so that scores of older ones are not taken for theirs."""
     return (model / _WEIGHTS).stat().st_mtime_ns
 
 
 def forget_longest(model: Path) -> None:
-    """Take out of a model's facts how long its longest source was, by which texts are split.
-
-    Parameters
-    ----------
-    model : Path
-        A model folder.
-    """
+    """Take out of a model's facts how long its longest source was, by which texts are split."""
     facts = read_json(model / _FACTS)
     if facts["longest_source"]:
         facts.pop("digest", None)  # which is of what stood there
@@ -160,20 +132,7 @@ def forget_longest(model: Path) -> None:
 
 
 def read_outcome(plan: Plan, folder: Path) -> Outcome:
-    """Collect what the files of a finished run tell.
-
-    Parameters
-    ----------
-    plan : Plan
-        What was wanted.
-    folder : Path
-        The run's folder, with the model and its scores.
-
-    Returns
-    -------
-    Outcome
-        What it came to.
-    """
+    """Collect what the files of a finished run tell."""
     model = folder / "model"
     events = _read_events(model)
     told = read_json(folder / SCORES)
@@ -197,18 +156,7 @@ def read_outcome(plan: Plan, folder: Path) -> Outcome:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    dict[str, Any]
-        Empty if the file is missing or damaged.
-    """
+    """Read a JSON object."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -216,15 +164,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, told: dict[str, Any]) -> None:
-    """Write a JSON object.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    told : dict[str, Any]
-        The object.
-    """
+    """Write a JSON object."""
     write_file(path, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
 
 

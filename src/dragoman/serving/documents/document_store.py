@@ -110,41 +110,13 @@ class DocumentStore:
         return Path(self._folder.name)
 
     async def read(self, name: str, content: bytes, options: ServeOptions) -> Document:
-        """Take a file apart, one at a time, so that others are answered meanwhile.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-        content : bytes
-            What is in it.
-        options : ServeOptions
-            With the limits.
-
-        Returns
-        -------
-        Document
-            The document.
-        """
+        """Take a file apart, one at a time, so that others are answered meanwhile."""
         most = UNPACKED_TIMES * options.max_file_bytes
         async with self._reading:
             return await asyncio.to_thread(read_document, name, content, most)
 
     def create(self, owner: str, name: str) -> StoredDocument:
-        """Make room for a document.
-
-        Parameters
-        ----------
-        owner : str
-            Name of the client.
-        name : str
-            Of the translated file.
-
-        Returns
-        -------
-        StoredDocument
-            What will be known of it.
-        """
+        """Make room for a document."""
         self.remove_old()
         busy = [each for each in self._documents.values() if each.status in _BUSY]
         of_owner = sum(each.owner == owner for each in busy)
@@ -186,31 +158,12 @@ class DocumentStore:
         return True
 
     def finish(self, document: StoredDocument, content: bytes) -> None:
-        """Keep a translated file.
-
-        Parameters
-        ----------
-        document : StoredDocument
-            Which document.
-        content : bytes
-            The file.
-        """
+        """Keep a translated file."""
         document.path.write_bytes(content)
         document.status = "done"
 
     def get(self, document_id: str) -> StoredDocument:
-        """Find a document by its id alone.
-
-        Parameters
-        ----------
-        document_id : str
-            Its id, which nobody can guess.
-
-        Returns
-        -------
-        StoredDocument
-            The document.
-        """
+        """Find a document by its id alone."""
         self.remove_old()
         document = self._documents.get(document_id)
         if document is None:
@@ -219,15 +172,6 @@ class DocumentStore:
 
     def unlock(self, document_id: str, key: str, owner: str) -> StoredDocument:
         """Find a document by its id and key.
-
-        Parameters
-        ----------
-        document_id : str
-            Its id.
-        key : str
-            Its key.
-        owner : str
-            Name of the client that asks.
 
         Returns
         -------
@@ -241,31 +185,14 @@ class DocumentStore:
         return document
 
     def estimate_seconds(self, document: StoredDocument) -> int:
-        """Guess how long a document will still take.
-
-        Parameters
-        ----------
-        document : StoredDocument
-            The document.
-
-        Returns
-        -------
-        int
-            Seconds, by what it took so far.
-        """
+        """Guess how long a document will still take."""
         progress = document.progress
         passed = self._now() - document.started
         rest = progress.num_characters - progress.num_done
         return round(passed * rest / progress.num_done) + 1 if progress.num_done else 30
 
     def remove(self, document: StoredDocument) -> None:
-        """Forget a document, whether it is done or not.
-
-        Parameters
-        ----------
-        document : StoredDocument
-            Which.
-        """
+        """Forget a document, whether it is done or not."""
         self._documents.pop(document.document_id, None)
         if document.task is not None:
             document.task.cancel()
@@ -287,18 +214,7 @@ class DocumentStore:
 
 
 def find_store(app: Starlette) -> DocumentStore:
-    """Find the documents of an application.
-
-    Parameters
-    ----------
-    app : Starlette
-        The application.
-
-    Returns
-    -------
-    DocumentStore
-        Its store, which is made when it is first needed.
-    """
+    """Find the documents of an application."""
     if not hasattr(app.state, "documents"):
         app.state.documents = DocumentStore()
     store: DocumentStore = app.state.documents

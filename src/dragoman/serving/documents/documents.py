@@ -36,18 +36,7 @@ _NO_NAME = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def check_name(name: str) -> str:
-    """Refuse the name of a file that could be a path, or no name.
-
-    Parameters
-    ----------
-    name : str
-        What a client calls its file.
-
-    Returns
-    -------
-    str
-        The same.
-    """
+    """Refuse the name of a file that could be a path, or no name."""
     if not name.strip() or name.strip(". ") == "":
         raise ServiceError("bad_request", "Invalid request: the file has no name; give it one")
     if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:
@@ -64,18 +53,7 @@ def check_name(name: str) -> str:
 
 
 def find_format(name: str) -> str:
-    """Find out the format of a file by its name.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-
-    Returns
-    -------
-    str
-        The extension, such as “.txt”.
-    """
+    """Find out the format of a file by its name."""
     extension = PurePosixPath(name).suffix.lower()
     if extension not in FORMATS:
         known = ", ".join(each[1:] for each in FORMATS)
@@ -89,15 +67,6 @@ def find_format(name: str) -> str:
 
 def read_document(name: str, content: bytes, most_bytes: int) -> Document:
     """Take a file apart.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    content : bytes
-        What is in it.
-    most_bytes : int
-        How large it may be when unpacked.
 
     Returns
     -------
@@ -153,11 +122,6 @@ async def translate_document(
     find_terms : FindTerms | None
         Finds what of a glossary occurs in some texts; None: there is none.
 
-    Returns
-    -------
-    bytes
-        The translated file.
-
     Notes
     -----
     Texts go to the service a few at a time, so that a book does not fill its queue; while the queue
@@ -188,15 +152,6 @@ async def translate_document(
 def find_source(service: Service, texts: Sequence[str], target: str) -> str:
     """Find the language of a document.
 
-    Parameters
-    ----------
-    service : Service
-        Knows the languages.
-    texts : Sequence[str]
-        The document.
-    target : str
-        The language that it is to become.
-
     Returns
     -------
     str
@@ -207,20 +162,7 @@ def find_source(service: Service, texts: Sequence[str], target: str) -> str:
 
 
 def find_fitting(service: Service, target: str) -> set[str]:
-    """Find the languages that can become another.
-
-    Parameters
-    ----------
-    service : Service
-        Knows the languages.
-    target : str
-        Code of the other.
-
-    Returns
-    -------
-    set[str]
-        Their codes, with its own.
-    """
+    """Find the languages that can become another."""
     languages = service.languages()
     return {each.code for each in languages if target in (each.code, *each.targets)}
 

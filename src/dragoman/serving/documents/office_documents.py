@@ -64,15 +64,6 @@ class _Part:
 def read_office(content: bytes, extension: str, most_bytes: int) -> Document:
     """Take an archive apart.
 
-    Parameters
-    ----------
-    content : bytes
-        The archive.
-    extension : str
-        One of `OFFICE_FORMATS`.
-    most_bytes : int
-        How large it may be when unpacked.
-
     Returns
     -------
     Document

@@ -42,20 +42,7 @@ class Document:
 
 
 def read_text(content: bytes, extension: str) -> Document:
-    """Take a file of text apart.
-
-    Parameters
-    ----------
-    content : bytes
-        What is in it: UTF-8, or UTF-16 with a byte order mark.
-    extension : str
-        One of `TEXT_FORMATS`.
-
-    Returns
-    -------
-    Document
-        Its texts. The translated file has the same encoding, line breaks and white space.
-    """
+    """Take a file of text apart."""
     text, encoding, mark = _decode(content)
     check_length(len(text), MOST_MARKUP)
     if extension in (".html", ".htm", ".xhtml"):
@@ -71,15 +58,7 @@ def read_text(content: bytes, extension: str) -> Document:
 
 
 def check_length(length: int, limit: int) -> None:
-    """Refuse a document that is too long.
-
-    Parameters
-    ----------
-    length : int
-        Its characters.
-    limit : int
-        How many they may be.
-    """
+    """Refuse a document that is too long."""
     if length > limit:
         raise ServiceError(
             "too_long",

@@ -91,11 +91,6 @@ class Keys:
             not matter.
         address : str
             Where it came from.
-
-        Returns
-        -------
-        Client
-            The owner of the key; without keys, the address.
         """
         if self._entries is None:
             return Client(
@@ -117,43 +112,16 @@ class Keys:
         return found[0].client
 
     def name_address(self, address: str) -> str:
-        """Name whoever is at an address, before its key is known.
-
-        Parameters
-        ----------
-        address : str
-            Where a request came from.
-
-        Returns
-        -------
-        str
-            What turns are taken by; nothing where it depends on a key.
-        """
+        """Name whoever is at an address, before its key is known."""
         return _network(address) if self._entries is None else ""
 
     def charge(self, client: Client, num_characters: int) -> None:
-        """Count a request, or refuse it.
-
-        Parameters
-        ----------
-        client : Client
-            Who asks.
-        num_characters : int
-            How many characters it wants translated.
-        """
+        """Count a request, or refuse it."""
         self._requests.fill(client.name, client.requests_per_minute)
         self.spend(client, num_characters)
 
     def spend(self, client: Client, num_characters: int) -> None:
-        """Count characters of a request that was counted before, or refuse it.
-
-        Parameters
-        ----------
-        client : Client
-            Who asks.
-        num_characters : int
-            How many characters it wants translated.
-        """
+        """Count characters of a request that was counted before, or refuse it."""
         used, limit = self.usage(client)
         if limit is not None and used + num_characters > limit:
             raise ServiceError(
@@ -165,38 +133,19 @@ class Keys:
             self._characters[client.name] = used + num_characters
 
     def check(self, client: Client) -> None:
-        """Refuse whatever a client asks, if it may not ask or has nothing left; count nothing.
-
-        Parameters
-        ----------
-        client : Client
-            Who asks.
-        """
+        """Refuse whatever a client asks, if it may not ask or has nothing left; count nothing."""
         self._requests.check(client.name, client.requests_per_minute)
         used, limit = self.usage(client)
         if limit is not None and used >= limit:
             self.spend(client, 1)
 
     def refund(self, client: Client, num_characters: int) -> None:
-        """Give back what was charged for a request that was not answered.
-
-        Parameters
-        ----------
-        client : Client
-            Who asked.
-        num_characters : int
-            What `charge` counted.
-        """
+        """Give back what was charged for a request that was not answered."""
         if client.has_key:
             self._characters[client.name] = max(0, self.usage(client)[0] - num_characters)
 
     def usage(self, client: Client) -> tuple[int, int | None]:
         """Tell how many characters a client had translated.
-
-        Parameters
-        ----------
-        client : Client
-            The client.
 
         Returns
         -------
@@ -219,11 +168,6 @@ def read_keys(path: Path) -> list[Entry]:
     path : Path
         A TOML file with a table for each client, which has its ``key`` and, where there are limits,
         ``requests_per_minute`` and ``characters_per_month``.
-
-    Returns
-    -------
-    list[Entry]
-        The keys.
     """
     plain = read_toml(path)
     if not plain:

@@ -24,22 +24,6 @@ def make_parser(
 ) -> H11Protocol:
     """Make what parses the requests of a connection, and refuses what others may read differently.
 
-    Parameters
-    ----------
-    config : uvicorn.Config
-        How uvicorn serves.
-    server_state : ServerState
-        Its connections and tasks.
-    app_state : dict[str, Any]
-        What the application keeps.
-    loop : asyncio.AbstractEventLoop | None
-        Where it runs; None: in the running one.
-
-    Returns
-    -------
-    H11Protocol
-        uvicorn's protocol for h11, made stricter.
-
     Notes
     -----
     h11 takes a bare line feed for the end of a line, and joins a line that begins with white space
@@ -94,25 +78,13 @@ class HeadGuard(asyncio.Protocol):
         self._head_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin.
-
-        Parameters
-        ----------
-        transport : asyncio.BaseTransport
-            The connection.
-        """
+        """Begin."""
         self._transport = transport
         self._address = (transport.get_extra_info("peername") or ("",))[0]
         self._protocol.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Pass on what came.
-
-        Parameters
-        ----------
-        data : bytes
-            What came.
-        """
+        """Pass on what came."""
         if not self._head_bytes and self._is_between():
             refusal = self._refuse(data, self._address)
             if refusal is not None:
@@ -130,23 +102,11 @@ class HeadGuard(asyncio.Protocol):
         return cycle is None or cycle.response_complete
 
     def eof_received(self) -> bool | None:
-        """Pass on that nothing more comes.
-
-        Returns
-        -------
-        bool | None
-            Whether the connection stays.
-        """
+        """Pass on that nothing more comes."""
         return self._protocol.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End.
-
-        Parameters
-        ----------
-        exc : Exception | None
-            Why.
-        """
+        """End."""
         self._protocol.connection_lost(exc)
 
     def pause_writing(self) -> None:

@@ -61,22 +61,7 @@ class Shedder:
         self._wait_for_room = wait_for_room
 
     def find_wait(self, path: str, address: str, size: int) -> float | None:
-        """Say how long a client must wait.
-
-        Parameters
-        ----------
-        path : str
-            What it asks for.
-        address : str
-            Where it is.
-        size : int
-            Bytes of its request.
-
-        Returns
-        -------
-        float | None
-            Seconds; None: it need not wait.
-        """
+        """Say how long a client must wait."""
         if self._wait_for_room is None or path not in TRANSLATING_PATHS:
             return None
         num_tokens = 1 if path in FILE_PATHS else 1 + size // TOKEN_BYTES
@@ -86,20 +71,7 @@ class Shedder:
         return seconds
 
     def refuse(self, data: bytes, address: str) -> bytes | None:
-        """Refuse what a connection says, if that is one whole request for which there is no room.
-
-        Parameters
-        ----------
-        data : bytes
-            What came, where a request may begin.
-        address : str
-            Where from.
-
-        Returns
-        -------
-        bytes | None
-            The answer; None: it is for others to answer.
-        """
+        """Refuse one whole request for which the queue has no room; anything else is parsed."""
         begin = _POST.match(data)
         if begin is None or self._wait_for_room is None or self._options.proxy is not None:
             return None

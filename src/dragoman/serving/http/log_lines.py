@@ -29,18 +29,7 @@ class LineLimit(logging.Filter):
         self._counts: dict[tuple[str, int], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether a line is written.
-
-        Parameters
-        ----------
-        record : logging.LogRecord
-            The line. It is made short; of a failure it keeps the kind.
-
-        Returns
-        -------
-        bool
-            Whether it is written.
-        """
+        """Say whether a line is written."""
         place, now = (record.pathname, record.lineno), self._now()
         began, count = self._counts.get(place, (now, 0))
         suppressed = 0

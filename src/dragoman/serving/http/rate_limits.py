@@ -27,17 +27,7 @@ class Buckets:
         self._full_until: dict[str, float] = {}
 
     def fill(self, name: str, rate: int | None, refusal: str = "Slowdown") -> None:
-        """Count once more, or refuse.
-
-        Parameters
-        ----------
-        name : str
-            Who it is.
-        rate : int | None
-            How often in a minute; None: any number.
-        refusal : str
-            What whoever does it too often is told first.
-        """
+        """Count once more, or refuse."""
         full_until = self.check(name, rate, refusal)
         if full_until is None:
             return
@@ -47,22 +37,7 @@ class Buckets:
             del self._full_until[next(iter(self._full_until))]
 
     def check(self, name: str, rate: int | None, refusal: str = "Slowdown") -> float | None:
-        """Refuse if once more were too often; count nothing.
-
-        Parameters
-        ----------
-        name : str
-            Who it is.
-        rate : int | None
-            How often in a minute; None: any number.
-        refusal : str
-            What whoever does it too often is told first.
-
-        Returns
-        -------
-        float | None
-            Until when the bucket would be full; None: there is none.
-        """
+        """Refuse if once more were too often; count nothing."""
         if rate is None:
             return None
         now = self._now()

@@ -45,18 +45,7 @@ class HeadCheck:
             self._names |= {host.lower(), own, own.partition(".")[0]}
 
     def find_refusal(self, scope: Scope) -> Refusal | None:
-        """Say why a request is not answered.
-
-        Parameters
-        ----------
-        scope : Scope
-            The request.
-
-        Returns
-        -------
-        tuple[int, str] | None
-            The status and what to say; None: there is no reason.
-        """
+        """Say why a request is not answered."""
         names = [name for name, _ in scope["headers"]]
         headers = dict(scope["headers"])
         repeated = next((name for name in _ONCE if names.count(name) > 1), None)
@@ -92,29 +81,13 @@ def is_ambiguous(data: bytes) -> bool:
     ----------
     data : bytes
         What came, from the beginning of the head; perhaps not to its end, or beyond that.
-
-    Returns
-    -------
-    bool
-        Whether others may take its lines for other headers.
     """
     end = _BLANK_LINE.search(data)
     return _ODD_LINE.search(data, 0, end.end() if end else len(data)) is not None
 
 
 def parse_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Read an IP address.
-
-    Parameters
-    ----------
-    name : str
-        The address, of IPv6 perhaps in brackets, or a name.
-
-    Returns
-    -------
-    ipaddress.IPv4Address | ipaddress.IPv6Address | None
-        The address; None: it is a name.
-    """
+    """Read an IP address."""
     try:
         return ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
     except ValueError:
@@ -123,11 +96,6 @@ def parse_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | 
 
 def is_loopback(host: str) -> bool:
     """Say whether a server that listens there can be reached from this machine alone.
-
-    Parameters
-    ----------
-    host : str
-        An address, or a name.
 
     Returns
     -------
@@ -140,11 +108,6 @@ def is_loopback(host: str) -> bool:
 
 def is_forwarded(scope: Scope) -> bool:
     """Say whether a proxy passed a request on, so that it may come from anywhere.
-
-    Parameters
-    ----------
-    scope : Scope
-        The request.
 
     Returns
     -------

@@ -124,17 +124,7 @@ class Gate:
             task.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request.
-
-        Parameters
-        ----------
-        scope : Scope
-            What is asked for.
-        receive : Receive
-            Gives what the client sends.
-        send : Send
-            Takes the answer.
-        """
+        """Answer a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -38,11 +38,6 @@ class Marked:
             For each of `segments` its translation, and which characters translate which: source
             begin and end, target begin and end. Without any spans, words are taken to stand in
             the same order.
-
-        Returns
-        -------
-        str
-            The text with all its tags, each once and none crossing another.
         """
         expected = len(self.segments)
         assert len(translations) == expected, f"{len(translations)} translations of {expected}"
@@ -104,11 +99,6 @@ def parse_markup(
     finds_outline : bool
         Whether, in XML, it also ends at elements around which there are only other elements.
 
-    Returns
-    -------
-    Marked
-        What is to be translated, and what is to be left.
-
     Notes
     -----
     Wrong HTML is read as well as may be; wrong XML is refused. What is left is never changed: a
@@ -128,20 +118,7 @@ def parse_markup(
 
 
 def parse_tokens(tokens: Sequence[Token], rules: TagRules) -> Marked:
-    """Take a text apart that has been cut into tokens.
-
-    Parameters
-    ----------
-    tokens : Sequence[Token]
-        The tokens.
-    rules : TagRules
-        What its elements mean.
-
-    Returns
-    -------
-    Marked
-        What is to be translated, and what is to be left.
-    """
+    """Take a text apart that has been cut into tokens."""
     return _Parser(tokens, rules).parse(0, len(tokens))
 
 

@@ -63,13 +63,6 @@ class Elements:
 def match_elements(tokens: Sequence[Token], rules: TagRules) -> Elements:
     """Find out which tags belong together.
 
-    Parameters
-    ----------
-    tokens : Sequence[Token]
-        The text.
-    rules : TagRules
-        What its elements mean.
-
     Returns
     -------
     Elements
@@ -89,15 +82,6 @@ def match_elements(tokens: Sequence[Token], rules: TagRules) -> Elements:
 
 def count_breaks(tokens: Sequence[Token], elements: Elements, rules: TagRules) -> list[int]:
     """Count the places at which sentences end.
-
-    Parameters
-    ----------
-    tokens : Sequence[Token]
-        The text.
-    elements : Elements
-        How its tokens belong together.
-    rules : TagRules
-        What its elements mean.
 
     Returns
     -------
@@ -135,20 +119,7 @@ def count_breaks(tokens: Sequence[Token], elements: Elements, rules: TagRules) -
 
 
 def is_opaque(token: Token, rules: TagRules) -> bool:
-    """Say whether an element stays as it is, with all that is in it.
-
-    Parameters
-    ----------
-    token : Token
-        The tag with which it begins.
-    rules : TagRules
-        What elements mean.
-
-    Returns
-    -------
-    bool
-        True if its name or, in HTML, its attributes say so.
-    """
+    """Say whether an element stays as it is, with all that is in it."""
     if token.kind != "start":
         return False
     if token.name in rules.opaque:

@@ -65,15 +65,7 @@ class SegmentBuilder:
         self._is_behind_leaf = False
 
     def add_text(self, raw: str, is_preformatted: bool) -> None:
-        """Add text.
-
-        Parameters
-        ----------
-        raw : str
-            As it stands between tags.
-        is_preformatted : bool
-            Whether white space and line breaks count.
-        """
+        """Add text."""
         text = self._decode(raw)
         if not text:
             return
@@ -99,26 +91,14 @@ class SegmentBuilder:
             self._is_behind_leaf = False
 
     def add_start(self, token: Token) -> None:
-        """Add the tag with which an element begins.
-
-        Parameters
-        ----------
-        token : Token
-            The tag.
-        """
+        """Add the tag with which an element begins."""
         holders = self._rules.text_holders
         holds_text = not holders or token.name in holders
         self._open.append(self._add(Tag(opening=token.raw, holds_text=holds_text)))
         self._num_texts.append(0)
 
     def add_end(self, token: Token) -> None:
-        """Add the tag with which the innermost element ends.
-
-        Parameters
-        ----------
-        token : Token
-            The tag.
-        """
+        """Add the tag with which the innermost element ends."""
         tag = self._open.pop()
         tag.closing = token.raw
         tag.end = self._length
@@ -128,17 +108,7 @@ class SegmentBuilder:
             self._wait(tag)
 
     def add_leaf(self, raw: str, name: str = "", island: "Marked | None" = None) -> None:
-        """Add something without text of its own.
-
-        Parameters
-        ----------
-        raw : str
-            As it stands there.
-        name : str
-            Of the element, if it is one.
-        island : Marked | None
-            What is in it, if that is to be translated.
-        """
+        """Add something without text of its own."""
         tag = self._add(Tag(opening=raw, holds_text=False))
         if island is not None:
             self._islands.append((tag, island))

@@ -66,16 +66,6 @@ class Token(NamedTuple):
 def split_html(text: str) -> Iterator[Token]:
     """Cut HTML into tokens, as browsers do.
 
-    Parameters
-    ----------
-    text : str
-        A document or a part of one, right or wrong.
-
-    Yields
-    ------
-    Token
-        Tokens that, joined, are the text.
-
     Notes
     -----
     Nothing is refused but declared entities, which no browser knows. Elements that close themselves
@@ -103,16 +93,6 @@ def split_html(text: str) -> Iterator[Token]:
 def split_xml(text: str) -> Iterator[Token]:
     """Cut XML into tokens.
 
-    Parameters
-    ----------
-    text : str
-        Any number of elements and text between them; it need not have one root.
-
-    Yields
-    ------
-    Token
-        Tokens that, joined, are the text.
-
     Notes
     -----
     A declaration of entities is refused, so nothing can grow by being read, and nothing is ever
@@ -131,66 +111,22 @@ def split_xml(text: str) -> Iterator[Token]:
 
 
 def decode_html(raw: str) -> str:
-    """Replace what stands for characters in HTML by the characters.
-
-    Parameters
-    ----------
-    raw : str
-        Text between tags.
-
-    Returns
-    -------
-    str
-        Text for people; what stands for no character remains.
-    """
+    """Replace what stands for characters in HTML by the characters."""
     return _HTML_REFERENCE.sub(lambda match: html.unescape(match.group()), raw)
 
 
 def decode_xml(raw: str) -> str:
-    """Replace what stands for characters in XML by the characters.
-
-    Parameters
-    ----------
-    raw : str
-        Text between tags.
-
-    Returns
-    -------
-    str
-        Text for people; what stands for no character remains.
-    """
+    """Replace what stands for characters in XML by the characters."""
     return _XML_REFERENCE.sub(lambda match: _xml_character(match.group(1)) or match.group(), raw)
 
 
 def encode_text(text: str) -> str:
-    """Write text so that it is no markup.
-
-    Parameters
-    ----------
-    text : str
-        Text for people.
-
-    Returns
-    -------
-    str
-        The same for HTML or XML, outside of tags.
-    """
+    """Write text so that it is no markup."""
     return html.escape(text, quote=False)
 
 
 def read_attributes(raw: str) -> dict[str, str]:
-    """Read the attributes of a tag of HTML.
-
-    Parameters
-    ----------
-    raw : str
-        The tag.
-
-    Returns
-    -------
-    dict[str, str]
-        Names in small letters and values, of equal names the first.
-    """
+    """Read the attributes of a tag of HTML."""
     inside = re.match(r"</?[a-zA-Z][^\s/>]*+", raw)
     attributes: dict[str, str] = {}
     for match in _HTML_ATTRIBUTE.finditer(raw, inside.end() if inside else 0):

@@ -118,22 +118,7 @@ PRESENTATION = replace(
 def rules_of_xml(
     *, splitting_tags: frozenset[str], inline_tags: frozenset[str], finds_outline: bool
 ) -> TagRules:
-    """Make the rules for XML of which nobody knows what its elements mean.
-
-    Parameters
-    ----------
-    splitting_tags : frozenset[str]
-        Elements at which a sentence ends.
-    inline_tags : frozenset[str]
-        Elements at which it does not.
-    finds_outline : bool
-        Whether it also ends at elements around which there are only other elements.
-
-    Returns
-    -------
-    TagRules
-        The rules.
-    """
+    """Make the rules for XML of which nobody knows what its elements mean."""
     return TagRules(
         is_xml=True, breaks=splitting_tags, inline=inline_tags, finds_outline=finds_outline
     )

@@ -50,18 +50,7 @@ class Asset(NamedTuple):
 
 @cache
 def read_asset(name: str) -> Asset:
-    """Read a file of the page.
-
-    Parameters
-    ----------
-    name : str
-        One of `ASSETS`.
-
-    Returns
-    -------
-    Asset
-        The file; read once.
-    """
+    """Read a file of the page."""
     content = (files("dragoman.serving.page") / "static" / name).read_bytes()
     media_type = _MEDIA_TYPES[name[name.rindex(".") :]]
     tag = f'"{hashlib.sha256(content).hexdigest()[:20]}"'
@@ -70,13 +59,7 @@ def read_asset(name: str) -> Asset:
 
 @cache
 def write_shell() -> str:
-    """Write the page as one document that needs no server, with a slot for what it shows.
-
-    Returns
-    -------
-    str
-        HTML; “@SNAPSHOT@” stands where the JSON goes.
-    """
+    """Write the page as one document that needs no server, with a slot for what it shows."""
     page, style = (read_asset(name).content.decode() for name in ("index.html", "style.css"))
     script = "".join(join_module(name) for name in MODULES)
     icon = read_asset("icon.svg").content.decode()
@@ -96,16 +79,6 @@ def write_shell() -> str:
 
 def join_module(name: str) -> str:
     """Turn a module into a function that is called once, to put it after the others.
-
-    Parameters
-    ----------
-    name : str
-        One of `MODULES`.
-
-    Returns
-    -------
-    str
-        Code that keeps what the module exports in a constant of its name.
 
     Notes
     -----
@@ -128,11 +101,6 @@ def write_document(snapshot: dict[str, Any], title: str) -> str:
         “export.js” gives them.
     title : str
         Of the document.
-
-    Returns
-    -------
-    str
-        HTML.
     """
     data = json.dumps(snapshot, ensure_ascii=False, separators=(",", ":"))
     # Nothing in the data may look like the end of their element.

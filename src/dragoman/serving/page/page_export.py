@@ -12,20 +12,7 @@ from dragoman.serving.page.page_why import write_explanation
 
 
 def write_look_page(translator: Translator, seen: Look) -> str:
-    """Write what heads look at as a page to explore.
-
-    Parameters
-    ----------
-    translator : Translator
-        Whose heads they are.
-    seen : Look
-        What was seen.
-
-    Returns
-    -------
-    str
-        HTML that needs nothing else.
-    """
+    """Write what heads look at as a page to explore."""
     looked = write_look(translator, seen)
     shown = {"view": "attention", "kind": seen.maps[0].kind}
     snapshot = _snapshot(translator, seen.source, seen.translation, shown)
@@ -33,20 +20,7 @@ def write_look_page(translator: Translator, seen: Look) -> str:
 
 
 def write_explanation_page(translator: Translator, found: Explanation) -> str:
-    """Write an explanation as a page to explore, with the attention behind it.
-
-    Parameters
-    ----------
-    translator : Translator
-        The model that was asked.
-    found : Explanation
-        What was found.
-
-    Returns
-    -------
-    str
-        HTML that needs nothing else.
-    """
+    """Write an explanation as a page to explore, with the attention behind it."""
     why = write_explanation(found, found.rise.num_masks)
     looked = look_for_page(translator, found.source, found.translation)
     snapshot = _snapshot(translator, found.source, found.translation, {"view": "why"})

@@ -20,34 +20,12 @@ _HEADERS = {
 
 
 def give_index(request: Request) -> Response:
-    """Answer with the page.
-
-    Parameters
-    ----------
-    request : Request
-        Of the path “/”.
-
-    Returns
-    -------
-    Response
-        The page.
-    """
+    """Answer with the page."""
     return _give(request, "index.html")
 
 
 def give_asset(request: Request) -> Response:
-    """Answer with a file that the page asks for.
-
-    Parameters
-    ----------
-    request : Request
-        With the file's name in its path.
-
-    Returns
-    -------
-    Response
-        The file; status 404 for anything that is not the page's.
-    """
+    """Answer with a file that the page asks for."""
     name = request.path_params["name"]
     if name not in ASSETS:
         return Response("there is no such file", status_code=404, media_type="text/plain")

@@ -39,19 +39,6 @@ def look_for_page(
 ) -> dict[str, Any]:
     """See all attention of a pair, and what becomes of the translation without some heads.
 
-    Parameters
-    ----------
-    translator : Translator
-        The model, which nobody else uses meanwhile.
-    source : str
-        The sentence.
-    translation : str
-        Its translation.
-    off : Collection[Head]
-        Heads to switch off.
-    beam_size : int | None
-        Of the search without those heads; None: as the model folder says.
-
     Returns
     -------
     dict[str, Any]
@@ -73,20 +60,7 @@ def look_for_page(
 
 
 def write_look(translator: Translator, seen: Look) -> dict[str, Any]:
-    """Write what was seen of a pair for JSON.
-
-    Parameters
-    ----------
-    translator : Translator
-        Whose attention it is.
-    seen : Look
-        What was seen.
-
-    Returns
-    -------
-    dict[str, Any]
-        Sides and maps, the weights in base64, a byte for each.
-    """
+    """Write what was seen of a pair for JSON."""
     vocabularies = translator.folder.vocabularies
     source = group_words(vocabularies.source, seen.source)
     target = group_words(vocabularies.target, seen.translation)
@@ -125,11 +99,6 @@ def to_bytes(
 ) -> UInt8[np.ndarray, "heads queries keys"]:
     """Write each weight as a byte, so that a row that sums to 1 still does.
 
-    Parameters
-    ----------
-    weights : Float[np.ndarray, "heads queries keys"]
-        From 0 to 1.
-
     Returns
     -------
     UInt8[np.ndarray, "heads queries keys"]
@@ -147,15 +116,6 @@ def to_bytes(
 
 def align_for_page(translator: Translator, source: str, translation: str) -> dict[str, Any]:
     """Say which words translate which, and how sure the model is of each word.
-
-    Parameters
-    ----------
-    translator : Translator
-        The model.
-    source : str
-        The sentence.
-    translation : str
-        Its translation, whoever made it.
 
     Returns
     -------

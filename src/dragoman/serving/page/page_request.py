@@ -36,20 +36,7 @@ class Fields:
         self._plain = plain
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Take a text.
-
-        Parameters
-        ----------
-        name : str
-            The field.
-        default : str | None
-            What it is if it is not there; None: it must be.
-
-        Returns
-        -------
-        str
-            The text, which can be written as UTF-8.
-        """
+        """Take a text."""
         value = self._plain.get(name)
         if value is None and default is not None:
             return default
@@ -62,22 +49,7 @@ class Fields:
         return value
 
     def number(self, name: str, lowest: int, highest: int, default: int) -> int:
-        """Take a whole number.
-
-        Parameters
-        ----------
-        name : str
-            The field.
-        lowest, highest : int
-            The limits, both allowed.
-        default : int
-            What it is if it is not there.
-
-        Returns
-        -------
-        int
-            The number.
-        """
+        """Take a whole number."""
         value = self._plain.get(name)
         if value is None:
             return default
@@ -87,18 +59,7 @@ class Fields:
         return int(value)
 
     def heads(self, name: str) -> tuple[Head, ...]:
-        """Take attention heads.
-
-        Parameters
-        ----------
-        name : str
-            The field: a list such as ``[["cross", 1, 3]]``.
-
-        Returns
-        -------
-        tuple[Head, ...]
-            The heads; none if the field is not there.
-        """
+        """Take attention heads."""
         value = self._plain.get(name) or []
         is_list = isinstance(value, list) and len(value) <= MOST_HEADS_OFF
         if not is_list or not all(_is_head(each) for each in value):
@@ -115,18 +76,7 @@ class Pair(NamedTuple):
 
 
 async def read_fields(request: WebRequest) -> Fields:
-    """Read the JSON object that the page sent.
-
-    Parameters
-    ----------
-    request : WebRequest
-        The request.
-
-    Returns
-    -------
-    Fields
-        Its fields.
-    """
+    """Read the JSON object that the page sent."""
     # Another site's page can send anything else without being asked (CORS).
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise ServiceError("bad_request", "Content-Type must be application/json")
@@ -141,11 +91,6 @@ async def read_fields(request: WebRequest) -> Fields:
 
 def check_origin(request: WebRequest) -> None:
     """Refuse what another web page asks; programs that are no browsers may ask.
-
-    Parameters
-    ----------
-    request : WebRequest
-        The request.
 
     Notes
     -----
@@ -167,18 +112,7 @@ def check_origin(request: WebRequest) -> None:
 
 
 def service_of(request: WebRequest) -> Service:
-    """Find the service that answers, if models are served at all.
-
-    Parameters
-    ----------
-    request : WebRequest
-        The request.
-
-    Returns
-    -------
-    Service
-        The service.
-    """
+    """Find the service that answers, if models are served at all."""
     service: Service | None = getattr(request.app.state, "service", None)
     if service is None or not service.models():
         raise ServiceError("not_found", "no models are served here, only training runs")
@@ -186,18 +120,7 @@ def service_of(request: WebRequest) -> Service:
 
 
 def identify(request: WebRequest) -> Client:
-    """Find out who asks.
-
-    Parameters
-    ----------
-    request : WebRequest
-        The request, perhaps with “Authorization: Bearer KEY”.
-
-    Returns
-    -------
-    Client
-        Who asks.
-    """
+    """Find out who asks."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     address = request.client.host if request.client else ""
     raw_key = key.strip() if scheme.lower() == "bearer" else None
@@ -206,56 +129,19 @@ def identify(request: WebRequest) -> Client:
 
 
 def charge(request: WebRequest, num_characters: int) -> Client:
-    """Find out who asks, and count it.
-
-    Parameters
-    ----------
-    request : WebRequest
-        The request.
-    num_characters : int
-        What it wants translated.
-
-    Returns
-    -------
-    Client
-        Who asks.
-    """
+    """Find out who asks, and count it."""
     client = identify(request)
     request.app.state.keys.charge(client, num_characters)
     return client
 
 
 def read_pair(fields: Fields) -> Pair:
-    """Take a sentence pair and the name of a model.
-
-    Parameters
-    ----------
-    fields : Fields
-        What the page sent.
-
-    Returns
-    -------
-    Pair
-        The pair.
-    """
+    """Take a sentence pair and the name of a model."""
     return Pair(fields.text("model"), fields.text("source"), fields.text("translation", ""))
 
 
 def find_model(service: Service, name: str) -> ServedModel:
-    """Find a model by its name.
-
-    Parameters
-    ----------
-    service : Service
-        Where it is served.
-    name : str
-        Its name.
-
-    Returns
-    -------
-    ServedModel
-        The model.
-    """
+    """Find a model by its name."""
     for each in service.models():
         if each.name == name:
             return each
@@ -263,20 +149,7 @@ def find_model(service: Service, name: str) -> ServedModel:
 
 
 def check_length(translator: Translator, pair: Pair) -> int:
-    """Refuse what is too long to look into.
-
-    Parameters
-    ----------
-    translator : Translator
-        The model.
-    pair : Pair
-        The sentence and its translation.
-
-    Returns
-    -------
-    int
-        The subwords of both.
-    """
+    """Refuse what is too long to look into."""
     vocabularies = translator.folder.vocabularies
     longest = min(LONGEST_LOOK, translator.folder.options.max_length or LONGEST_LOOK)
     texts = (("sentence", vocabularies.source, pair.source),
@@ -296,15 +169,7 @@ def check_length(translator: Translator, pair: Pair) -> int:
 
 
 def check_work(num_masks: int, num_tokens: int) -> None:
-    """Refuse to read too much for one explanation.
-
-    Parameters
-    ----------
-    num_masks : int
-        How many masks are asked for.
-    num_tokens : int
-        Subwords of the pair.
-    """
+    """Refuse to read too much for one explanation."""
     if num_masks * num_tokens > MOST_WORK:
         most = MOST_WORK // num_tokens
         raise ServiceError(

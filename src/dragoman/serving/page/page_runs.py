@@ -28,11 +28,6 @@ _OTHERS = ("start", "stagnation", "divergence", "memory", "stop", "end")
 def find_runs(paths: Sequence[Path]) -> dict[str, Path]:
     """Find the run folders that a user names.
 
-    Parameters
-    ----------
-    paths : Sequence[Path]
-        Run folders, or folders of run folders.
-
     Returns
     -------
     dict[str, Path]
@@ -52,11 +47,6 @@ def find_runs(paths: Sequence[Path]) -> dict[str, Path]:
 
 def name_runs(paths: Sequence[Path]) -> dict[str, Path]:
     """Give folders short names that are different.
-
-    Parameters
-    ----------
-    paths : Sequence[Path]
-        Different folders.
 
     Returns
     -------

@@ -12,18 +12,7 @@ class Part(NamedTuple):
 
 
 def part_text(pieces: Iterable[str]) -> list[Part]:
-    """Take the white space off the pieces of a text.
-
-    Parameters
-    ----------
-    pieces : Iterable[str]
-        The sentences of the text with the white space around them, from `Service.split`.
-
-    Returns
-    -------
-    list[Part]
-        Parts that joined give back the text. Only the first can be without words.
-    """
+    """Take the white space off the pieces of a text."""
     parts: list[Part] = []
     for piece in pieces:
         core = piece.strip()

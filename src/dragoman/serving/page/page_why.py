@@ -10,13 +10,6 @@ from dragoman.insight.explanation import CAPTIONS, Explanation
 def write_explanation(found: Explanation, num_masks: int) -> dict[str, Any]:
     """Write all of an explanation for JSON.
 
-    Parameters
-    ----------
-    found : Explanation
-        What is known.
-    num_masks : int
-        How many masks there will be in all.
-
     Returns
     -------
     dict[str, Any]
@@ -36,20 +29,7 @@ def write_explanation(found: Explanation, num_masks: int) -> dict[str, Any]:
 
 
 def write_progress(found: Explanation, num_masks: int) -> dict[str, Any]:
-    """Write what changes from step to step.
-
-    Parameters
-    ----------
-    found : Explanation
-        What is known by now.
-    num_masks : int
-        How many masks there will be in all.
-
-    Returns
-    -------
-    dict[str, Any]
-        Estimates, errors, and how far the work is.
-    """
+    """Write what changes from step to step."""
     rise = found.rise
     return {
         "rise": _round(rise.values),

@@ -25,17 +25,6 @@ def write_refusal(
 ) -> tuple[Headers, bytes]:
     """Write an answer that refuses a request.
 
-    Parameters
-    ----------
-    path : str
-        What was asked for; it tells the protocol.
-    status : int
-        The status.
-    message : str
-        One line for people.
-    retry_after : float | None
-        Seconds after which to try again; None: nothing is said of that.
-
     Returns
     -------
     tuple[Headers, bytes]
@@ -76,30 +65,12 @@ def is_open(path: str, origin: str | None) -> bool:
         are for nobody's page.
     origin : str | None
         The origin that may use it, ``*`` for any; None: none.
-
-    Returns
-    -------
-    bool
-        Whether one may.
     """
     return origin is not None and path.split("/")[1:2] not in (["api"], ["metrics"])
 
 
 def cors_headers(path: str, origin: str | None) -> Headers:
-    """Say which web pages may read an answer.
-
-    Parameters
-    ----------
-    path : str
-        What was asked for.
-    origin : str | None
-        The origin that may, ``*`` for any; None: none.
-
-    Returns
-    -------
-    Headers
-        For the answer.
-    """
+    """Say which web pages may read an answer."""
     headers = [(b"x-content-type-options", b"nosniff")]
     if origin is None or not is_open(path, origin):
         return headers

@@ -40,13 +40,7 @@ _STATUS = {
 
 
 def routes() -> list[BaseRoute]:
-    """List what is answered.
-
-    Returns
-    -------
-    list[BaseRoute]
-        The routes.
-    """
+    """List what is answered."""
     methods = ["GET", "POST"]
     return [
         make_route(_PATH, _translate, methods, _refuse),

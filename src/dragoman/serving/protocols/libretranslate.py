@@ -51,13 +51,7 @@ _STORED_NAME = re.compile(
 
 
 def routes() -> list[BaseRoute]:
-    """List what is answered.
-
-    Returns
-    -------
-    list[BaseRoute]
-        The routes.
-    """
+    """List what is answered."""
     return [
         make_route("/translate", _translate, ["POST"], _refuse),
         make_route("/detect", _detect, ["POST"], _refuse),

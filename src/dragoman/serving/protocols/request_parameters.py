@@ -62,72 +62,26 @@ class SentParameters:
     file: SentFile | None = None
 
     def text(self, name: str) -> str | None:
-        """Read a text.
-
-        Parameters
-        ----------
-        name : str
-            Name of the parameter.
-
-        Returns
-        -------
-        str | None
-            The text; None: it was not sent.
-        """
+        """Read a text."""
         texts = self.texts(name)
         if len(texts) > 1 or (name in self.lists and texts):
             raise _bad(name, "must be one text, not a list")
         return texts[0] if texts else None
 
     def texts(self, name: str) -> list[str]:
-        """Read texts.
-
-        Parameters
-        ----------
-        name : str
-            Name of the parameter.
-
-        Returns
-        -------
-        list[str]
-            One text, or all that came.
-        """
+        """Read texts."""
         values = self.values.get(name, [])
         if any(not isinstance(each, str) for each in values):
             raise _bad(name, "must be text")
         return [str(each) for each in values]
 
     def words(self, name: str) -> frozenset[str]:
-        """Read names, as a list or with commas between them.
-
-        Parameters
-        ----------
-        name : str
-            Name of the parameter.
-
-        Returns
-        -------
-        frozenset[str]
-            The names.
-        """
+        """Read names, as a list or with commas between them."""
         parts = (part.strip() for text in self.texts(name) for part in text.split(","))
         return frozenset(part for part in parts if part)
 
     def flag(self, name: str, default: bool) -> bool:
-        """Read whether something is wanted.
-
-        Parameters
-        ----------
-        name : str
-            Name of the parameter.
-        default : bool
-            What is meant if it was not sent.
-
-        Returns
-        -------
-        bool
-            True for true, 1 and “1”.
-        """
+        """Read whether something is wanted."""
         values = self.values.get(name, [])
         if not values:
             return default
@@ -137,20 +91,7 @@ class SentParameters:
         return said in _TRUE
 
     def number(self, name: str, default: int) -> int:
-        """Read a whole number.
-
-        Parameters
-        ----------
-        name : str
-            Name of the parameter.
-        default : int
-            What is meant if it was not sent.
-
-        Returns
-        -------
-        int
-            The number.
-        """
+        """Read a whole number."""
         values = self.values.get(name, [])
         if not values:
             return default
@@ -169,11 +110,6 @@ async def read_parameters(request: WebRequest) -> SentParameters:
     ----------
     request : WebRequest
         The request; also one that by its method should have no body may have one.
-
-    Returns
-    -------
-    SentParameters
-        From behind the address and from the body, which counts where both say something.
 
     Notes
     -----
@@ -200,40 +136,14 @@ async def read_parameters(request: WebRequest) -> SentParameters:
 
 
 def find_client(request: WebRequest, key: str | None) -> Client:
-    """Tell who sent a request.
-
-    Parameters
-    ----------
-    request : WebRequest
-        The request.
-    key : str | None
-        The key that came with it.
-
-    Returns
-    -------
-    Client
-        The client.
-    """
+    """Tell who sent a request."""
     address = request.client.host if request.client is not None else ""
     client: Client = request.app.state.keys.client_of(key, address)
     return client
 
 
 async def translate_charged(web_request: WebRequest, request: Request) -> list[Answer]:
-    """Translate, and count what the client has had translated.
-
-    Parameters
-    ----------
-    web_request : WebRequest
-        What came.
-    request : Request
-        What it asks for.
-
-    Returns
-    -------
-    list[Answer]
-        One for each text. If there is none, nothing but the request is counted.
-    """
+    """Translate, and count what the client has had translated."""
     keys, service = web_request.app.state.keys, web_request.app.state.service
     num_characters = sum(len(text) for text in request.texts)
     keys.charge(request.client, num_characters)
@@ -248,20 +158,7 @@ async def translate_charged(web_request: WebRequest, request: Request) -> list[A
 
 
 def read_bearer(request: WebRequest, scheme: str) -> str | None:
-    """Read the key of a header.
-
-    Parameters
-    ----------
-    request : WebRequest
-        The request.
-    scheme : str
-        The word before the key, such as “Bearer”.
-
-    Returns
-    -------
-    str | None
-        The key; None: there is none, or one of another kind.
-    """
+    """Read the key of a header."""
     word, _, key = request.headers.get("authorization", "").strip().partition(" ")
     return key.strip() or None if word.lower() == scheme.lower() else None
 
@@ -269,24 +166,7 @@ def read_bearer(request: WebRequest, scheme: str) -> str | None:
 def make_route(
     path: str, handler: Handler, methods: list[str], refuse: Callable[[ServiceError], Response]
 ) -> Route:
-    """Make a route whose refusals are in the words of its protocol.
-
-    Parameters
-    ----------
-    path : str
-        The path.
-    handler : Handler
-        Answers.
-    methods : list[str]
-        The methods that it knows.
-    refuse : Callable[[ServiceError], Response]
-        Writes what a client is told in place of an answer.
-
-    Returns
-    -------
-    Route
-        The route.
-    """
+    """Make a route whose refusals are in the words of its protocol."""
 
     async def answer(request: WebRequest) -> Response:
         try:

@@ -50,11 +50,6 @@ class UploadCheck:
     def find_refusal(self, chunks: Sequence[bytes] = ()) -> tuple[int, ServiceError] | None:
         """Say why a file need not be read.
 
-        Parameters
-        ----------
-        chunks : Sequence[bytes]
-            What has come of the form; only its first bytes are looked at.
-
         Returns
         -------
         tuple[int, ServiceError] | None

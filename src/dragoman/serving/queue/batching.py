@@ -113,29 +113,12 @@ class Queue(Generic[Task, Result]):
             self._changed.notify_all()
 
     def withdraw(self, ticket: Ticket[Task, Result]) -> int:
-        """Forget the sentences of a request that nobody waits for any more.
-
-        Parameters
-        ----------
-        ticket : Ticket
-            The request; finished ones do no harm.
-
-        Returns
-        -------
-        int
-            How many sentences left the queue.
-        """
+        """Forget the sentences of a request that nobody waits for any more."""
         with self._changed:
             return self._turns.withdraw(ticket.client.name, ticket)
 
     def submit_beside(self, beside: Beside) -> None:
-        """Let other work wait for the model, or refuse it.
-
-        Parameters
-        ----------
-        beside : Beside
-            The work.
-        """
+        """Let other work wait for the model, or refuse it."""
         with self._changed:
             if len(self._beside) >= MOST_BESIDE:
                 raise ServiceError(
@@ -146,25 +129,13 @@ class Queue(Generic[Task, Result]):
             self._changed.notify_all()
 
     def withdraw_beside(self, beside: Beside) -> None:
-        """Forget other work that nobody waits for any more.
-
-        Parameters
-        ----------
-        beside : Beside
-            The work; finished work does no harm.
-        """
+        """Forget other work that nobody waits for any more."""
         with self._changed:
             if beside in self._beside:
                 self._beside.remove(beside)
 
     def take(self) -> Batch[Task, Result] | Beside | None:
-        """Take what the model is to do next, waiting until there is something.
-
-        Returns
-        -------
-        Batch | Beside | None
-            A batch, or, by turns, other work; None: the queue is closed and empty.
-        """
+        """Take what the model is to do next, waiting until there is something."""
         with self._changed:
             thread = threading.get_ident()
             done = self._running.pop(thread, NO_LOAD)
@@ -186,27 +157,12 @@ class Queue(Generic[Task, Result]):
             self._changed.notify_all()
 
     def note_speed(self, num_tokens: int, seconds: float) -> None:
-        """Take note of how long a batch took.
-
-        Parameters
-        ----------
-        num_tokens : int
-            Its subwords.
-        seconds : float
-            The time.
-        """
+        """Take note of how long a batch took."""
         self._recent_tokens = FORGETTING * self._recent_tokens + num_tokens
         self._recent_seconds = FORGETTING * self._recent_seconds + seconds
 
     def has_room(self, owner: str, cost: int) -> bool:
         """Say whether more may wait.
-
-        Parameters
-        ----------
-        owner : str
-            The client.
-        cost : int
-            Subwords.
 
         Returns
         -------
@@ -224,13 +180,7 @@ class Queue(Generic[Task, Result]):
         return self._turns.cost + cost <= most - kept
 
     def guess_seconds(self) -> float:
-        """Guess how long what waits will take.
-
-        Returns
-        -------
-        float
-            By the speed of the last batches.
-        """
+        """Guess how long what waits will take."""
         return self._turns.cost / self._speed() if self._recent_seconds else 1.0
 
     def _speed(self) -> float:

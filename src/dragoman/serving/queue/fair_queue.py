@@ -53,32 +53,11 @@ class Turns(Generic[T]):
         return bool(self.num_items)
 
     def cost_of(self, owner: Hashable) -> int:
-        """Add up what waits of one owner.
-
-        Parameters
-        ----------
-        owner : Hashable
-            The owner.
-
-        Returns
-        -------
-        int
-            The cost.
-        """
+        """Add up what waits of one owner."""
         return self._costs.get(owner, 0)
 
     def add(self, owner: Hashable, request: Hashable, items: Sequence[Waiting[T]]) -> None:
-        """Let things wait.
-
-        Parameters
-        ----------
-        owner : Hashable
-            Whose they are.
-        request : Hashable
-            Which request of the owner's they belong to; a new one.
-        items : Sequence[Waiting[T]]
-            The things, first come first served within the request.
-        """
+        """Let things wait."""
         if not items:
             return
         requests = self._owners.children.get(owner)
@@ -90,25 +69,13 @@ class Turns(Generic[T]):
         self._count(owner, len(items), sum(each.cost for each in items))
 
     def peek(self) -> Waiting[T]:
-        """Look at what is next.
-
-        Returns
-        -------
-        Waiting[T]
-            What `take` would take.
-        """
+        """Look at what is next."""
         _, requests = self._owners.first()
         _, items = requests.first()
         return items[0]
 
     def take(self) -> T:
-        """Take what is next.
-
-        Returns
-        -------
-        T
-            The thing.
-        """
+        """Take what is next."""
         owner, requests = self._owners.first()
         request, items = requests.first()
         taken = items.popleft()
@@ -123,20 +90,7 @@ class Turns(Generic[T]):
         return taken.item
 
     def withdraw(self, owner: Hashable, request: Hashable) -> int:
-        """Forget what waits of a request.
-
-        Parameters
-        ----------
-        owner : Hashable
-            Whose it is.
-        request : Hashable
-            The request; nothing happens if nothing of it waits.
-
-        Returns
-        -------
-        int
-            How many things were forgotten.
-        """
+        """Forget what waits of a request."""
         requests = self._owners.children.get(owner)
         items = None if requests is None else requests.remove(request)
         if requests is None or items is None:

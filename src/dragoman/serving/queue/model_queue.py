@@ -93,30 +93,11 @@ class Lane:
         return self._queue.num_sentences
 
     def has_room(self, client: str, num_tokens: int) -> bool:
-        """Say whether a client may let more wait.
-
-        Parameters
-        ----------
-        client : str
-            Its name.
-        num_tokens : int
-            How many subwords.
-
-        Returns
-        -------
-        bool
-            Whether there is room for them.
-        """
+        """Say whether a client may let more wait."""
         return self._queue.has_room(client, num_tokens)
 
     def guess_seconds(self) -> float:
-        """Guess how long what waits will take.
-
-        Returns
-        -------
-        float
-            Seconds.
-        """
+        """Guess how long what waits will take."""
         return self._queue.guess_seconds()
 
     def start(self) -> None:
@@ -130,13 +111,7 @@ class Lane:
             queue.close()
 
     def stop(self, seconds: float) -> None:
-        """Translate what waits, and end.
-
-        Parameters
-        ----------
-        seconds : float
-            How long to wait for that.
-        """
+        """Translate what waits, and end."""
         until = time.monotonic() + seconds
         self.close()
         for worker in self._workers:
@@ -152,24 +127,7 @@ class Lane:
         *,
         is_promised: bool = False,
     ) -> list[Rendering]:
-        """Translate sentences, or remember what they became.
-
-        Parameters
-        ----------
-        sentences : Sequence[str]
-            The sentences, of one request.
-        manner : Manner
-            How.
-        client : Client
-            Who asks.
-        is_promised : bool
-            Whether the request was accepted before and cannot be refused any more.
-
-        Returns
-        -------
-        list[Rendering]
-            In that order.
-        """
+        """Translate sentences, or remember what they became."""
         name = self.model.name
         known: dict[str, Rendering | None] = {
             sentence: self._cache.get((name, sentence, manner))
@@ -186,18 +144,7 @@ class Lane:
         return [rendering for each in sentences if (rendering := known[each]) is not None]
 
     async def run_beside(self, work: Callable[[Translator], T]) -> T:
-        """Do other work with the model, between two batches.
-
-        Parameters
-        ----------
-        work : Callable[[Translator], T]
-            What to do, on the model's own thread, one at a time.
-
-        Returns
-        -------
-        T
-            What it found.
-        """
+        """Do other work with the model, between two batches."""
         translator = self.model.translator
         beside = Beside(work=lambda: work(translator), loop=asyncio.get_running_loop())
         self._beside_queue.submit_beside(beside)
@@ -249,20 +196,7 @@ class Lane:
 
 
 def weigh_terms(sentences: Sequence[str], terms: Sequence[tuple[str, str]]) -> list[int]:
-    """Say how much longer sentences take because of a glossary, or refuse them.
-
-    Parameters
-    ----------
-    sentences : Sequence[str]
-        The sentences.
-    terms : Sequence[tuple[str, str]]
-        The glossary.
-
-    Returns
-    -------
-    list[int]
-        By what the cost of each is to be multiplied.
-    """
+    """Say how much longer sentences take because of a glossary, or refuse them."""
     if not terms:
         return [1] * len(sentences)
     tree = TermTree(source for source, _ in terms)
@@ -277,13 +211,7 @@ def weigh_terms(sentences: Sequence[str], terms: Sequence[tuple[str, str]]) -> l
 
 
 def count_cores() -> int:
-    """Count the cores that this process may use.
-
-    Returns
-    -------
-    int
-        At least 1.
-    """
+    """Count the cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

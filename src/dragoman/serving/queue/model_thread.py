@@ -70,13 +70,7 @@ class Worker(Generic[Task, Result]):
         self._thread.start()
 
     def join(self, seconds: float) -> None:
-        """Wait until the thread has ended, as it does when the queue is closed and empty.
-
-        Parameters
-        ----------
-        seconds : float
-            How long to wait for that.
-        """
+        """Wait until the thread has ended, as it does when the queue is closed and empty."""
         if self._thread.is_alive():
             self._thread.join(seconds)
 

@@ -53,15 +53,7 @@ class Ticket(Generic[Task, Result]):
         self.num_missing = len(self.tasks)
 
     def settle(self, index: int, result: Result | Exception) -> None:
-        """Take the result of one sentence; on the loop's thread.
-
-        Parameters
-        ----------
-        index : int
-            Which sentence.
-        result : Result | Exception
-            What became of it; an exception is that of the whole ticket.
-        """
+        """Take the result of one sentence; on the loop's thread."""
         if self.done.done():
             return
         if isinstance(result, Exception):
@@ -89,23 +81,11 @@ class Batch(Generic[Task, Result]):
     num_tokens: int
 
     def tasks(self) -> list[Task]:
-        """List the sentences.
-
-        Returns
-        -------
-        list[Task]
-            In order.
-        """
+        """List the sentences."""
         return [ticket.tasks[index] for ticket, index in self.places]
 
     def count_requests(self) -> int:
-        """Count the requests of which it has sentences.
-
-        Returns
-        -------
-        int
-            How many.
-        """
+        """Count the requests of which it has sentences."""
         return len({id(ticket) for ticket, _ in self.places})
 
 
@@ -129,13 +109,7 @@ class Beside:
         self.done = self.loop.create_future()
 
     def settle(self, result: Any) -> None:  # noqa: ANN401
-        """Take the result, on the loop's thread.
-
-        Parameters
-        ----------
-        result : Any
-            What was found, or an exception.
-        """
+        """Take the result, on the loop's thread."""
         if self.done.done():
             return
         if isinstance(result, Exception):

@@ -15,33 +15,14 @@ Message = dict[str, Any]
 
 
 def write_message(stream: IO[bytes], message: Message) -> None:
-    """Send a message.
-
-    Parameters
-    ----------
-    stream : IO[bytes]
-        Where to.
-    message : Message
-        The message.
-    """
+    """Send a message."""
     content = json.dumps(message).encode()
     stream.write(len(content).to_bytes(4, "big") + content)
     stream.flush()
 
 
 def read_message(stream: IO[bytes]) -> Message | None:
-    """Wait for a message.
-
-    Parameters
-    ----------
-    stream : IO[bytes]
-        Where from.
-
-    Returns
-    -------
-    Message | None
-        The message; None: there will be none.
-    """
+    """Wait for a message."""
     head = stream.read(4)
     if len(head) < 4:
         return None
@@ -51,34 +32,12 @@ def read_message(stream: IO[bytes]) -> Message | None:
 
 
 def pack_tasks(tasks: Sequence[Task]) -> Message:
-    """Write sentences of one manner as a message.
-
-    Parameters
-    ----------
-    tasks : Sequence[Task]
-        The sentences.
-
-    Returns
-    -------
-    Message
-        For `unpack_tasks`.
-    """
+    """Write sentences of one manner as a message."""
     return {"manner": asdict(tasks[0].manner), "texts": [task.text for task in tasks]}
 
 
 def unpack_tasks(message: Message) -> list[Task]:
-    """Read sentences from a message.
-
-    Parameters
-    ----------
-    message : Message
-        From `pack_tasks`.
-
-    Returns
-    -------
-    list[Task]
-        The sentences.
-    """
+    """Read sentences from a message."""
     plain = message["manner"]
     terms = tuple((source, target) for source, target in plain["terms"])
     manner = Manner(**(plain | {"terms": terms}))
@@ -86,34 +45,12 @@ def unpack_tasks(message: Message) -> list[Task]:
 
 
 def pack_renderings(renderings: Sequence[Rendering]) -> Message:
-    """Write translations as a message.
-
-    Parameters
-    ----------
-    renderings : Sequence[Rendering]
-        The translations.
-
-    Returns
-    -------
-    Message
-        For `unpack_renderings`.
-    """
+    """Write translations as a message."""
     return {"renderings": renderings}
 
 
 def unpack_renderings(message: Message) -> list[Rendering]:
-    """Read translations from a message.
-
-    Parameters
-    ----------
-    message : Message
-        From `pack_renderings`, or the same after a journey.
-
-    Returns
-    -------
-    list[Rendering]
-        The translations.
-    """
+    """Read translations from a message."""
     return [
         Rendering(
             tuple(

@@ -73,18 +73,7 @@ class ProcessTranslator:
             self._is_ready.set()
 
     def __call__(self, tasks: Sequence[Task]) -> list[Rendering]:
-        """Translate sentences.
-
-        Parameters
-        ----------
-        tasks : Sequence[Task]
-            Sentences of one manner.
-
-        Returns
-        -------
-        list[Rendering]
-            In that order.
-        """
+        """Translate sentences."""
         try:
             return self._translate(tasks)
         except ProcessEndedError:

@@ -30,18 +30,7 @@ class Cache(Generic[Value]):
         return len(self._entries)
 
     def get(self, key: Hashable) -> Value | None:
-        """Look something up.
-
-        Parameters
-        ----------
-        key : Hashable
-            What it was remembered by.
-
-        Returns
-        -------
-        Value | None
-            It; None: it is not remembered.
-        """
+        """Look something up."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -49,17 +38,7 @@ class Cache(Generic[Value]):
         return entry[0]
 
     def put(self, key: Hashable, value: Value, size: int) -> None:
-        """Remember something.
-
-        Parameters
-        ----------
-        key : Hashable
-            What to remember it by.
-        value : Value
-            It.
-        size : int
-            How large key and value are, in characters.
-        """
+        """Remember something."""
         if size * 10 > self._capacity:
             return
         old = self._entries.pop(key, None)

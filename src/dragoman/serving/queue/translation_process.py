@@ -43,17 +43,7 @@ def main() -> None:
 
 
 def serve(work: SentenceTranslator, questions: BinaryIO, answers: BinaryIO) -> None:
-    """Answer messages until there are no more.
-
-    Parameters
-    ----------
-    work : SentenceTranslator
-        Translates.
-    questions : BinaryIO
-        Gives messages.
-    answers : BinaryIO
-        Takes the answers.
-    """
+    """Answer messages until there are no more."""
     while (message := read_message(questions)) is not None:
         write_message(answers, _answer(work, message))
 

@@ -50,18 +50,7 @@ CONSISTENT_DROPOUT_BY_PASSES = ((40.0, 0.1), (100.0, 0.2), (math.inf, 0.3))
 
 
 def make_recipe(shape: Shape) -> Plain:
-    """Say what the plan sets for a shape, but for what depends on its speed.
-
-    Parameters
-    ----------
-    shape : Shape
-        The candidate.
-
-    Returns
-    -------
-    dict[str, Any]
-        Options by section.
-    """
+    """Say what the plan sets for a shape, but for what depends on its speed."""
     training = {
         "peak_learning_rate": shape.peak_learning_rate,
         "clip_norm": 1.0,
@@ -72,18 +61,7 @@ def make_recipe(shape: Shape) -> Plain:
 
 
 def regularise(passes: float) -> tuple[float, Plain]:
-    """Choose dropout, and whether to train for consistency.
-
-    Parameters
-    ----------
-    passes : float
-        Over the corpus, if each pair is read once a pass.
-
-    Returns
-    -------
-    tuple[float, dict[str, Any]]
-        The dropout, and options of training.
-    """
+    """Choose dropout, and whether to train for consistency."""
     if passes < CONSISTENCY_PASSES:
         return _by_passes(DROPOUT_BY_PASSES, passes), {}
     consistency = {"consistency": "r-drop", "consistency_weight": 5.0}
@@ -95,18 +73,7 @@ def _by_passes(table: tuple[tuple[float, float], ...], passes: float) -> float:
 
 
 def choose_batch(tokens: float) -> int:
-    """Choose the smallest batch that makes no more updates than pay.
-
-    Parameters
-    ----------
-    tokens : float
-        To train on in all.
-
-    Returns
-    -------
-    int
-        Tokens of an update.
-    """
+    """Choose the smallest batch that makes no more updates than pay."""
     fitting = [each for each in BATCHES if LEAST_UPDATES * each <= tokens] or [BATCHES[0]]
     least = max((each for each in fitting if each <= 4000), default=fitting[0])
     enough = (each for each in fitting if each >= least and tokens <= MOST_UPDATES * each)

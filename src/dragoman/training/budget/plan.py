@@ -93,17 +93,6 @@ def find_budget(
 ) -> float | None:
     """Find the minutes for which a run is to be planned.
 
-    Parameters
-    ----------
-    preset : str
-        The recipe that was asked for.
-    said : Mapping[str, Any]
-        What file and command line say.
-    has_accelerator : bool
-        Whether it is trained on more than a CPU.
-    starts_anew : bool
-        Whether it starts from no trained model.
-
     Returns
     -------
     float | None
@@ -139,26 +128,6 @@ def make_plan(
 ) -> Plan:
     """Choose shape, batch, dropout and schedule for what is left of a budget.
 
-    Parameters
-    ----------
-    resolve : Callable[[dict[str, Any]], RunOptions]
-        Lays what the user said over a recipe.
-    store : Store
-        The prepared corpus.
-    vocabulary : Vocabulary
-        The sizes of its vocabularies.
-    minutes : float
-        The whole budget.
-    is_open : bool
-        Whether the plan chooses shape and batch too; else only updates and schedule.
-    elapsed : float
-        Seconds of it that the preparation took.
-
-    Returns
-    -------
-    Plan
-        With measured speed.
-
     Notes
     -----
     Candidates are timed from the smallest on, for a second or two each, until the next one would
@@ -188,22 +157,7 @@ def make_plan(
 
 
 def describe_plan(plan: Plan, budget: float, *, is_default: bool) -> list[str]:
-    """Tell a person what was planned.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    budget : float
-        Minutes.
-    is_default : bool
-        Whether nobody asked for so many.
-
-    Returns
-    -------
-    list[str]
-        A few lines.
-    """
+    """Tell a person what was planned."""
     from dragoman.training.log import format_time
 
     training, model = plan.options.training, plan.options.model

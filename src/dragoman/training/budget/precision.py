@@ -14,11 +14,6 @@ ANOTHER_PAYS = 1.2
 def use_onednn(*, is_wanted: bool) -> None:
     """Let oneDNN, or the library that PyTorch prefers, multiply float32 matrices on a CPU.
 
-    Parameters
-    ----------
-    is_wanted : bool
-        Whether oneDNN shall; in the whole process.
-
     Notes
     -----
     What PyTorch calls “medium” lets oneDNN round to bfloat16 where that pays. On processors with
@@ -28,22 +23,7 @@ def use_onednn(*, is_wanted: bool) -> None:
 
 
 def choose_precision(options: TrainingOptions, width: int, device: torch.device) -> str:
-    """Choose the arithmetic of products, on a CPU by timing some.
-
-    Parameters
-    ----------
-    options : TrainingOptions
-        What was asked for.
-    width : int
-        Of the model.
-    device : torch.device
-        Where it is trained.
-
-    Returns
-    -------
-    str
-        ``float32``, ``float32-onednn`` or ``bfloat16``; ``auto`` stays what it is except on a CPU.
-    """
+    """Choose the arithmetic of products, on a CPU by timing some."""
     if options.precision != "auto" or device.type != "cpu":
         return options.precision
     shape = (PRODUCT_ROWS, width)

@@ -11,47 +11,18 @@ FINISHING_SHARE, FINISHING_SECONDS = 0.01, 6.0
 
 
 def finishing_seconds(budget: float) -> float:
-    """Say how much of a budget is kept for what comes after the last validation.
-
-    Parameters
-    ----------
-    budget : float
-        Seconds.
-
-    Returns
-    -------
-    float
-        Seconds.
-    """
+    """Say how much of a budget is kept for what comes after the last validation."""
     return FINISHING_SECONDS + FINISHING_SHARE * budget
 
 
 def has_budget(options: TrainingOptions) -> bool:
-    """Say whether a run has planned updates that must fit its minutes.
-
-    Parameters
-    ----------
-    options : TrainingOptions
-        Its limits and schedule.
-
-    Returns
-    -------
-    bool
-        True if it has a schedule that ends, and minutes.
-    """
+    """Say whether a run has planned updates that must fit its minutes."""
     is_planned = options.max_steps is not None and options.schedule in ENDING_SCHEDULES
     return is_planned and options.max_minutes is not None
 
 
 def schedule_position(options: TrainingOptions, progress: Progress) -> float:
     """Say which update of the plan the present one counts as.
-
-    Parameters
-    ----------
-    options : TrainingOptions
-        For the planned number of updates.
-    progress : Progress
-        Where the run stands, and how its plan was corrected.
 
     Returns
     -------
@@ -67,20 +38,7 @@ def schedule_position(options: TrainingOptions, progress: Progress) -> float:
 
 
 def last_update(options: TrainingOptions, progress: Progress) -> int | None:
-    """Say after which update a run ends.
-
-    Parameters
-    ----------
-    options : TrainingOptions
-        For the planned number of updates.
-    progress : Progress
-        For its correction.
-
-    Returns
-    -------
-    int | None
-        None if the number of updates is no limit.
-    """
+    """Say after which update a run ends."""
     return progress.end_step or options.max_steps
 
 
@@ -101,18 +59,6 @@ class BudgetKeeper:
 
     def correct(self, progress: Progress, validation_seconds: float) -> str:
         """Compare the pace with the budget, after a validation, and correct the plan if they part.
-
-        Parameters
-        ----------
-        progress : Progress
-            Where the run stands; changed if the plan is.
-        validation_seconds : float
-            What the validation took; those to come are taken to need as long.
-
-        Returns
-        -------
-        str
-            What a person is told; empty if nothing was changed.
 
         Notes
         -----

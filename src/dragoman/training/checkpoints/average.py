@@ -44,11 +44,6 @@ class Soup:
 def average_weights(paths: Sequence[Path]) -> Weights:
     """Average weights with equal shares.
 
-    Parameters
-    ----------
-    paths : Sequence[Path]
-        Safetensors files of one shape.
-
     Returns
     -------
     dict[str, Tensor]
@@ -67,18 +62,6 @@ def average_weights(paths: Sequence[Path]) -> Weights:
 
 def greedy_soup(paths: Sequence[Path], score: Callable[[Weights], float]) -> Soup:
     """Average those weights that make the average better.
-
-    Parameters
-    ----------
-    paths : Sequence[Path]
-        Safetensors files of one shape.
-    score : Callable[[dict[str, Tensor]], float]
-        How good weights are on validation data; higher is better.
-
-    Returns
-    -------
-    Soup
-        At least as good, by that score, as the best of the files.
 
     Notes
     -----
@@ -99,18 +82,7 @@ def greedy_soup(paths: Sequence[Path], score: Callable[[Weights], float]) -> Sou
 
 
 def find_weights(places: Iterable[Path]) -> list[Path]:
-    """Find the weights of model folders, checkpoints, or runs.
-
-    Parameters
-    ----------
-    places : Iterable[Path]
-        Model folders, checkpoint folders or safetensors files.
-
-    Returns
-    -------
-    list[Path]
-        One safetensors file for each.
-    """
+    """Find the weights of model folders, checkpoints, or runs."""
     found = []
     for place in places:
         path = place / WEIGHTS_FILE if place.is_dir() else place
@@ -121,17 +93,7 @@ def find_weights(places: Iterable[Path]) -> list[Path]:
 
 
 def write_average(out: Path, model_of: Path, soup: Soup) -> None:
-    """Write an average as a model folder.
-
-    Parameters
-    ----------
-    out : Path
-        The folder to make.
-    model_of : Path
-        The model folder or run whose subwords and options it shares.
-    soup : Soup
-        The average.
-    """
+    """Write an average as a model folder."""
     folder = read_folder(model_of)
     model = build_model(folder.options, vocabulary_of(folder.vocabularies))
     put_weights(model, soup.weights, soup.chosen[0])
@@ -147,18 +109,7 @@ def write_average(out: Path, model_of: Path, soup: Soup) -> None:
 
 
 def folder_of(weights: Path) -> Path:
-    """Find the model folder to which a weights file belongs.
-
-    Parameters
-    ----------
-    weights : Path
-        Of a model folder, or of a checkpoint within a run's folder.
-
-    Returns
-    -------
-    Path
-        The model folder.
-    """
+    """Find the model folder to which a weights file belongs."""
     parent = weights.resolve().parent
     return parent.parent.parent if parent.parent.name == "checkpoints" else parent
 

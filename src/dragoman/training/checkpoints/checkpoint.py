@@ -104,20 +104,7 @@ class Progress:
     corrected_position: float = 0.0
 
     def is_better(self, value: float, loss: float) -> bool:
-        """Say whether a validation beats the best so far.
-
-        Parameters
-        ----------
-        value : float
-            What the best has most of.
-        loss : float
-            Its loss.
-
-        Returns
-        -------
-        bool
-            True for a higher value, or for an equal one with a lower loss.
-        """
+        """Say whether a validation beats the best so far."""
         if self.best_value is None:
             return True
         return (value, -loss) > (self.best_value, -self.best_loss)
@@ -151,28 +138,7 @@ def save_checkpoint(
     keep: int,
     workers: Workers = LONE,
 ) -> Path:
-    """Write a checkpoint, then remove old ones and damaged ones that the run has passed.
-
-    Parameters
-    ----------
-    folder : Path
-        Of all checkpoints of the run.
-    trained : Trained
-        What to write.
-    progress : Progress
-        Where the run stands.
-    validate_every : int
-        Updates between validations.
-    keep : int
-        How many checkpoints of validations to keep, besides this one and the one before.
-    workers : Workers
-        All of them take part; the first one writes.
-
-    Returns
-    -------
-    Path
-        The checkpoint's folder.
-    """
+    """Write a checkpoint, then remove old ones and damaged ones that the run has passed."""
     path = checkpoint_path(folder, progress.step)
     memory = optimiser_tensors(trained.model, trained.optimiser)
     files = {
@@ -203,15 +169,6 @@ def save_checkpoint(
 def averaged_checkpoints(folder: Path, validate_every: int, count: int) -> list[Path]:
     """List the checkpoints that the run's final average takes.
 
-    Parameters
-    ----------
-    folder : Path
-        Of all checkpoints of the run.
-    validate_every : int
-        Updates between validations.
-    count : int
-        How many to average at most.
-
     Returns
     -------
     list[Path]
@@ -223,36 +180,12 @@ def averaged_checkpoints(folder: Path, validate_every: int, count: int) -> list[
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:
-    """Say where the checkpoint of a step is.
-
-    Parameters
-    ----------
-    folder : Path
-        Of all checkpoints of the run.
-    step : int
-        Updates done.
-
-    Returns
-    -------
-    Path
-        Its folder.
-    """
+    """Say where the checkpoint of a step is."""
     return folder / f"step-{step:08d}"
 
 
 def step_of(path: Path) -> int:
-    """Read the step off a checkpoint's name.
-
-    Parameters
-    ----------
-    path : Path
-        Its folder.
-
-    Returns
-    -------
-    int
-        Updates done.
-    """
+    """Read the step off a checkpoint's name."""
     return int(path.name.split("-")[-1])
 
 
@@ -272,11 +205,6 @@ def restore_checkpoint(
     seed : int
         The run's seed. It decides, with step and rank, the random numbers of a worker that was
         not there when the checkpoint was written.
-
-    Returns
-    -------
-    Progress
-        Where the run stood.
     """
     progress = read_progress(path)
     weights_path = path / "model.safetensors"
@@ -305,18 +233,7 @@ def restore_checkpoint(
 
 
 def read_progress(path: Path) -> Progress:
-    """Read where a run stood at a checkpoint.
-
-    Parameters
-    ----------
-    path : Path
-        The checkpoint's folder.
-
-    Returns
-    -------
-    Progress
-        Where it stood.
-    """
+    """Read where a run stood at a checkpoint."""
     plain = read_facts(path / PROGRESS_FILE)
     if plain.get("step") == step_of(path) and plain.keys() <= asdict(Progress()).keys():
         return Progress(**plain)
@@ -326,34 +243,12 @@ def read_progress(path: Path) -> Progress:
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
-    """List the checkpoints of a run.
-
-    Parameters
-    ----------
-    folder : Path
-        Of all checkpoints of the run.
-
-    Returns
-    -------
-    list[Path]
-        Oldest first.
-    """
+    """List the checkpoints of a run."""
     return sorted(folder.glob("step-*")) if folder.is_dir() else []
 
 
 def list_damaged(folder: Path) -> list[Path]:
-    """List the damaged checkpoints of a run that were set aside.
-
-    Parameters
-    ----------
-    folder : Path
-        Of all checkpoints of the run.
-
-    Returns
-    -------
-    list[Path]
-        In no order.
-    """
+    """List the damaged checkpoints of a run that were set aside."""
     return list(folder.glob("damaged*-step-*"))
 
 

@@ -40,11 +40,6 @@ def restore_newest(
         The first one chooses: a shared disk may show the others a new checkpoint later.
     seed : int
         The run's seed: see `restore_checkpoint`.
-
-    Returns
-    -------
-    Progress
-        Where the run stood.
     """
 
     def choose() -> Progress:
@@ -71,20 +66,7 @@ def restore_newest(
 
 
 def find_whole(paths: Sequence[Path], say: Callable[[str], None]) -> list[Path]:
-    """Find those of some weights files that can be read.
-
-    Parameters
-    ----------
-    paths : Sequence[Path]
-        Safetensors files.
-    say : Callable[[str], None]
-        Is told of each of the others.
-
-    Returns
-    -------
-    list[Path]
-        In the same order.
-    """
+    """Find those of some weights files that can be read."""
     whole = []
     for path in paths:
         try:
@@ -96,18 +78,7 @@ def find_whole(paths: Sequence[Path], say: Callable[[str], None]) -> list[Path]:
 
 
 def check_checkpoints(folder: Path) -> list[str]:
-    """Read all checkpoints of a run whole and say what of them is damaged.
-
-    Parameters
-    ----------
-    folder : Path
-        Of all checkpoints of the run.
-
-    Returns
-    -------
-    list[str]
-        One line for each file; empty if all is well.
-    """
+    """Read all checkpoints of a run whole and say what of them is damaged."""
     found = []
     for path in list_checkpoints(folder):
         needed = {path / f"{name}.safetensors" for name in ("model", "optimiser")}

@@ -30,28 +30,7 @@ def average_models(
     valid_target: Path | None = None,
     device: str = "auto",
 ) -> str:
-    """Average models and write the result.
-
-    Parameters
-    ----------
-    places : Sequence[Path]
-        Model folders, or checkpoints of a run.
-    out : Path
-        The new model folder.
-    greedy : bool
-        Whether to keep only what makes the average better on validation data.
-    valid_source : Path | None
-        The validation sentences, for a greedy average.
-    valid_target : Path | None
-        Their translations.
-    device : str
-        Where to translate them.
-
-    Returns
-    -------
-    str
-        One line that says what was averaged.
-    """
+    """Average models and write the result."""
     paths = find_weights(places)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise FolderError(f"{out}: already holds something; name a new folder")

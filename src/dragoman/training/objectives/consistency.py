@@ -53,18 +53,7 @@ class ConsistencyStep(nn.Module):
         self.cutoffs = (options.token_cutoff, second)
 
     def forward(self, batch: Batch | PackedBatch) -> Float[Tensor, ""]:
-        """Compute the loss of a batch.
-
-        Parameters
-        ----------
-        batch : Batch | PackedBatch
-            Sentence pairs.
-
-        Returns
-        -------
-        Float[Tensor, ""]
-            The sum over its target tokens.
-        """
+        """Compute the loss of a batch."""
         output = self.model.output
         shares = self.cutoffs if self.training else (0.0, 0.0)
         readings = [

@@ -32,18 +32,7 @@ class TrainingStep(nn.Module):
         self.token_cutoff = token_cutoff
 
     def forward(self, batch: Batch | PackedBatch) -> Float[Tensor, ""]:
-        """Compute the loss of a batch.
-
-        Parameters
-        ----------
-        batch : Batch | PackedBatch
-            Sentence pairs.
-
-        Returns
-        -------
-        Float[Tensor, ""]
-            The sum over its target tokens.
-        """
+        """Compute the loss of a batch."""
         output = self.model.output
         if self.training:
             batch = cut_off_tokens(batch, self.token_cutoff, output.pad_id)

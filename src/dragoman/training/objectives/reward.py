@@ -71,18 +71,7 @@ class RewardStep(nn.Module):
         self.max_length = max_length
 
     def forward(self, batch: Batch) -> Float[Tensor, ""]:
-        """Compute the loss of a batch.
-
-        Parameters
-        ----------
-        batch : Batch
-            Sentence pairs.
-
-        Returns
-        -------
-        Float[Tensor, ""]
-            The sum over its sentences, whose gradient is the estimate described above.
-        """
+        """Compute the loss of a batch."""
         likelihood = self.likelihood_weight * self.likelihood(batch)
         model = self.likelihood.model
         limits = LONGEST_SAMPLE * batch.target.lengths
@@ -106,24 +95,7 @@ def make_step(
     vocabulary: Vocabulary,
     max_length: int | None,
 ) -> TrainingStep | RewardStep | ConsistencyStep:
-    """Put a model and the objective it is trained for together.
-
-    Parameters
-    ----------
-    model : TranslationModel
-        The model.
-    options : TrainingOptions
-        For the objective.
-    vocabulary : Vocabulary
-        The special symbols.
-    max_length : int | None
-        Longest translation that the model can write; None: any.
-
-    Returns
-    -------
-    TrainingStep | RewardStep | ConsistencyStep
-        Called with a batch, gives the loss summed over its target tokens.
-    """
+    """Put a model and the objective it is trained for together."""
     if options.consistency != "none":
         return ConsistencyStep(model, options)
     likelihood = TrainingStep(model, options.label_smoothing, options.token_cutoff)
@@ -133,20 +105,7 @@ def make_step(
 
 
 def reward_samples(samples: Samples, target: Sequences) -> Float[Tensor, "sentences samples"]:
-    """Say what samples are worth.
-
-    Parameters
-    ----------
-    samples : Samples
-        Several translations of each sentence.
-    target : Sequences
-        The references.
-
-    Returns
-    -------
-    Float[Tensor, "sentences samples"]
-        The GLEU of each.
-    """
+    """Say what samples are worth."""
     num_samples = samples.lengths.size(1)
     num_words = samples.lengths - samples.has_end.long()
     scores = sentence_gleu(
@@ -159,20 +118,7 @@ def reward_samples(samples: Samples, target: Sequences) -> Float[Tensor, "senten
 
 
 def pair_samples(source: Sequences, samples: Samples) -> Batch:
-    """Put every sample beside its source, as if it were the reference.
-
-    Parameters
-    ----------
-    source : Sequences
-        The sentences.
-    samples : Samples
-        Several translations of each.
-
-    Returns
-    -------
-    Batch
-        One pair for each sample, those of a sentence together.
-    """
+    """Put every sample beside its source, as if it were the reference."""
     num_samples = samples.lengths.size(1)
     sources = Sequences(_repeat(source.ids, num_samples), _repeat(source.lengths, num_samples))
     targets = Sequences(samples.ids.flatten(0, 1), samples.lengths.flatten())

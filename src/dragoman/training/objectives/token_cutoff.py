@@ -13,15 +13,6 @@ from dragoman.kernels.training.dropout import draw_kept
 def cut_off_tokens(batch: Batch | PackedBatch, share: float, pad_id: int) -> Batch | PackedBatch:
     """Let the model not hear some words on both sides; those to predict stay what they are.
 
-    Parameters
-    ----------
-    batch : Batch | PackedBatch
-        Sentence pairs.
-    share : float
-        What share of the words is not heard, in [0, 1).
-    pad_id : int
-        The padding, whose vector is zero.
-
     Returns
     -------
     Batch | PackedBatch

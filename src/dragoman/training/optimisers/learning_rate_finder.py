@@ -91,22 +91,7 @@ def find_learning_rate(
     say: Callable[[str], None],
     workers: Workers = LONE,
 ) -> RateTest:
-    """Try all learning rates on a corpus, and leave a picture and its numbers in ``--out``.
-
-    Parameters
-    ----------
-    request : RunRequest
-        The run that is to be trained later.
-    say : Callable[[str], None]
-        Tells a person one line.
-    workers : Workers
-        Must be one alone.
-
-    Returns
-    -------
-    RateTest
-        What was found. The prepared corpus stays where the run will look for it.
-    """
+    """Try all learning rates on a corpus, and leave a picture and its numbers in ``--out``."""
     if not workers.is_alone:
         raise OptionError(
             f"--find-learning-rate is for one process, not {workers.num_workers}; start it "
@@ -135,20 +120,7 @@ def _find(request: RunRequest, say: Callable[[str], None], workers: Workers) -> 
 
 
 def describe_test(found: RateTest, out: Path) -> str:
-    """Say what a rate test found.
-
-    Parameters
-    ----------
-    found : RateTest
-        What it found.
-    out : Path
-        Where its picture is.
-
-    Returns
-    -------
-    str
-        A few lines.
-    """
+    """Say what a rate test found."""
     last = f"{found.rates[-1]:.2g}"
     end = f"at {last} it had broken out" if found.has_diverged else f"the test ended at {last}"
     return (
@@ -161,28 +133,12 @@ def describe_test(found: RateTest, out: Path) -> str:
 
 
 def rate_of(index: int) -> float:
-    """Compute the learning rate of one update of the test.
-
-    Parameters
-    ----------
-    index : int
-        The update, counted from 0.
-
-    Returns
-    -------
-    float
-        Equal factors lie between updates.
-    """
+    """Compute the learning rate of one update of the test."""
     return LOWEST_RATE * (HIGHEST_RATE / LOWEST_RATE) ** (index / (NUM_UPDATES - 1))
 
 
 def has_broken_out(losses: Sequence[float]) -> bool:
     """Say whether a test should end.
-
-    Parameters
-    ----------
-    losses : Sequence[float]
-        Of the updates so far.
 
     Returns
     -------
@@ -200,20 +156,7 @@ def has_broken_out(losses: Sequence[float]) -> bool:
 
 
 def judge(losses: Sequence[float], *, has_diverged: bool) -> RateTest:
-    """Find the rates that matter on the curve of a test.
-
-    Parameters
-    ----------
-    losses : Sequence[float]
-        Of the updates of the test.
-    has_diverged : bool
-        Whether it ended early.
-
-    Returns
-    -------
-    RateTest
-        The findings.
-    """
+    """Find the rates that matter on the curve of a test."""
     kept = [loss for loss in losses if math.isfinite(loss)]
     rates = np.array([rate_of(index) for index in range(len(kept))])
     if len(kept) < 2:
@@ -236,18 +179,7 @@ def judge(losses: Sequence[float], *, has_diverged: bool) -> RateTest:
 
 
 def draw_test(found: RateTest) -> bytes:
-    """Draw the curve of a test.
-
-    Parameters
-    ----------
-    found : RateTest
-        What it found.
-
-    Returns
-    -------
-    bytes
-        A PNG.
-    """
+    """Draw the curve of a test."""
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -24,11 +24,6 @@ _MULTIPLYING = (nn.Linear, RNNCell, GRUCell, LSTMCell, WeightNormLinear)
 def find_hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
     """List the matrices by which the layers of a model multiply.
 
-    Parameters
-    ----------
-    model : nn.Module
-        The model.
-
     Returns
     -------
     list[nn.Parameter]
@@ -79,13 +74,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Change the weights once.
-
-        Parameters
-        ----------
-        closure : Callable[[], float] | None
-            Must be None; the gradients are there already.
-        """
+        """Change the weights once."""
         assert closure is None
         self._step_matrices(self.param_groups[0])
         self._adam.step()
@@ -120,16 +109,6 @@ def orthogonalise(
     matrices: Float[Tensor, "count rows columns"],
 ) -> Float[Tensor, "count rows columns"]:
     r"""Bring the singular values of matrices near 1, by products alone.
-
-    Parameters
-    ----------
-    matrices : Float[Tensor, "count rows columns"]
-        No more rows than columns.
-
-    Returns
-    -------
-    Float[Tensor, "count rows columns"]
-        Nearly UVᵀ of each; bfloat16 on a CUDA device.
 
     Notes
     -----

@@ -21,15 +21,6 @@ def build_optimiser(
 ) -> torch.optim.Optimizer:
     """Make the optimiser of a model.
 
-    Parameters
-    ----------
-    model : nn.Module
-        The model, on its device.
-    options : TrainingOptions
-        For its kind, and the weight decay, which only matrices get.
-    average : MovingAverage | None
-        What `build_average` made, where a schedule-free optimiser keeps its mean.
-
     Returns
     -------
     torch.optim.Optimizer
@@ -56,20 +47,7 @@ def build_optimiser(
 
 
 def build_average(model: nn.Module, options: TrainingOptions) -> "MovingAverage | None":
-    """Make the average of a model's weights that is validated in place of them.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The model, on its device.
-    options : TrainingOptions
-        Whether there is one.
-
-    Returns
-    -------
-    MovingAverage | None
-        One that forgets, one that a schedule-free optimiser keeps, or none.
-    """
+    """Make the average of a model's weights that is validated in place of them."""
     if options.optimiser == "schedule-free":
         return MovingAverage(model, None)
     return MovingAverage(model, options.ema_decay) if options.ema_decay else None
@@ -86,20 +64,7 @@ def _group(parameters: Iterable[nn.Parameter], weight_decay: float) -> list[dict
 
 
 def optimiser_tensors(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Collect what the optimiser remembers of each weight.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The model.
-    optimiser : torch.optim.Optimizer
-        Its optimiser.
-
-    Returns
-    -------
-    dict[str, Tensor]
-        By kind and weight, as in ``exp_avg/encoder.0.…``; empty before the first update.
-    """
+    """Collect what the optimiser remembers of each weight."""
     return {
         f"{kind}/{name}": value
         for name, parameter in model.named_parameters()
@@ -110,17 +75,7 @@ def optimiser_tensors(model: nn.Module, optimiser: torch.optim.Optimizer) -> dic
 def restore_optimiser(
     model: nn.Module, optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]
 ) -> None:
-    """Put back what `optimiser_tensors` collected.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The model.
-    optimiser : torch.optim.Optimizer
-        Its optimiser.
-    tensors : dict[str, Tensor]
-        What was collected.
-    """
+    """Put back what `optimiser_tensors` collected."""
     optimiser.state.clear()
     parameters = dict(model.named_parameters())
     for key, value in tensors.items():
@@ -170,13 +125,7 @@ class MovingAverage:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Let the model use the average while the context lasts.
-
-        Yields
-        ------
-        None
-            Afterwards the model has its own weights again.
-        """
+        """Let the model use the average while the context lasts."""
         self._swap()
         try:
             yield

@@ -6,20 +6,7 @@ from dragoman.training.options import Schedule
 
 
 def paper_peak(model_dim: int, warmup_steps: int) -> float:
-    r"""Compute the learning rate at which the paper's warm-up ends.
-
-    Parameters
-    ----------
-    model_dim : int
-        Width of the model.
-    warmup_steps : int
-        Updates of warm-up.
-
-    Returns
-    -------
-    float
-        :math:`(d_{model}\cdot warmup)^{-1/2}`: 6.99e-4 for the base model.
-    """
+    r"""Compute the learning rate at which the paper's warm-up ends."""
     return (model_dim * warmup_steps) ** -0.5
 
 
@@ -33,21 +20,6 @@ def learning_rate(
     decay_share: float = 0.2,
 ) -> float:
     r"""Compute the learning rate of one update: a linear rise, then what the schedule says.
-
-    Parameters
-    ----------
-    step : float
-        The update, counted from 1; between two where a plan was corrected.
-    peak : float
-        The rate at the end of warm-up.
-    warmup_steps : int
-        Updates of warm-up.
-    schedule : Schedule
-        What comes after warm-up.
-    end : int | None
-        The last update, at which “cosine” and “warmup-stable-decay” reach zero.
-    decay_share : float
-        Share of all updates in which “warmup-stable-decay” falls.
 
     Returns
     -------

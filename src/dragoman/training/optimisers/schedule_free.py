@@ -61,13 +61,7 @@ class ScheduleFree(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Change the weights once.
-
-        Parameters
-        ----------
-        closure : Callable[[], float] | None
-            Must be None; the gradients are there already.
-        """
+        """Change the weights once."""
         assert closure is None
         progress = self.state[self._first][PROGRESS]
         num_steps, sum_of_squares = progress.tolist()  # on the host: nothing is waited for

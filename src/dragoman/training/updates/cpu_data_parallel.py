@@ -48,20 +48,7 @@ class ThreadedGradients:
         self._threads = ThreadPoolExecutor(number, thread_name_prefix="gradient")
 
     def __call__(self, batches: Sequence[Batch | PackedBatch], scale: float) -> Tensor:
-        """Add the gradient of some batches' loss, times a number.
-
-        Parameters
-        ----------
-        batches : Sequence[Batch | PackedBatch]
-            Sentence pairs, at most one batch a thread.
-        scale : float
-            What the loss is multiplied by.
-
-        Returns
-        -------
-        Tensor
-            The summed loss.
-        """
+        """Add the gradient of some batches' loss, times a number."""
         seeds = torch.randint(1 << 62, (len(batches),)).tolist()
         num_threads = torch.get_num_threads()
         try:
@@ -96,35 +83,13 @@ class ThreadedGradients:
 def batched(
     batches: Sequence[Batch | PackedBatch], number: int
 ) -> Iterator[Sequence[Batch | PackedBatch]]:
-    """Take so many batches at a time.
-
-    Parameters
-    ----------
-    batches : Sequence[Batch | PackedBatch]
-        All of them.
-    number : int
-        How many to take.
-
-    Yields
-    ------
-    Sequence[Batch | PackedBatch]
-        The next ones, fewer at the end.
-    """
+    """Take so many batches at a time."""
     for start in range(0, len(batches), number):
         yield batches[start : start + number]
 
 
 def count_threads(model: ModelOptions, options: TrainingOptions, device: torch.device) -> int:
     """Say how many threads compute a gradient.
-
-    Parameters
-    ----------
-    model : ModelOptions
-        The model's family and shape.
-    options : TrainingOptions
-        How it is trained.
-    device : torch.device
-        Where.
 
     Returns
     -------

@@ -64,18 +64,7 @@ class Workers:
         return self.num_workers == 1
 
     def agree(self, *values: int) -> tuple[int, ...]:
-        """Find the largest of what the workers say, so that all of them do the same.
-
-        Parameters
-        ----------
-        *values : int
-            What this one says; a worker that has no say in something says 0.
-
-        Returns
-        -------
-        tuple[int, ...]
-            The largest of each.
-        """
+        """Find the largest of what the workers say, so that all of them do the same."""
         if self.is_alone:
             return values
         message = torch.tensor(values, dtype=torch.int64)
@@ -84,18 +73,7 @@ class Workers:
         return tuple(message.tolist())
 
     def add_up(self, *values: float) -> tuple[float, ...]:
-        """Add up the figures of all workers.
-
-        Parameters
-        ----------
-        *values : float
-            This one's.
-
-        Returns
-        -------
-        tuple[float, ...]
-            The sum of each, the same on all workers.
-        """
+        """Add up the figures of all workers."""
         if self.is_alone:
             return values
         message = torch.tensor(values, dtype=torch.float64)
@@ -110,11 +88,6 @@ class Workers:
         ----------
         work : Callable[[], Found]
             What to do. If it fails, the others leave without a word: the first one tells why.
-
-        Returns
-        -------
-        Found | None
-            What it returned; None on the others.
         """
         found = None
         try:
@@ -130,34 +103,12 @@ class Workers:
         return found
 
     def first_then_all(self, work: Callable[[], Found]) -> Found:
-        """Let every worker do something, the others after the first one has succeeded.
-
-        Parameters
-        ----------
-        work : Callable[[], Found]
-            What to do.
-
-        Returns
-        -------
-        Found
-            What it returned here.
-        """
+        """Let every worker do something, the others after the first one has succeeded."""
         found = self.first_alone(work)
         return work() if found is None else found
 
     def gather(self, numbers: UInt8[Tensor, "count"]) -> list[UInt8[Tensor, "count"]]:
-        """Show what every worker has to all of them.
-
-        Parameters
-        ----------
-        numbers : UInt8[Tensor, "count"]
-            This one's, on the CPU; as many on each.
-
-        Returns
-        -------
-        list[UInt8[Tensor, "count"]]
-            In the order of the workers.
-        """
+        """Show what every worker has to all of them."""
         if self.is_alone:
             return [numbers]
         shown = [torch.empty_like(numbers) for _ in range(self.num_workers)]
@@ -197,13 +148,7 @@ class Workers:
 
     @torch.no_grad()
     def average_statistics(self, model: nn.Module) -> None:
-        """Replace the statistics that a model keeps beside its weights by those of all workers.
-
-        Parameters
-        ----------
-        model : nn.Module
-            The model, such as one with batch normalisation.
-        """
+        """Replace the statistics that a model keeps beside its weights by those of all workers."""
         if self.is_alone:
             return
         kept = model.state_dict().keys()
@@ -214,18 +159,7 @@ class Workers:
 
 
 def find_workers(environment: Mapping[str, str]) -> Workers:
-    """Find out from torchrun's variables who this process is.
-
-    Parameters
-    ----------
-    environment : Mapping[str, str]
-        The process's variables.
-
-    Returns
-    -------
-    Workers
-        A lone one without torchrun.
-    """
+    """Find out from torchrun's variables who this process is."""
     names = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
     said = [environment.get(name) for name in names]
     if None in said:
@@ -248,13 +182,7 @@ def find_workers(environment: Mapping[str, str]) -> Workers:
 
 @contextmanager
 def joined_workers() -> Iterator[Workers]:
-    """Join the other processes that torchrun started, if it did, while the context lasts.
-
-    Yields
-    ------
-    Workers
-        Whose messages travel by gloo from CPUs and by NCCL from GPUs.
-    """
+    """Join the other processes that torchrun started, if it did, while the context lasts."""
     workers = find_workers(os.environ)
     if workers.is_alone:
         yield workers
@@ -288,11 +216,6 @@ def find_fresh_part(store: distributed.Store, workers: Workers) -> distributed.S
     workers : Workers
         Who this process is.
 
-    Returns
-    -------
-    distributed.Store
-        The same for all workers that are alive, and new.
-
     Notes
     -----
     Every worker leaves a word of its own that nobody used before. The first one answers each such
@@ -320,15 +243,7 @@ def find_fresh_part(store: distributed.Store, workers: Workers) -> distributed.S
 
 
 def check_local_rank(workers: Workers, num_devices: int) -> None:
-    """Complain if a machine has more processes than GPUs.
-
-    Parameters
-    ----------
-    workers : Workers
-        Who this process is.
-    num_devices : int
-        GPUs of this machine.
-    """
+    """Complain if a machine has more processes than GPUs."""
     if workers.local_rank >= num_devices:
         raise OptionError(
             f"process {workers.local_rank + 1} on a machine with {num_devices} CUDA devices; give "
@@ -337,15 +252,7 @@ def check_local_rank(workers: Workers, num_devices: int) -> None:
 
 
 def check_device(workers: Workers, device: torch.device) -> None:
-    """Complain about a device on which processes cannot work together.
-
-    Parameters
-    ----------
-    workers : Workers
-        Who works.
-    device : torch.device
-        Where.
-    """
+    """Complain about a device on which processes cannot work together."""
     if not workers.is_alone and device.type not in ("cpu", "cuda"):
         raise OptionError(
             f"device is “{device.type}”, on which one process trains alone; leave torchrun out, or "

@@ -23,19 +23,6 @@ def compute_gradient(
 ) -> tuple[Tensor, Update]:
     """Compute the gradient of one worker's share of an update.
 
-    Parameters
-    ----------
-    update : Update
-        What to compute.
-    gradients : Gradients
-        Computes one batch.
-    planner : UpdatePlanner
-        Divides an update that does not fit the memory into more parts.
-    trained : Trained
-        Whose gradients are zero before; afterwards they are those of the share.
-    may_split : bool
-        Whether this worker alone may compute more parts than the others.
-
     Returns
     -------
     tuple[Tensor, Update]
@@ -64,24 +51,6 @@ def find_num_parts(
 ) -> int:
     """Find the fewest parts in which updates fit the memory.
 
-    Parameters
-    ----------
-    gradients : Gradients
-        Computes one batch.
-    planner : UpdatePlanner
-        Knows the updates.
-    trained : Trained
-        What is trained; nothing of it is changed.
-    num_parts : int
-        How many to try first.
-    epoch : int
-        The pass over the corpus whose updates are to fit.
-
-    Returns
-    -------
-    int
-        So many, or twice as many, or four times, and so on.
-
     Notes
     -----
     The largest part of the largest update is computed in earnest, by all workers alike, beside as
@@ -97,15 +66,7 @@ def find_num_parts(
 
 
 def forget_gradient(trained: Trained, gradients: Gradients) -> None:
-    """Take the gradient away, and give unused memory back.
-
-    Parameters
-    ----------
-    trained : Trained
-        Whose gradient.
-    gradients : Gradients
-        What computed it.
-    """
+    """Take the gradient away, and give unused memory back."""
     gradients.forget()
     trained.optimiser.zero_grad(set_to_none=True)
     if torch.cuda.is_available():

@@ -65,20 +65,7 @@ class Gradients:
             self._threads = ThreadedGradients(self._compute_loss, self._parameters, num_threads)
 
     def __call__(self, batches: Sequence[Batch | PackedBatch], num_target_tokens: float) -> Tensor:
-        """Add the gradient of some batches' loss, divided by the update's number of target tokens.
-
-        Parameters
-        ----------
-        batches : Sequence[Batch | PackedBatch]
-            Sentence pairs, on the host.
-        num_target_tokens : float
-            Real target tokens of the whole update; infinitely many to compute in vain.
-
-        Returns
-        -------
-        Tensor
-            The summed loss, on the device.
-        """
+        """Add the gradient of some batches' loss, divided by the target tokens of the update."""
         scale = 1 / num_target_tokens
         if self._threads is not None:
             losses = [self._threads(some, scale) for some in batched(batches, self._threads.number)]
@@ -171,15 +158,6 @@ class _Graph:
 def can_pack(model: ModelOptions, options: TrainingOptions, device: torch.device) -> bool:
     """Say whether a model is to be trained on packed batches.
 
-    Parameters
-    ----------
-    model : ModelOptions
-        The model's family and shape.
-    options : TrainingOptions
-        How it is trained.
-    device : torch.device
-        Where.
-
     Returns
     -------
     bool
@@ -195,20 +173,7 @@ def can_pack(model: ModelOptions, options: TrainingOptions, device: torch.device
 
 
 def precision_context(options: TrainingOptions, device: torch.device) -> AbstractContextManager:
-    """Make the context in which products are computed in the wanted precision.
-
-    Parameters
-    ----------
-    options : TrainingOptions
-        For the precision.
-    device : torch.device
-        Where.
-
-    Returns
-    -------
-    AbstractContextManager
-        Autocast to bfloat16, or nothing.
-    """
+    """Make the context in which products are computed in the wanted precision."""
     is_half = options.precision == "bfloat16"
     if options.precision == "auto":
         is_half = device.type == "cuda"

@@ -40,15 +40,6 @@ def estimate_memory(
 ) -> MemoryEstimate:
     """Count the bytes that training will need.
 
-    Parameters
-    ----------
-    meta_step : TrainingStep
-        Model and loss on PyTorch's device “meta”, which computes shapes and no numbers.
-    options : TrainingOptions
-        For the batch, and whether a moving average is kept.
-    half : bool
-        Whether activations are in half precision.
-
     Returns
     -------
     MemoryEstimate

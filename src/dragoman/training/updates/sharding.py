@@ -65,36 +65,12 @@ def shard_step(step: nn.Module, workers: Workers, device: torch.device) -> None:
 
 
 def local_share(tensor: Tensor) -> Tensor:
-    """Return what this worker has of a tensor.
-
-    Parameters
-    ----------
-    tensor : Tensor
-        Divided among the workers or not.
-
-    Returns
-    -------
-    Tensor
-        Its share, or all of it.
-    """
+    """Return what this worker has of a tensor."""
     return tensor.to_local() if _is_divided(tensor) else tensor  # type: ignore[attr-defined]
 
 
 def divide_like(whole: Tensor, like: Tensor) -> Tensor:
-    """Put a tensor where another is, divided as the other is.
-
-    Parameters
-    ----------
-    whole : Tensor
-        All of it, the same on all workers.
-    like : Tensor
-        A weight.
-
-    Returns
-    -------
-    Tensor
-        This worker's share if the weight is divided, else all of it.
-    """
+    """Put a tensor where another is, divided as the other is."""
     if not _is_divided(like):
         return whole.to(like.device)
     from torch.distributed.tensor import distribute_tensor
@@ -109,13 +85,6 @@ def divide_like(whole: Tensor, like: Tensor) -> Tensor:
 
 def gather_whole(tensors: Mapping[str, Tensor], workers: Workers) -> dict[str, Tensor]:
     """Put divided tensors together for the first worker.
-
-    Parameters
-    ----------
-    tensors : Mapping[str, Tensor]
-        The same names on all workers, which all take part.
-    workers : Workers
-        Who they are.
 
     Returns
     -------
@@ -151,11 +120,6 @@ def whole_model(
         All of them take part.
     device : torch.device
         Where the copy is to be used.
-
-    Yields
-    ------
-    None
-        Afterwards the copy is on the CPU again.
     """
     if copy is model:
         yield

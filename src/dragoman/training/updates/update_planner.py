@@ -35,26 +35,7 @@ def segment_pairs(
     options: RunOptions,
     workers: Workers,
 ) -> PairStore | SegmentedPairs:
-    """Have the training pairs segmented afresh in every pass, if the options say so.
-
-    Parameters
-    ----------
-    pairs : PairStore
-        The training corpus.
-    store_folder : Path
-        The folder of its store.
-    vocabularies : Vocabularies
-        Its subwords.
-    options : RunOptions
-        For the dropout of merges, and how long a sentence may become.
-    workers : Workers
-        Who trains, each with its own share of the cores to segment with.
-
-    Returns
-    -------
-    PairStore | SegmentedPairs
-        What an `UpdatePlanner` takes: without dropout the same pairs.
-    """
+    """Have the training pairs segmented afresh in every pass, if the options say so."""
     if not options.text.bpe_dropout:
         return pairs
     return SegmentedPairs(
@@ -150,11 +131,6 @@ class UpdatePlanner:
         epoch : int
             The pass over the corpus. Until another is planned, batches are made of the pairs as
             this one sees them.
-
-        Returns
-        -------
-        Iterator[Int[np.ndarray, "rows"]]
-            The pairs of each update.
         """
         self._pairs = self._all_pairs.for_epoch(self._options.seed, epoch)
         lengths = (self._pairs.source_lengths, self._pairs.target_lengths)
@@ -170,20 +146,7 @@ class UpdatePlanner:
         )
 
     def make_update(self, rows: Int[np.ndarray, "rows"], num_parts: int) -> Update:
-        """Make this worker's batches of an update.
-
-        Parameters
-        ----------
-        rows : Int[np.ndarray, "rows"]
-            The pairs of all workers.
-        num_parts : int
-            In how many parts each worker computes its share.
-
-        Returns
-        -------
-        Update
-            Ready to be computed.
-        """
+        """Make this worker's batches of an update."""
         shares = split_rows(rows, self.count_tokens(rows), self._workers.num_workers)
         own = shares[self._workers.rank]
         num_batches = num_parts * self._num_threads
@@ -201,20 +164,7 @@ class UpdatePlanner:
         )
 
     def make_largest(self, rows: Int[np.ndarray, "rows"], num_parts: int) -> Update:
-        """Make the one batch of an update that needs most memory, whosever it is.
-
-        Parameters
-        ----------
-        rows : Int[np.ndarray, "rows"]
-            The pairs of all workers.
-        num_parts : int
-            In how many parts each worker computes its share.
-
-        Returns
-        -------
-        Update
-            With that batch alone, the same on all workers.
-        """
+        """Make the one batch of an update that needs most memory, whosever it is."""
         shares = split_rows(rows, self.count_tokens(rows), self._workers.num_workers)
         num_batches = num_parts * self._num_threads
         parts = [
@@ -231,33 +181,11 @@ class UpdatePlanner:
         )
 
     def count_tokens(self, rows: Int[np.ndarray, "rows"]) -> Int[np.ndarray, "rows"]:
-        """Count the tokens of some pairs.
-
-        Parameters
-        ----------
-        rows : Int[np.ndarray, "rows"]
-            The pairs.
-
-        Returns
-        -------
-        Int[np.ndarray, "rows"]
-            Source plus target.
-        """
+        """Count the tokens of some pairs."""
         return self._pairs.source_lengths[rows] + self._pairs.target_lengths[rows]
 
     def find_largest(self, epoch: int) -> Int[np.ndarray, "rows"]:
-        """Find the update that needs most memory.
-
-        Parameters
-        ----------
-        epoch : int
-            The pass over the corpus.
-
-        Returns
-        -------
-        Int[np.ndarray, "rows"]
-            The one with most places, padding included, of the first thousand.
-        """
+        """Find the update that needs most memory."""
         return max(islice(self.plan(epoch), LARGEST_OF), key=self._count_places)
 
     def _count_places(self, rows: np.ndarray) -> int:
@@ -309,11 +237,6 @@ def prepare_updates(
     is_whole : bool
         Whether this process holds the whole model. Of a part of it nothing is captured, packed or
         divided among threads.
-
-    Returns
-    -------
-    tuple[Gradients, UpdatePlanner]
-        Both agree on packing and on the number of threads.
     """
     settings = options.training
     num_threads = count_threads(options.model, settings, device) if is_whole else 1

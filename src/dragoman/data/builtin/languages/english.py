@@ -263,18 +263,7 @@ def _say_statement(statement: Statement) -> list[Word]:
 
 
 def realise_english(sentence: Sentence) -> list[Word]:
-    """Say a sentence in English.
-
-    Parameters
-    ----------
-    sentence : Sentence
-        What to say.
-
-    Returns
-    -------
-    list[Word]
-        The words with their nodes, punctuated.
-    """
+    """Say a sentence in English."""
     match sentence.body:
         case Statement():
             words = _say_statement(sentence.body)

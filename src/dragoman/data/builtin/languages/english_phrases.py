@@ -25,18 +25,7 @@ SayRelative = Callable[[Relative, str], list[Word]]
 
 
 def find_features(phrase: NounPhrase) -> Features:
-    """Find what a noun phrase passes on in English.
-
-    Parameters
-    ----------
-    phrase : NounPhrase
-        The phrase.
-
-    Returns
-    -------
-    Features
-        Person, number and the gender of a person.
-    """
+    """Find what a noun phrase passes on in English."""
     match phrase:
         case Pronoun(person, plural, feminine, antecedent):
             return Features(person, plural, antecedent.english.feminine if antecedent else feminine)
@@ -61,11 +50,6 @@ def say_object_pronoun(pronoun: Pronoun, node: str) -> list[Word]:
         The pronoun; one that stands for a thing has a noun that is no person.
     node : str
         Its node.
-
-    Returns
-    -------
-    list[Word]
-        The one word.
     """
     features = find_features(pronoun)
     text = _OBJECT_PRONOUNS[features.form_index]
@@ -78,20 +62,7 @@ def say_object_pronoun(pronoun: Pronoun, node: str) -> list[Word]:
 
 
 def say_number(number: int, path: str) -> list[Word]:
-    """Say a cardinal number.
-
-    Parameters
-    ----------
-    number : int
-        The number.
-    path : str
-        Its node.
-
-    Returns
-    -------
-    list[Word]
-        The words.
-    """
+    """Say a cardinal number."""
     return [
         Word(said.text, frozenset(f"{path}/{part}" for part in said.parts))
         for said in say_english(number)
@@ -151,24 +122,7 @@ def _say_nominal(
 def say_phrase(
     phrase: NounPhrase, path: str, say_relative: SayRelative, *, denied: bool = False
 ) -> list[Word]:
-    """Say a noun phrase that is not a subject.
-
-    Parameters
-    ----------
-    phrase : NounPhrase
-        The phrase.
-    path : str
-        Its node.
-    say_relative : SayRelative
-        Says a relative clause.
-    denied : bool
-        Whether it is the object of a denied verb, which turns “some” into “any”.
-
-    Returns
-    -------
-    list[Word]
-        The words.
-    """
+    """Say a noun phrase that is not a subject."""
     match phrase:
         case Pronoun():
             return say_object_pronoun(phrase, path)
@@ -187,22 +141,7 @@ def say_phrase(
 
 
 def say_subject(phrase: NounPhrase, path: str, say_relative: SayRelative) -> list[Word]:
-    """Say a noun phrase as a subject.
-
-    Parameters
-    ----------
-    phrase : NounPhrase
-        The phrase.
-    path : str
-        Its node.
-    say_relative : SayRelative
-        Says a relative clause.
-
-    Returns
-    -------
-    list[Word]
-        The words.
-    """
+    """Say a noun phrase as a subject."""
     if not isinstance(phrase, Pronoun):
         return say_phrase(phrase, path, say_relative)
     features = find_features(phrase)
@@ -215,22 +154,7 @@ def say_subject(phrase: NounPhrase, path: str, say_relative: SayRelative) -> lis
 def say_circumstance(
     circumstance: Circumstance, path: str, say_relative: SayRelative
 ) -> list[Word]:
-    """Say a prepositional phrase.
-
-    Parameters
-    ----------
-    circumstance : Circumstance
-        The relation, which is named by its English preposition, and what it holds.
-    path : str
-        Its node.
-    say_relative : SayRelative
-        Says a relative clause.
-
-    Returns
-    -------
-    list[Word]
-        The words.
-    """
+    """Say a prepositional phrase."""
     phrase, text = circumstance.phrase, circumstance.relation
     if text in ("arrival", "around"):
         text = "in"

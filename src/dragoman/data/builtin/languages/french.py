@@ -351,18 +351,7 @@ def _say_exclamation(exclamation: Exclamation) -> list[Word]:
 
 
 def realise_french(sentence: Sentence) -> list[Word]:
-    """Say a sentence in French.
-
-    Parameters
-    ----------
-    sentence : Sentence
-        What to say.
-
-    Returns
-    -------
-    list[Word]
-        The words with their nodes, elided, contracted and punctuated.
-    """
+    """Say a sentence in French."""
     match sentence.body:
         case Statement():
             words = _say_statement(sentence.body)

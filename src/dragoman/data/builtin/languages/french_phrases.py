@@ -42,18 +42,7 @@ SayRelative = Callable[[Relative, str], list[Word]]
 
 
 def find_features(phrase: NounPhrase) -> Features:
-    """Find what a noun phrase passes on in French.
-
-    Parameters
-    ----------
-    phrase : NounPhrase
-        The phrase.
-
-    Returns
-    -------
-    Features
-        Person, number and French gender.
-    """
+    """Find what a noun phrase passes on in French."""
     match phrase:
         case Pronoun(person, plural, feminine, antecedent):
             return Features(person, plural, antecedent.french.feminine if antecedent else feminine)
@@ -71,40 +60,12 @@ def find_features(phrase: NounPhrase) -> Features:
 
 
 def agree_adjective(forms: tuple[str, str, str, str], features: Features) -> str:
-    """Choose the form of an adjective.
-
-    Parameters
-    ----------
-    forms : tuple[str, str, str, str]
-        Masculine, feminine, masculine plural, feminine plural.
-    features : Features
-        Of what the adjective describes.
-
-    Returns
-    -------
-    str
-        The form that agrees.
-    """
+    """Choose the form of an adjective."""
     return forms[2 * features.plural + features.feminine]
 
 
 def say_number(number: int, path: str, *, feminine: bool) -> list[Word]:
-    """Say a cardinal number.
-
-    Parameters
-    ----------
-    number : int
-        The number.
-    path : str
-        Its node.
-    feminine : bool
-        Whether the noun counted is feminine.
-
-    Returns
-    -------
-    list[Word]
-        The words.
-    """
+    """Say a cardinal number."""
     return [
         Word(said.text, frozenset(f"{path}/{part}" for part in said.parts))
         for said in say_french(number, feminine=feminine)
@@ -112,20 +73,7 @@ def say_number(number: int, path: str, *, feminine: bool) -> list[Word]:
 
 
 def say_article(features: Features, node: str) -> Word:
-    """Say the definite article, not yet elided or contracted.
-
-    Parameters
-    ----------
-    features : Features
-        Of the noun.
-    node : str
-        The node it expresses.
-
-    Returns
-    -------
-    Word
-        “le”, “la” or “les”.
-    """
+    """Say the definite article, not yet elided or contracted."""
     if features.plural:
         return Word("les", frozenset({node}), article=True)
     text = "la" if features.feminine else "le"
@@ -225,26 +173,7 @@ def say_phrase(
     without_partitive: bool = False,
     after_de: bool = False,
 ) -> list[Word]:
-    """Say a noun phrase as it stands anywhere but before a verb that it would be a clitic of.
-
-    Parameters
-    ----------
-    phrase : NounPhrase
-        The phrase.
-    path : str
-        Its node.
-    say_relative : SayRelative
-        Says a relative clause.
-    without_partitive : bool
-        Whether a negated verb turns un, du and des into “de”.
-    after_de : bool
-        Whether “de” comes before, which swallows du and des.
-
-    Returns
-    -------
-    list[Word]
-        The words, not yet elided or contracted.
-    """
+    """Say a noun phrase as it stands anywhere but before a verb that it would be a clitic of."""
     match phrase:
         case Pronoun():
             features = find_features(phrase)
@@ -285,22 +214,7 @@ def _say_place(relation: str, place: Place, path: str) -> list[Word]:
 def say_circumstance(
     circumstance: Circumstance, path: str, say_relative: SayRelative
 ) -> list[Word]:
-    """Say a prepositional phrase.
-
-    Parameters
-    ----------
-    circumstance : Circumstance
-        The relation and what it holds.
-    path : str
-        Its node.
-    say_relative : SayRelative
-        Says a relative clause.
-
-    Returns
-    -------
-    list[Word]
-        The words, not yet elided or contracted.
-    """
+    """Say a prepositional phrase."""
     phrase, relation = circumstance.phrase, circumstance.relation
     if isinstance(phrase, Place):
         return _say_place(relation, phrase, path)

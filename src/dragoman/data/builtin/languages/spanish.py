@@ -344,18 +344,7 @@ def _say_exclamation(exclamation: Exclamation) -> list[Word]:
 
 
 def realise_spanish(sentence: Sentence) -> list[Word]:
-    """Say a sentence in Spanish.
-
-    Parameters
-    ----------
-    sentence : Sentence
-        What to say.
-
-    Returns
-    -------
-    list[Word]
-        The words with their nodes, contracted and punctuated at both ends.
-    """
+    """Say a sentence in Spanish."""
     match sentence.body:
         case Statement():
             words = _say_statement(sentence.body)

@@ -45,18 +45,7 @@ SayRelative = Callable[[Relative, str], list[Word]]
 
 
 def find_features(phrase: NounPhrase) -> Features:
-    """Find what a noun phrase passes on in Spanish.
-
-    Parameters
-    ----------
-    phrase : NounPhrase
-        The phrase.
-
-    Returns
-    -------
-    Features
-        Person, number and Spanish gender.
-    """
+    """Find what a noun phrase passes on in Spanish."""
     match phrase:
         case Pronoun(person, plural, feminine, antecedent):
             return Features(person, plural, antecedent.spanish.feminine if antecedent else feminine)
@@ -74,40 +63,12 @@ def find_features(phrase: NounPhrase) -> Features:
 
 
 def agree(forms: tuple[str, str, str, str], features: Features) -> str:
-    """Choose the form of an adjective or determiner.
-
-    Parameters
-    ----------
-    forms : tuple[str, str, str, str]
-        Masculine, feminine, masculine plural, feminine plural.
-    features : Features
-        Of what it agrees with.
-
-    Returns
-    -------
-    str
-        The form that agrees.
-    """
+    """Choose the form of an adjective or determiner."""
     return forms[2 * features.plural + features.feminine]
 
 
 def say_number(number: int, path: str, *, feminine: bool) -> list[Word]:
-    """Say a cardinal number.
-
-    Parameters
-    ----------
-    number : int
-        The number.
-    path : str
-        Its node.
-    feminine : bool
-        Whether the noun counted is feminine.
-
-    Returns
-    -------
-    list[Word]
-        The words.
-    """
+    """Say a cardinal number."""
     return [
         Word(said.text, frozenset(f"{path}/{part}" for part in said.parts))
         for said in say_spanish(number, feminine=feminine)
@@ -207,11 +168,6 @@ def say_phrase(
         Whether it is the object of a denied verb.
     marker : str
         A preposition to say before each member that names persons, such as the personal “a”.
-
-    Returns
-    -------
-    list[Word]
-        The words, not yet contracted.
     """
     match phrase:
         case Pronoun():
@@ -249,22 +205,7 @@ def _is_marked(phrase: Nominal) -> bool:
 def say_circumstance(
     circumstance: Circumstance, path: str, say_relative: SayRelative
 ) -> list[Word]:
-    """Say a prepositional phrase.
-
-    Parameters
-    ----------
-    circumstance : Circumstance
-        The relation and what it holds.
-    path : str
-        Its node.
-    say_relative : SayRelative
-        Says a relative clause.
-
-    Returns
-    -------
-    list[Word]
-        The words, not yet contracted.
-    """
+    """Say a prepositional phrase."""
     phrase = circumstance.phrase
     nodes = f"{path}/preposition"
     if isinstance(phrase, Pronoun):

@@ -53,11 +53,6 @@ def conjugate_french(spec: str) -> FrenchVerb:
     spec : str
         “parler” (regular), “acheter =achèt” (a stem before mute endings), or an infinitive with
         its five present forms; then, after semicolons, a future stem and a participle.
-
-    Returns
-    -------
-    FrenchVerb
-        The forms of je, tu, il, nous, ils.
     """
     core, particle, preposition, with_be = _take_markers(spec)
     head, *extras = (part.strip() for part in core.split(";"))
@@ -93,18 +88,7 @@ def _ends_in_consonant_y(base: str) -> bool:
 
 
 def conjugate_english(spec: str) -> EnglishVerb:
-    """Give the forms of an English verb from its line in the lexicon.
-
-    Parameters
-    ----------
-    spec : str
-        “visit” (regular) or “eat:ate:eating”; “have/has” gives the third person.
-
-    Returns
-    -------
-    EnglishVerb
-        The four forms.
-    """
+    """Give the forms of an English verb from its line in the lexicon."""
     core, particle, _, _ = _take_markers(spec)
     head, *given = core.split(":")
     base, _, third = head.partition("/")
@@ -156,11 +140,6 @@ def conjugate_spanish(spec: str) -> SpanishVerb:
         “comer” (regular), “cerrar e>ie” (a stem change), “conocer conozco” (an irregular first
         person), or an infinitive with its five present forms; then five forms of the preterite
         and a future stem, where irregular.
-
-    Returns
-    -------
-    SpanishVerb
-        The forms of yo, tú, él, nosotros, ellos.
     """
     core, particle, preposition, _ = _take_markers(spec)
     infinitive, *given = core.split(" ")

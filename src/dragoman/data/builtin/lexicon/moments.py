@@ -98,20 +98,7 @@ Moment = Month | Date | Weekday | Year | Hour | Expression
 
 
 def say_french_hour(moment: Hour, path: str) -> list[Word]:
-    """Say an hour in French without preposition.
-
-    Parameters
-    ----------
-    moment : Hour
-        The hour.
-    path : str
-        Its node.
-
-    Returns
-    -------
-    list[Word]
-        Such as “huit heures et demie”.
-    """
+    """Say an hour in French without preposition."""
     words = make_words(say_french(moment.hour, feminine=True)[0].text, f"{path}/h")
     words += make_words("heure" if moment.hour == 1 else "heures", f"{path}/o")
     if moment.minute:
@@ -121,20 +108,7 @@ def say_french_hour(moment: Hour, path: str) -> list[Word]:
 
 
 def say_english_hour(moment: Hour, path: str) -> list[Word]:
-    """Say an hour in English without preposition.
-
-    Parameters
-    ----------
-    moment : Hour
-        The hour.
-    path : str
-        Its node.
-
-    Returns
-    -------
-    list[Word]
-        Such as “half past eight”.
-    """
+    """Say an hour in English without preposition."""
     hour = make_words(say_english(moment.hour)[0].text, f"{path}/h")
     if not moment.minute:
         return hour + make_words("o’clock", f"{path}/o")
@@ -144,20 +118,7 @@ def say_english_hour(moment: Hour, path: str) -> list[Word]:
 
 
 def say_spanish_hour(moment: Hour, path: str) -> list[Word]:
-    """Say an hour in Spanish without preposition.
-
-    Parameters
-    ----------
-    moment : Hour
-        The hour.
-    path : str
-        Its node.
-
-    Returns
-    -------
-    list[Word]
-        Such as “las ocho y media”.
-    """
+    """Say an hour in Spanish without preposition."""
     hour = say_spanish(moment.hour, feminine=True)[0].text
     words = make_words("la" if moment.hour == 1 else "las", f"{path}/o")
     words += make_words(hour, f"{path}/h")
@@ -168,20 +129,7 @@ def say_spanish_hour(moment: Hour, path: str) -> list[Word]:
 
 
 def say_french_moment(moment: Moment, path: str) -> list[Word]:
-    """Say when, in French.
-
-    Parameters
-    ----------
-    moment : Moment
-        The moment.
-    path : str
-        Its node.
-
-    Returns
-    -------
-    list[Word]
-        The words, such as “le 21 septembre 2024”.
-    """
+    """Say when, in French."""
     match moment:
         case Expression():
             return make_marked_words(moment.french, path)
@@ -206,20 +154,7 @@ def say_french_moment(moment: Moment, path: str) -> list[Word]:
 
 
 def say_english_moment(moment: Moment, path: str) -> list[Word]:
-    """Say when, in English.
-
-    Parameters
-    ----------
-    moment : Moment
-        The moment.
-    path : str
-        Its node.
-
-    Returns
-    -------
-    list[Word]
-        The words, such as “on 21 September 2024”.
-    """
+    """Say when, in English."""
     match moment:
         case Expression():
             return make_marked_words(moment.english, path)
@@ -243,20 +178,7 @@ def say_english_moment(moment: Moment, path: str) -> list[Word]:
 
 
 def say_spanish_moment(moment: Moment, path: str) -> list[Word]:
-    """Say when, in Spanish.
-
-    Parameters
-    ----------
-    moment : Moment
-        The moment.
-    path : str
-        Its node.
-
-    Returns
-    -------
-    list[Word]
-        The words, such as “el 21 de septiembre de 2024”.
-    """
+    """Say when, in Spanish."""
     match moment:
         case Expression():
             return make_marked_words(moment.spanish, path)

@@ -146,20 +146,7 @@ def _say_french_below_hundred(number: int, *, feminine: bool, final: bool) -> st
 
 
 def say_french(number: int, *, feminine: bool = False) -> list[NumeralWord]:
-    """Say a number in French, in the traditional spelling (“vingt et un”).
-
-    Parameters
-    ----------
-    number : int
-        From 0 to 9,999.
-    feminine : bool
-        Whether the noun counted is feminine.
-
-    Returns
-    -------
-    list[NumeralWord]
-        The words in order.
-    """
+    """Say a number in French, in the traditional spelling (“vingt et un”)."""
     thousands, hundreds, rest = number // 1000, number // 100 % 10, number % 100
     words = []
     if thousands > 1:
@@ -178,18 +165,7 @@ def say_french(number: int, *, feminine: bool = False) -> list[NumeralWord]:
 
 
 def say_english(number: int) -> list[NumeralWord]:
-    """Say a number in English, with “and” after the hundreds.
-
-    Parameters
-    ----------
-    number : int
-        From 0 to 9,999.
-
-    Returns
-    -------
-    list[NumeralWord]
-        The words in order.
-    """
+    """Say a number in English, with “and” after the hundreds."""
     thousands, hundreds, rest = number // 1000, number // 100 % 10, number % 100
     words = []
     if thousands:
@@ -223,20 +199,7 @@ def _say_spanish_below_hundred(number: int, *, feminine: bool) -> str:
 
 
 def say_spanish(number: int, *, feminine: bool = False) -> list[NumeralWord]:
-    """Say a number in Spanish as before a noun (“treinta y un”, “doscientas”).
-
-    Parameters
-    ----------
-    number : int
-        From 0 to 9,999.
-    feminine : bool
-        Whether the noun counted is feminine.
-
-    Returns
-    -------
-    list[NumeralWord]
-        The words in order.
-    """
+    """Say a number in Spanish as before a noun (“treinta y un”, “doscientas”)."""
     thousands, hundreds, rest = number // 1000, number // 100 % 10, number % 100
     words = []
     if thousands > 1:

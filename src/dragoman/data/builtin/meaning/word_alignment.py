@@ -8,11 +8,6 @@ from dragoman.data.builtin.generator import AlignedPair
 def link_spaced_words(pair: AlignedPair) -> frozenset[tuple[int, int]]:
     """Link the words of a pair's texts that blanks part.
 
-    Parameters
-    ----------
-    pair : AlignedPair
-        A pair, whose own words have punctuation and clitics separate.
-
     Returns
     -------
     frozenset[tuple[int, int]]

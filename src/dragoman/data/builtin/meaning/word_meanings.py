@@ -31,20 +31,7 @@ class Word:
 
 
 def make_words(text: str, *nodes: str) -> list[Word]:
-    """Make one word of every blank-separated part of a text.
-
-    Parameters
-    ----------
-    text : str
-        Words separated by blanks; an empty text makes no word.
-    *nodes : str
-        The nodes that each of the words expresses.
-
-    Returns
-    -------
-    list[Word]
-        The words in order.
-    """
+    """Make one word of every blank-separated part of a text."""
     shared = frozenset(nodes)
     return [Word(part, shared) for part in text.split()]
 
@@ -58,11 +45,6 @@ def make_marked_words(text: str, path: str) -> list[Word]:
         Words such as “semaine:w”, where the letters after the colon name nodes, one letter each.
     path : str
         The node under which the expression's own nodes lie.
-
-    Returns
-    -------
-    list[Word]
-        The words in order.
     """
     words = []
     for part in text.split():
@@ -72,20 +54,7 @@ def make_marked_words(text: str, path: str) -> list[Word]:
 
 
 def join_texts(texts: Sequence[str], *, space_before_marks: bool) -> str:
-    """Join the words of a sentence into its text.
-
-    Parameters
-    ----------
-    texts : Sequence[str]
-        The words in order.
-    space_before_marks : bool
-        Whether “?” and “!” stand apart from the word before, as in French.
-
-    Returns
-    -------
-    str
-        The text.
-    """
+    """Join the words of a sentence into its text."""
     pieces: list[str] = []
     joined_to_next = True
     for text in texts:
@@ -102,13 +71,7 @@ def join_texts(texts: Sequence[str], *, space_before_marks: bool) -> str:
 
 
 def capitalise_first(words: Iterable[Word]) -> None:
-    """Give the first word that is not punctuation a capital, in place.
-
-    Parameters
-    ----------
-    words : Iterable[Word]
-        The words of the sentence.
-    """
+    """Give the first word that is not punctuation a capital, in place."""
     for word in words:
         if word.text not in PUNCTUATION:
             word.text = word.text[0].upper() + word.text[1:]
@@ -116,20 +79,7 @@ def capitalise_first(words: Iterable[Word]) -> None:
 
 
 def align_words(source: Sequence[Word], target: Sequence[Word]) -> tuple[tuple[int, int], ...]:
-    """Align the words that express a common node.
-
-    Parameters
-    ----------
-    source : Sequence[Word]
-        One rendering.
-    target : Sequence[Word]
-        Another of the same meaning.
-
-    Returns
-    -------
-    tuple[tuple[int, int], ...]
-        Sorted pairs (source word index, target word index).
-    """
+    """Align the words that express a common node."""
     places: dict[str, list[int]] = {}
     for target_index, word in enumerate(target):
         for node in word.nodes:

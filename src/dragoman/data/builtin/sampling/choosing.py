@@ -68,20 +68,7 @@ def _weigh(num_items: int) -> list[float]:
 
 @cache
 def find_nouns(kinds: frozenset[str], mass: bool | None) -> tuple[Noun, ...]:
-    """Find the nouns of some kinds.
-
-    Parameters
-    ----------
-    kinds : frozenset[str]
-        At least one of these must be a kind of the noun.
-    mass : bool | None
-        Whether mass nouns only (True), count nouns only (False) or both.
-
-    Returns
-    -------
-    tuple[Noun, ...]
-        In the order of the lexicon.
-    """
+    """Find the nouns of some kinds."""
     return tuple(
         noun for noun in NOUNS if noun.kinds & kinds and (mass is None or noun.is_mass is mass)
     )
@@ -89,20 +76,7 @@ def find_nouns(kinds: frozenset[str], mass: bool | None) -> tuple[Noun, ...]:
 
 @cache
 def find_adjectives(noun: Noun, *, attribute: bool) -> tuple[Adjective, ...]:
-    """Find the adjectives that may describe a noun.
-
-    Parameters
-    ----------
-    noun : Noun
-        The noun.
-    attribute : bool
-        Whether inside the noun phrase, or else after “to be”.
-
-    Returns
-    -------
-    tuple[Adjective, ...]
-        In the order of the lexicon.
-    """
+    """Find the adjectives that may describe a noun."""
     barred = "predicate" if attribute else "attribute"
     return tuple(
         adjective
@@ -116,18 +90,7 @@ def find_adjectives(noun: Noun, *, attribute: bool) -> tuple[Adjective, ...]:
 
 @cache
 def find_verbs(subject_kinds: frozenset[str]) -> tuple[Verb, ...]:
-    """Find the plain verbs that a noun of some kinds may be the subject of.
-
-    Parameters
-    ----------
-    subject_kinds : frozenset[str]
-        The kinds of the noun.
-
-    Returns
-    -------
-    tuple[Verb, ...]
-        Without copulas, modal verbs, verbs of saying and prices.
-    """
+    """Find the plain verbs that a noun of some kinds may be the subject of."""
     special = {"copula", "modal", "content", "price"}
     return tuple(
         verb for verb in VERBS if verb.subjects & subject_kinds and not verb.traits & special
@@ -147,64 +110,20 @@ class Chooser:
         self._generator = generator
 
     def happens(self, probability: float) -> bool:
-        """Tell whether something of a given probability happens.
-
-        Parameters
-        ----------
-        probability : float
-            From 0 to 1.
-
-        Returns
-        -------
-        bool
-            Whether it does.
-        """
+        """Tell whether something of a given probability happens."""
         return self._generator.random() < probability
 
     def pick(self, items: Sequence[Item]) -> Item:
-        """Pick one of some items, all equally likely.
-
-        Parameters
-        ----------
-        items : Sequence[Item]
-            The items.
-
-        Returns
-        -------
-        Item
-            One of them.
-        """
+        """Pick one of some items, all equally likely."""
         return items[int(self._generator.random() * len(items))]
 
     def pick_ranked(self, items: Sequence[Item]) -> Item:
-        """Pick one of some items, the earlier ones more likely.
-
-        Parameters
-        ----------
-        items : Sequence[Item]
-            The items.
-
-        Returns
-        -------
-        Item
-            One of them.
-        """
+        """Pick one of some items, the earlier ones more likely."""
         weights = _weigh(len(items))
         return items[bisect(weights, self._generator.random() * weights[-1])]
 
     def pick_weighted(self, weights: dict[Item, float]) -> Item:
-        """Pick one of some items by weights given.
-
-        Parameters
-        ----------
-        weights : dict[Item, float]
-            Items and how often each should come.
-
-        Returns
-        -------
-        Item
-            One of them.
-        """
+        """Pick one of some items by weights given."""
         point = self._generator.random() * sum(weights.values())
         for item, weight in weights.items():
             point -= weight
@@ -213,72 +132,27 @@ class Chooser:
         return item
 
     def pick_number(self, *, most: int) -> int:
-        """Pick a number from 2 upwards, small ones more often.
-
-        Parameters
-        ----------
-        most : int
-            The largest.
-
-        Returns
-        -------
-        int
-            The number.
-        """
+        """Pick a number from 2 upwards, small ones more often."""
         span = self.pick_weighted({12: 6.0, 40: 2.0, 99: 1.5, 999: 0.7, 9999: 0.5})
         number = 2 + int(self._generator.random() * (min(span, most) - 1))
         return number - number % 50 if number > 1000 else number
 
     def pick_person(self) -> Person:
-        """Pick somebody by name.
-
-        Returns
-        -------
-        Person
-            The person.
-        """
+        """Pick somebody by name."""
         feminine = self.happens(0.5)
         return Person(self.pick_ranked(WOMEN if feminine else MEN), feminine)
 
     def pick_place(self, *kinds: str) -> Place:
-        """Pick a city, country or continent.
-
-        Parameters
-        ----------
-        *kinds : str
-            The kinds to choose from.
-
-        Returns
-        -------
-        Place
-            The place.
-        """
+        """Pick a city, country or continent."""
         return self.pick_ranked([place for place in PLACES if place.kind in kinds])
 
     def pick_hour(self) -> Hour:
-        """Pick an hour of the day.
-
-        Returns
-        -------
-        Hour
-            The hour.
-        """
+        """Pick an hour of the day."""
         minute = 0 if self.happens(0.6) else self.pick((5, 10, 15, 20, 25, 30))
         return Hour(self.pick(range(1, 12)), minute)
 
     def pick_moment(self, tense: Tense) -> Moment:
-        """Pick a moment that suits a tense.
-
-        Parameters
-        ----------
-        tense : Tense
-            The tense of the clause.
-
-        Returns
-        -------
-        Moment
-            The moment.
-        """
+        """Pick a moment that suits a tense."""
         fixed = _TIMES[tense]
         if self.happens(0.45):
             return self.pick(fixed)

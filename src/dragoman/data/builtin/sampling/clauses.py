@@ -65,26 +65,7 @@ class ClauseSampler:
         lone: bool = False,
         active: bool = False,
     ) -> Clause:
-        """Draw a clause.
-
-        Parameters
-        ----------
-        subject : NounPhrase | None
-            Its subject; drawn when not given.
-        depth : int
-            How many relative clauses may nest in it.
-        tenses : dict[Tense, float] | None
-            The tenses to choose from, with weights; all when not given.
-        lone : bool
-            Whether no clause comes before, so that a pronoun can have no antecedent here.
-        active : bool
-            Whether somebody must do or feel something, as suits a subordinate clause.
-
-        Returns
-        -------
-        Clause
-            The clause.
-        """
+        """Draw a clause."""
         chooser = self._chooser
         if subject is None:
             if not active and chooser.happens(0.14):
@@ -258,20 +239,7 @@ class ClauseSampler:
     # clauses about clauses
 
     def draw_saying(self, content_depth: int, *, subject: NounPhrase | None = None) -> Clause:
-        """Draw a clause with another for its content: “Jane says that …”.
-
-        Parameters
-        ----------
-        content_depth : int
-            How many relative clauses may nest in the content.
-        subject : NounPhrase | None
-            Who says it; drawn when not given.
-
-        Returns
-        -------
-        Clause
-            The clause; what is said about the past is told in the imperfect.
-        """
+        """Draw a clause with another for its content: “Jane says that …”."""
         chooser = self._chooser
         verb = chooser.pick(_SAYING)
         subject = subject or self.phrases.draw_subject(depth=0)
@@ -298,11 +266,6 @@ def _drop_pronouns(circumstances: tuple[Circumstance, ...]) -> tuple[Circumstanc
 def tell_in_past(clause: Clause) -> Clause:
     """Put a clause about a state or with a modal verb into the past.
 
-    Parameters
-    ----------
-    clause : Clause
-        The clause.
-
     Returns
     -------
     Clause
@@ -316,11 +279,6 @@ def tell_in_past(clause: Clause) -> Clause:
 def end_with_time(clause: Clause) -> Clause:
     """Take the time from the front of a clause to its end, if it is understood there.
 
-    Parameters
-    ----------
-    clause : Clause
-        The clause.
-
     Returns
     -------
     Clause
@@ -332,20 +290,7 @@ def end_with_time(clause: Clause) -> Clause:
 
 
 def avoid_repetition(clause: Clause, subject: NounPhrase) -> Clause:
-    """Put a pronoun for a name that was the subject just before.
-
-    Parameters
-    ----------
-    clause : Clause
-        The clause that follows.
-    subject : NounPhrase
-        The subject of the clause before.
-
-    Returns
-    -------
-    Clause
-        The clause, changed only where its subject repeats the name.
-    """
+    """Put a pronoun for a name that was the subject just before."""
     if isinstance(subject, Person) and clause.subject == subject:
         return replace(clause, subject=Pronoun(3, False, subject.feminine))
     return clause

@@ -66,18 +66,7 @@ class FrameSampler:
         self._phrases = phrases
 
     def describe_thing(self, depth: int) -> Clause:
-        """Say of a thing, an animal or a country what it is like, costs or where it is.
-
-        Parameters
-        ----------
-        depth : int
-            How many relative clauses may nest.
-
-        Returns
-        -------
-        Clause
-            The clause, with its subject.
-        """
+        """Say of a thing, an animal or a country what it is like, costs or where it is."""
         chooser = self._chooser
         if chooser.happens(0.08):
             country = chooser.pick_place("country")
@@ -129,18 +118,7 @@ class FrameSampler:
         return self.attribute(phrase)
 
     def attribute(self, subject: NounPhrase) -> Clause:
-        """Say what the subject is like, plainly or in comparison.
-
-        Parameters
-        ----------
-        subject : NounPhrase
-            Who or what.
-
-        Returns
-        -------
-        Clause
-            Such as “this cat is very large”.
-        """
+        """Say what the subject is like, plainly or in comparison."""
         chooser = self._chooser
         noun = NOUN_OF["man"]
         if isinstance(subject, Nominal | Gap) and subject.noun is not None:
@@ -186,20 +164,7 @@ class FrameSampler:
         )
 
     def describe_state(self, subject: NounPhrase, *, passing: bool = False) -> Clause:
-        """Say that somebody is hungry, twelve years old, or a nurse.
-
-        Parameters
-        ----------
-        subject : NounPhrase
-            Who.
-        passing : bool
-            Whether only a passing state will do.
-
-        Returns
-        -------
-        Clause
-            The clause.
-        """
+        """Say that somebody is hungry, twelve years old, or a nurse."""
         chooser = self._chooser
         form = chooser.pick_weighted({"condition": 4.0, "age": 2.0, "work": 3.0})
         if passing:
@@ -233,35 +198,13 @@ class FrameSampler:
         return Clause(subject=subject, verb=BE_OR_HAVE, predicate=condition)
 
     def locate(self, subject: NounPhrase) -> Clause:
-        """Say where somebody or something is.
-
-        Parameters
-        ----------
-        subject : NounPhrase
-            Who or what.
-
-        Returns
-        -------
-        Clause
-            The clause.
-        """
+        """Say where somebody or something is."""
         thing = isinstance(subject, Nominal) and not subject.noun.is_person
         where = self.draw_location(event=not thing)
         return Clause(subject=subject, verb=ESTAR, circumstances=(where,))
 
     def draw_location(self, *, event: bool = False) -> Circumstance:
-        """Draw where something is.
-
-        Parameters
-        ----------
-        event : bool
-            Whether something happens there, which it does not on or under furniture.
-
-        Returns
-        -------
-        Circumstance
-            In a place, or on, under, before, behind or near something.
-        """
+        """Draw where something is."""
         chooser = self._chooser
         if chooser.happens(0.25):
             return Circumstance("in", chooser.pick_place("city", "country"))
@@ -287,22 +230,7 @@ class FrameSampler:
         return Nominal(noun, False, determiner, qualities=qualities)
 
     def act(self, subject: NounPhrase, *, depth: int, active: bool = False) -> Clause:
-        """Draw a verb with its object, recipient and place.
-
-        Parameters
-        ----------
-        subject : NounPhrase
-            Who or what acts.
-        depth : int
-            How many relative clauses may nest.
-        active : bool
-            Whether the verb must tell of an event, not of a state.
-
-        Returns
-        -------
-        Clause
-            The clause.
-        """
+        """Draw a verb with its object, recipient and place."""
         chooser = self._chooser
         kinds = PERSON
         if isinstance(subject, Nominal | Gap) and subject.noun is not None:

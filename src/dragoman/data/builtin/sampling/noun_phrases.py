@@ -66,28 +66,11 @@ class PhraseSampler:
         self._draw_relative = draw_relative
 
     def draw_gender(self) -> bool:
-        """Draw the gender of a pronoun whose target form does not show it.
-
-        Returns
-        -------
-        bool
-            Whether it is feminine.
-        """
+        """Draw the gender of a pronoun whose target form does not show it."""
         return self.hidden_gender and self._chooser.happens(0.35)
 
     def draw_owner(self, subject: NounPhrase | None) -> Pronoun | None:
-        """Draw who owns something: speaker, listener or the subject of the clause.
-
-        Parameters
-        ----------
-        subject : NounPhrase | None
-            The subject of the clause, if it has been said before the thing owned.
-
-        Returns
-        -------
-        Pronoun | None
-            The owner.
-        """
+        """Draw who owns something: speaker, listener or the subject of the clause."""
         if subject is not None and self._chooser.happens(0.7):
             return own_by(subject)
         return self._chooser.pick(
@@ -95,20 +78,7 @@ class PhraseSampler:
         )
 
     def draw_qualities(self, noun: Noun, determiner: Determiner) -> tuple[Quality, ...]:
-        """Draw the adjectives of a noun.
-
-        Parameters
-        ----------
-        noun : Noun
-            The noun.
-        determiner : Determiner
-            Its determiner.
-
-        Returns
-        -------
-        tuple[Quality, ...]
-            None, one or two; of two, the first stands before the noun in French.
-        """
+        """Draw the adjectives of a noun."""
         choices = find_adjectives(noun, attribute=True)
         if not choices or not self._chooser.happens(0.4):
             return ()
@@ -134,24 +104,7 @@ class PhraseSampler:
     def draw_nominal(
         self, noun: Noun, *, subject: NounPhrase | None, depth: int, generic: bool = False
     ) -> Nominal:
-        """Draw a phrase around a given noun.
-
-        Parameters
-        ----------
-        noun : Noun
-            The noun.
-        subject : NounPhrase | None
-            The subject of the clause, which may own it; None for the subject itself.
-        depth : int
-            How many relative clauses may still nest.
-        generic : bool
-            Whether things in general are meant.
-
-        Returns
-        -------
-        Nominal
-            The phrase.
-        """
+        """Draw a phrase around a given noun."""
         chooser = self._chooser
         if generic and chooser.happens(0.75):
             qualities = self.draw_qualities(noun, Determiner.GENERIC)
@@ -197,13 +150,7 @@ class PhraseSampler:
         return phrase
 
     def draw_possessor(self) -> NounPhrase:
-        """Draw a person who owns something, said in a few words.
-
-        Returns
-        -------
-        NounPhrase
-            A name, or a person's noun with an article.
-        """
+        """Draw a person who owns something, said in a few words."""
         if self._chooser.happens(0.6):
             return self._chooser.pick_person()
         noun = self._chooser.pick_ranked(find_nouns(PERSON, None))
@@ -214,33 +161,14 @@ class PhraseSampler:
         return Nominal(noun, self._chooser.happens(0.2), Determiner.DEFINITE)
 
     def draw_person_phrase(self, *, subject: NounPhrase | None, depth: int) -> NounPhrase:
-        """Draw a phrase for a person that is no pronoun.
-
-        Parameters
-        ----------
-        subject : NounPhrase | None
-            The subject of the clause, or None for the subject itself.
-        depth : int
-            How many relative clauses may still nest.
-
-        Returns
-        -------
-        NounPhrase
-            A name or a noun phrase.
-        """
+        """Draw a phrase for a person that is no pronoun."""
         if self._chooser.happens(0.45):
             return self._chooser.pick_person()
         noun = self._chooser.pick_ranked(find_nouns(PERSON, None))
         return self.draw_nominal(noun, subject=subject, depth=depth)
 
     def draw_subject_pronoun(self) -> Pronoun:
-        """Draw a pronoun for a subject.
-
-        Returns
-        -------
-        Pronoun
-            I, you, he, she, we or they.
-        """
+        """Draw a pronoun for a subject."""
         form = self._chooser.pick_weighted(
             {"I": 3.0, "you": 1.7, "he": 3.0, "she": 3.0, "we": 1.5, "they": 1.7}
         )
@@ -255,18 +183,7 @@ class PhraseSampler:
         }[form]
 
     def draw_subject(self, *, depth: int) -> NounPhrase:
-        """Draw a person as the subject of a clause.
-
-        Parameters
-        ----------
-        depth : int
-            How many relative clauses may still nest.
-
-        Returns
-        -------
-        NounPhrase
-            A pronoun, a name, a noun phrase or two of them.
-        """
+        """Draw a person as the subject of a clause."""
         if self._chooser.happens(0.33):
             return self.draw_subject_pronoun()
         phrase = self.draw_person_phrase(subject=None, depth=depth)
@@ -277,22 +194,7 @@ class PhraseSampler:
         return phrase
 
     def draw_object(self, verb: Verb, subject: NounPhrase, *, depth: int) -> NounPhrase:
-        """Draw a direct object that is no pronoun.
-
-        Parameters
-        ----------
-        verb : Verb
-            The verb, which chooses the kinds of its object.
-        subject : NounPhrase
-            The subject of the clause.
-        depth : int
-            How many relative clauses may still nest.
-
-        Returns
-        -------
-        NounPhrase
-            The object.
-        """
+        """Draw a direct object that is no pronoun."""
         chooser = self._chooser
         if "country" in verb.objects and chooser.happens(0.6):
             return chooser.pick_place("country", "city", "continent")
@@ -312,18 +214,7 @@ class PhraseSampler:
 
 
 def own_by(subject: NounPhrase) -> Pronoun | None:
-    """Give the pronoun for what belongs to a subject.
-
-    Parameters
-    ----------
-    subject : NounPhrase
-        The subject.
-
-    Returns
-    -------
-    Pronoun | None
-        The owner, or None when the subject is a thing and can own nothing.
-    """
+    """Give the pronoun for what belongs to a subject."""
     match subject:
         case Pronoun(person, plural, feminine, _):
             return Pronoun(person, plural, feminine)

@@ -77,13 +77,7 @@ class SentenceSampler:
         self.clauses = ClauseSampler(self._chooser, hidden_gender=hidden_gender)
 
     def draw(self) -> Sentence:
-        """Draw a sentence of any template.
-
-        Returns
-        -------
-        Sentence
-            The sentence.
-        """
+        """Draw a sentence of any template."""
         match self._chooser.pick_weighted(_TEMPLATES):
             case "simple":
                 return self.draw_simple()
@@ -109,13 +103,7 @@ class SentenceSampler:
                 return self._end(Statement((Linked("", proposition),)), short=True)
 
     def draw_simple(self) -> Sentence:
-        """Draw a sentence of one clause.
-
-        Returns
-        -------
-        Sentence
-            The sentence; some short ones have no final mark.
-        """
+        """Draw a sentence of one clause."""
         depth = 1 if self._chooser.happens(0.45) else 0
         clause = self.clauses.draw_clause(depth=depth, lone=True)
         return self._end(Statement((Linked("", clause),)), short=depth == 0)

@@ -34,11 +34,6 @@ _log = logging.getLogger("dragoman.decoding")
 def compile_search(precision: CpuPrecision) -> None:
     """Compile what translates, or load it if that was done before.
 
-    Parameters
-    ----------
-    precision : CpuPrecision
-        Of the products.
-
     Notes
     -----
     It is made for types, not for sizes, so the smallest model will do. The compiler's own code,
@@ -59,13 +54,7 @@ def compile_search(precision: CpuPrecision) -> None:
 
 @contextmanager
 def tell_of_compiling() -> Iterator[None]:
-    """Say so, if what is done takes long because functions are compiled.
-
-    Yields
-    ------
-    None
-        For the time it takes.
-    """
+    """Say so, if what is done takes long because functions are compiled."""
     from dragoman.kernels.cpu_search.compiler.compile_cache import find_folder
 
     folder = find_folder()
@@ -79,18 +68,7 @@ def tell_of_compiling() -> Iterator[None]:
 
 
 def is_compiled(precision: CpuPrecision) -> bool:
-    """Say whether what translates was compiled before, and kept.
-
-    Parameters
-    ----------
-    precision : CpuPrecision
-        Of the products.
-
-    Returns
-    -------
-    bool
-        False also where nothing can be kept.
-    """
+    """Say whether what translates was compiled before, and kept."""
     from dragoman.kernels.cpu_search.compiler.compile_cache import is_kept
     from dragoman.kernels.cpu_search.slot_search import search
 
@@ -122,11 +100,6 @@ class Compiling:
 
 def compile_behind(precision: CpuPrecision) -> Compiling | None:
     """Let another process compile the search, if that was not done before.
-
-    Parameters
-    ----------
-    precision : CpuPrecision
-        Of the products.
 
     Returns
     -------

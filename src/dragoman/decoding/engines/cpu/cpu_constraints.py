@@ -14,36 +14,12 @@ from dragoman.shapes import Int
 
 
 def find_starts(lengths: Sequence[int]) -> Int[np.ndarray, "more"]:
-    """Say where each of several stretches starts, and where the last one ends.
-
-    Parameters
-    ----------
-    lengths : Sequence[int]
-        How long each is.
-
-    Returns
-    -------
-    Int[np.ndarray, "more"]
-        One number more.
-    """
+    """Say where each of several stretches starts, and where the last one ends."""
     return np.fromiter(accumulate(lengths, initial=0), np.int64, len(lengths) + 1)
 
 
 def lay_out_terms(required: Required, order: Sequence[int]) -> Terms:
-    """Lay out what must appear in sentences.
-
-    Parameters
-    ----------
-    required : Required
-        The terms of each sentence, of which each has some.
-    order : Sequence[int]
-        In which order sentences are translated.
-
-    Returns
-    -------
-    Terms
-        In that order.
-    """
+    """Lay out what must appear in sentences."""
     machines = [required.machines[index] for index in order]
     most_met = max(each.met.shape[2] for each in machines)
     most_leads = max(each.leads.shape[1] for each in machines)
@@ -70,26 +46,7 @@ def prepare_samples(
     num_samples: int,
     capacity: int,
 ) -> Samples:
-    """Make the chance by which words are drawn.
-
-    Parameters
-    ----------
-    sampling : SamplingOptions
-        What a user says.
-    sources : Sequence[Sequence[int]]
-        The sentences.
-    order : Sequence[int]
-        In which order they are translated.
-    num_samples : int
-        Translations of each.
-    capacity : int
-        Words of a translation at most.
-
-    Returns
-    -------
-    Samples
-        In that order.
-    """
+    """Make the chance by which words are drawn."""
     chance = [draw_chance(sampling.seed, sources[index], num_samples, capacity) for index in order]
     top_p = 1.0 if sampling.top_p is None else float(sampling.top_p)
     return Samples(np.stack(chance), float(sampling.temperature), sampling.top_k or 0, top_p)

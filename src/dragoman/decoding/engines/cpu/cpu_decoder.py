@@ -1,7 +1,7 @@
 """The compiled Transformer as a model that any search can extend word by word.
 
 The compiled search of `dragoman.decoding.engines.cpu.cpu_engine` finds the most probable words and
-nothing else. What else may be asked for (ensembles, say) is the general search's affair, which calls
+nothing else. What else may be asked for (ensembles, say) is the general search's affair: it calls
 the same compiled functions here.
 """
 
@@ -35,20 +35,7 @@ class Cache(NamedTuple):
 
     @staticmethod
     def make(model: Model, num_places: int) -> "Cache":
-        """Make room for words.
-
-        Parameters
-        ----------
-        model : Model
-            The model.
-        num_places : int
-            How many words.
-
-        Returns
-        -------
-        Cache
-            All free.
-        """
+        """Make room for words."""
         shape, num_layers, width = model.shape, len(model.decoder.norms), model.positions.shape[1]
         room = (num_layers, shape.num_heads, num_places)
         return Cache(
@@ -59,35 +46,13 @@ class Cache(NamedTuple):
         )
 
     def take(self, count: int) -> UInt32[np.ndarray, "taken"]:
-        """Take free places, of which there must be enough.
-
-        Parameters
-        ----------
-        count : int
-            How many.
-
-        Returns
-        -------
-        UInt32[np.ndarray, "taken"]
-            The places.
-        """
+        """Take free places, of which there must be enough."""
         places = np.flatnonzero(self.is_free)[:count]
         self.is_free[places] = False
         return places.astype(np.uint32)
 
     def grown(self, least: int) -> "Cache":
-        """Copy everything into more room.
-
-        Parameters
-        ----------
-        least : int
-            Free places that are added at least.
-
-        Returns
-        -------
-        Cache
-            The larger one.
-        """
+        """Copy everything into more room."""
         old = len(self.is_free)
         more = max(old, least)
         pads = [(0, 0), (0, 0), (0, more), (0, 0)]
@@ -132,36 +97,14 @@ class CpuState:
         return
 
     def reorder(self, beams: Int[Tensor, "sentences beams"]) -> "CpuState":
-        """Let each hypothesis continue another of the same sentence.
-
-        Parameters
-        ----------
-        beams : Int[Tensor, "sentences beams"]
-            The hypothesis that each new one continues.
-
-        Returns
-        -------
-        CpuState
-            With as many hypotheses as `beams` names.
-        """
+        """Let each hypothesis continue another of the same sentence."""
         if beams.size(1) == self.num_beams == 1:
             return self
         rows = rows_of_beams(beams, self.num_beams).numpy()
         return replace(self, own=self.own[rows], num_beams=beams.size(1))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> "CpuState":
-        """Forget all sentences but these.
-
-        Parameters
-        ----------
-        sentences : Int[Tensor, "kept"]
-            Their places.
-
-        Returns
-        -------
-        CpuState
-            The smaller state.
-        """
+        """Forget all sentences but these."""
         rows, kept = rows_of_sentences(sentences, self.num_beams).numpy(), sentences.numpy()
         return replace(
             self,
@@ -204,18 +147,7 @@ class CpuDecoder:
         self.pad_id = engine.start_id
 
     def output(self, hidden: Float[Tensor, "... model_dim"]) -> Float[Tensor, "... vocabulary"]:
-        """Score every subword.
-
-        Parameters
-        ----------
-        hidden : Float[Tensor, "... model_dim"]
-            What the decoder says at each position.
-
-        Returns
-        -------
-        Float[Tensor, "... vocabulary"]
-            Logits, which may be written into.
-        """
+        """Score every subword."""
         from dragoman.kernels.cpu_search.tiles import fill_tiles, multiply_rows
 
         words = self._engine.model.output
@@ -226,35 +158,11 @@ class CpuDecoder:
         return found.view(*hidden.shape[:-1], -1)
 
     def encode(self, source: Sequences) -> CpuMemory:
-        """Take the source sentences; they are read when a search starts.
-
-        Parameters
-        ----------
-        source : Sequences
-            Their tokens.
-
-        Returns
-        -------
-        CpuMemory
-            For `start`.
-        """
+        """Take the source sentences; they are read when a search starts."""
         return CpuMemory(source)
 
     def start(self, memory: CpuMemory, capacity: int) -> CpuState:
-        """Read the sources and begin one hypothesis for each.
-
-        Parameters
-        ----------
-        memory : CpuMemory
-            The source sentences.
-        capacity : int
-            How many words a hypothesis may get.
-
-        Returns
-        -------
-        CpuState
-            Before the first word.
-        """
+        """Read the sources and begin one hypothesis for each."""
         from dragoman.kernels.cpu_search.steps import read_sources
         from dragoman.kernels.cpu_search.transformer_steps import Pool
 
@@ -275,20 +183,7 @@ class CpuDecoder:
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: CpuState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], CpuState]:
-        """Read one more word of each hypothesis.
-
-        Parameters
-        ----------
-        tokens : Int[Tensor, "sentences beams"]
-            The newest words; the padding id to begin.
-        state : CpuState
-            What came before. It is used up.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "sentences beams model_dim"], CpuState]
-            What the decoder now says, and the state for the next step.
-        """
+        """Read one more word of each hypothesis."""
         from dragoman.kernels.cpu_search.steps import read_newest
         from dragoman.kernels.cpu_search.transformer_steps import NOBODY_ASKS, Pool, Rows
 

@@ -107,22 +107,7 @@ class CpuEngine:
 
     @staticmethod
     def load(folder: ModelFolder, precision: CpuPrecision, *, searches: bool = True) -> "CpuEngine":
-        """Load a folder's model.
-
-        Parameters
-        ----------
-        folder : ModelFolder
-            One that `can_be_compiled` accepts.
-        precision : CpuPrecision
-            Of the products.
-        searches : bool
-            Whether the search is compiled, too; else it must not be called.
-
-        Returns
-        -------
-        CpuEngine
-            Ready to translate.
-        """
+        """Load a folder's model."""
         assert isinstance(folder.options, TransformerOptions)
         if searches:
             compile_search(precision)
@@ -154,11 +139,6 @@ class CpuEngine:
         choose : Choose | None
             From a sentence to the words among which to search, in rising order, the end symbol
             among them; None: all words.
-
-        Returns
-        -------
-        list[list[Hypothesis]]
-            For each sentence its translations, best first.
 
         Notes
         -----
@@ -280,20 +260,7 @@ class CpuEngine:
     def attend(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Float[np.ndarray, "targets sources"]]:
-        """Find what each word of given translations attends to while it is produced.
-
-        Parameters
-        ----------
-        sources : Sequence[Sequence[int]]
-            Sentences, ended by the end symbol.
-        targets : Sequence[Sequence[int]]
-            Their translations, likewise.
-
-        Returns
-        -------
-        list[Float[np.ndarray, "targets sources"]]
-            The sums over all layers and heads.
-        """
+        """Find what each word of given translations attends to while it is produced."""
         from dragoman.kernels.cpu_search.steps import attend
 
         order = sorted(range(len(targets)), key=lambda index: -len(targets[index]))
@@ -319,18 +286,7 @@ class CpuEngine:
         return found
 
     def model_for(self, longest: int) -> Model:
-        """Make sure that there are as many positions as words.
-
-        Parameters
-        ----------
-        longest : int
-            Words of the longest sentence or translation.
-
-        Returns
-        -------
-        Model
-            The model, with at least as many positions.
-        """
+        """Make sure that there are as many positions as words."""
         model, count = self.model, len(self.model.positions)
         if longest <= count:
             return model
@@ -345,15 +301,7 @@ class CpuEngine:
 
 
 def check_ids(ids: Int[np.ndarray, "..."], size: int) -> None:
-    """Refuse tokens that are not in a vocabulary, before compiled functions read where they say.
-
-    Parameters
-    ----------
-    ids : Int[np.ndarray, "..."]
-        The tokens.
-    size : int
-        How many the vocabulary has.
-    """
+    """Refuse tokens that are not in a vocabulary, before compiled functions read where they say."""
     if ids.size and not (ids.min() >= 0 and ids.max() < size):
         raise ValueError(f"a token is not among the {size} of the vocabulary")
 
@@ -414,11 +362,6 @@ class ListedEngine:
         prefixes : Sequence[Sequence[int]]
             Likewise. If there are any, or anything else is demanded, all words count: what is
             demanded may be on no list.
-
-        Returns
-        -------
-        list[list[Hypothesis]]
-            For each sentence its translations, best first.
         """
         choose = None if any(prefixes) or asking.is_special else self.choose
         return self.engine.find(sources, limits, asking, prefixes, choose)

@@ -31,11 +31,6 @@ _Vectors = Float32[np.ndarray, "..."]
 def can_be_compiled(options: object) -> bool:
     """Say whether a model can be computed by compiled functions, here.
 
-    Parameters
-    ----------
-    options : object
-        Its family and shape.
-
     Returns
     -------
     bool
@@ -57,20 +52,7 @@ def _has_cells(options: TransformerOptions) -> bool:
 
 
 def read_cpu_model(folder: ModelFolder, precision: CpuPrecision) -> Model:
-    """Read a model for translating on a CPU.
-
-    Parameters
-    ----------
-    folder : ModelFolder
-        With weights in float or in eight bits; one that `can_be_compiled` accepts.
-    precision : CpuPrecision
-        Of the products.
-
-    Returns
-    -------
-    Model
-        In eight bits at no time are all weights in memory in float.
-    """
+    """Read a model for translating on a CPU."""
     options = folder.options
     assert isinstance(options, TransformerOptions)
     file = WeightFile(folder.open_weights())
@@ -78,20 +60,7 @@ def read_cpu_model(folder: ModelFolder, precision: CpuPrecision) -> Model:
 
 
 def make_positions(options: TransformerOptions, count: int) -> Float32[np.ndarray, "count width"]:
-    """Compute what is added to words for their positions.
-
-    Parameters
-    ----------
-    options : TransformerOptions
-        The model's shape; its positions are not learned.
-    count : int
-        How many positions.
-
-    Returns
-    -------
-    Float32[np.ndarray, "count width"]
-        One vector a position.
-    """
+    """Compute what is added to words for their positions."""
     if options.positions == "none":
         return np.zeros((count, options.model_dim), np.float32)
     is_inclusive = options.positions == "marian"

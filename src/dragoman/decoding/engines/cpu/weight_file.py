@@ -11,17 +11,7 @@ from dragoman.tensor_files import TensorFile
 
 
 def check_finite(place: Path, name: str, numbers: Float[np.ndarray, "..."]) -> None:
-    """Refuse a weight with which one cannot compute.
-
-    Parameters
-    ----------
-    place : Path
-        Where it comes from.
-    name : str
-        Its name.
-    numbers : Float[np.ndarray, "..."]
-        Its numbers.
-    """
+    """Refuse a weight with which one cannot compute."""
     if numbers.size and not (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
         raise FolderError(f"{place}: has numbers that are not finite ({name}); get it again")
 
@@ -44,18 +34,7 @@ class WeightFile:
         return any(name.endswith(SCALES) for name in self.tensors.names)
 
     def fractions(self, name: str) -> Float[np.ndarray, "..."]:
-        """Read one tensor that must be in float.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-
-        Returns
-        -------
-        Float[np.ndarray, "..."]
-            Its numbers, all finite.
-        """
+        """Read one tensor that must be in float."""
         found = self.tensors.read_wide(name)
         if found.dtype.kind != "f":
             raise FolderError(
@@ -65,36 +44,14 @@ class WeightFile:
         return found
 
     def restored(self, name: str) -> Float[np.ndarray, "..."]:
-        """Read a matrix in float, multiplying it out if it is in eight bits.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-
-        Returns
-        -------
-        Float[np.ndarray, "..."]
-            Its numbers.
-        """
+        """Read a matrix in float, multiplying it out if it is in eight bits."""
         if name + SCALES not in self.tensors.names:
             return self.fractions(name)
         numbers, scales = self.matrix(name)
         return numbers * scales[:, None]
 
     def matrix(self, name: str) -> Rounded:
-        """Read a matrix in eight bits, rounding it if it is not yet.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-
-        Returns
-        -------
-        Rounded
-            The matrix.
-        """
+        """Read a matrix in eight bits, rounding it if it is not yet."""
         if name + SCALES not in self.tensors.names:
             return round_matrix(self.fractions(name))
         numbers, scales = self.tensors.read(name), self.fractions(name + SCALES)

@@ -97,69 +97,21 @@ class GraphEngine:
         self._lock = threading.Lock()
 
     def output(self, hidden: Float[Tensor, "... model_dim"]) -> Float[Tensor, "... vocabulary"]:
-        """Score every subword.
-
-        Parameters
-        ----------
-        hidden : Float[Tensor, "... model_dim"]
-            What the decoder says.
-
-        Returns
-        -------
-        Float[Tensor, "... vocabulary"]
-            Logits.
-        """
+        """Score every subword."""
         return self.engine.output(hidden)
 
     def encode(self, source: Sequences) -> EngineMemory:
-        """Read the source sentences.
-
-        Parameters
-        ----------
-        source : Sequences
-            Their tokens.
-
-        Returns
-        -------
-        EngineMemory
-            A vector for each source position.
-        """
+        """Read the source sentences."""
         return self.engine.encode(source)
 
     def start(self, memory: EngineMemory, capacity: int) -> EngineState:
-        """Begin one hypothesis for each sentence.
-
-        Parameters
-        ----------
-        memory : EngineMemory
-            The source sentences.
-        capacity : int
-            How many words a hypothesis may get.
-
-        Returns
-        -------
-        EngineState
-            Before the first word.
-        """
+        """Begin one hypothesis for each sentence."""
         return self.engine.start(memory, capacity)
 
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: EngineState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], EngineState]:
-        """Read one more word of each hypothesis.
-
-        Parameters
-        ----------
-        tokens : Int[Tensor, "sentences beams"]
-            The newest words.
-        state : EngineState
-            What came before. It is used up.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "sentences beams model_dim"], EngineState]
-            What the decoder now says, and the state for the next step.
-        """
+        """Read one more word of each hypothesis."""
         return self.engine.step(tokens, state)
 
     @torch.inference_mode()
@@ -171,22 +123,6 @@ class GraphEngine:
         prefixes: Sequence[Sequence[int]] = (),
     ) -> list[list[Hypothesis]]:
         """Find the best translations of some sentences, as `search` does.
-
-        Parameters
-        ----------
-        sources : Sequence[Sequence[int]]
-            Their tokens, ended by the end symbol, in any order.
-        limits : Sequence[int]
-            How long each translation may become, the end symbol included.
-        asking : Asking
-            What is asked for; at most `MOST_BEAMS` hypotheses.
-        prefixes : Sequence[Sequence[int]]
-            How each translation must begin; nothing: all are free.
-
-        Returns
-        -------
-        list[list[Hypothesis]]
-            For each sentence its translations, best first.
 
         Notes
         -----
@@ -268,26 +204,7 @@ class GraphEngine:
 def choose_size(
     num_sentences: int, longest: int, pitch: int, num_beams: int, extent: Extent
 ) -> StationSize:
-    """Choose a station for some sentences.
-
-    Parameters
-    ----------
-    num_sentences : int
-        How many they are.
-    longest : int
-        Words of the longest.
-    pitch : int
-        Words for which a hypothesis needs room.
-    num_beams : int
-        Hypotheses of a sentence.
-    extent : Extent
-        How much to do at once.
-
-    Returns
-    -------
-    StationSize
-        One of few sizes, so that few stations serve all searches.
-    """
+    """Choose a station for some sentences."""
     most = min(extent.most_rows // num_beams, extent.most_places // (num_beams * pitch))
     most = max(1, most)
     num_slots = next((few for few in FEW_SLOTS if num_sentences <= few <= most), most)
@@ -301,15 +218,6 @@ def choose_size(
 
 def least_pitch(limits: Sequence[int], num_beams: int, extent: Extent) -> int:
     """Choose how much room a hypothesis gets at least, where sentences differ in length.
-
-    Parameters
-    ----------
-    limits : Sequence[int]
-        How long each translation may become.
-    num_beams : int
-        Hypotheses of a sentence.
-    extent : Extent
-        How much to do at once.
 
     Returns
     -------

@@ -92,13 +92,7 @@ class Look:
         self._flags, self._event = flags, event
 
     def wait(self) -> Int[np.ndarray, "sentences"]:
-        """Wait until the device has got there.
-
-        Returns
-        -------
-        Int[np.ndarray, "sentences"]
-            1 for each sentence that was done then.
-        """
+        """Wait until the device has got there."""
         if self._event is not None:
             self._event.synchronize()
         return self._flags.numpy().copy()
@@ -155,13 +149,7 @@ class Station:
         self._step = Captured(self._extend, device)
 
     def begin(self, asked: Asked) -> None:
-        """Begin a search: nothing is translated, nothing waits.
-
-        Parameters
-        ----------
-        asked : Asked
-            What is asked of it.
-        """
+        """Begin a search: nothing is translated, nothing waits."""
         self.slots.clear(self.rules.pad_id)
         self.sentences.ends.zero_()
         self._num_queued = 0
@@ -184,15 +172,7 @@ class Station:
         self._asked = asked
 
     def add(self, region: int, chunk: Chunk) -> None:
-        """Encode sentences and put them into the queue.
-
-        Parameters
-        ----------
-        region : int
-            Where; a region that is free.
-        chunk : Chunk
-            The sentences: as many as a region takes.
-        """
+        """Encode sentences and put them into the queue."""
         count, longest = len(chunk.sources), max(map(len, chunk.sources))
         recorded = self._recorded(longest) if region == 0 and not self._num_queued else None
         if recorded is not None:
@@ -216,13 +196,7 @@ class Station:
         self._step()
 
     def look(self) -> Look:
-        """Ask which sentences are done, without waiting for the answer.
-
-        Returns
-        -------
-        Look
-            The answer, later.
-        """
+        """Ask which sentences are done, without waiting for the answer."""
         done = self.sentences.is_done
         if self._side is None:
             return Look(done.clone(), None)
@@ -233,22 +207,7 @@ class Station:
         return Look(flags, event)
 
     def fetch(self, region: int, count: int, num_best: int) -> tuple[Finished, History]:
-        """Bring what was found to the host.
-
-        Parameters
-        ----------
-        region : int
-            A region whose sentences were seen to be done.
-        count : int
-            How many they are.
-        num_best : int
-            How many translations of each were asked for.
-
-        Returns
-        -------
-        tuple[Finished, History]
-            Where translations end, best first, and all words.
-        """
+        """Bring what was found to the host."""
         first, pitch = region * self.size.region_sentences, self.size.pitch
         rows = slice(first, first + count)
         steps = slice(first * pitch, (first + count) * pitch)

@@ -16,16 +16,6 @@ BLOCK = 16
 def whole_blocks(length: int) -> int:
     """Say at how many places attention looks.
 
-    Parameters
-    ----------
-    length : int
-        Words of the longest sentence.
-
-    Returns
-    -------
-    int
-        A multiple of 16, masked where a sentence ends.
-
     Notes
     -----
     Products and sums over whole blocks are the same to the last bit however many zeros follow. So a
@@ -48,74 +38,22 @@ class EngineCache(NamedTuple):
 
     @staticmethod
     def make(num_layers: int, places: int, rows: int, heads: Heads, like: Tensor) -> "EngineCache":
-        """Make room.
-
-        Parameters
-        ----------
-        num_layers : int
-            Layers.
-        places : int
-            Of each row.
-        rows : int
-            Hypotheses.
-        heads : Heads
-            How many, and how wide.
-        like : Tensor
-            For precision and device.
-
-        Returns
-        -------
-        EngineCache
-            With nothing in it yet.
-        """
+        """Make room."""
         shape = (num_layers, places, rows, heads.num_heads)
         return EngineCache(
             *(like.new_empty(*shape, dim) for dim in (heads.key_dim, heads.value_dim))
         )
 
     def layer(self, index: int) -> KeysAndValues:
-        """Look at one layer.
-
-        Parameters
-        ----------
-        index : int
-            Which.
-
-        Returns
-        -------
-        KeysAndValues
-            The same memory, as attention wants it.
-        """
+        """Look at one layer."""
         return KeysAndValues(*(each[index].permute(1, 2, 0, 3) for each in self))
 
     def moved(self, rows: Int[Tensor, "rows"] | None, length: int, capacity: int) -> "EngineCache":
-        """Let each row come from another, and make room for one more word.
-
-        Parameters
-        ----------
-        rows : Int[Tensor, "rows"] | None
-            From which; None: itself.
-        length : int
-            Places that are filled.
-        capacity : int
-            Places that are needed at most.
-
-        Returns
-        -------
-        EngineCache
-            This one is used up.
-        """
+        """Let each row come from another, and make room for one more word."""
         return (self if rows is None else self.move(rows, length)).grow(length, capacity)
 
     def move(self, rows: Int[Tensor, "rows"], length: int) -> "EngineCache":
         """Let each row come from another.
-
-        Parameters
-        ----------
-        rows : Int[Tensor, "rows"]
-            From which.
-        length : int
-            Places that are filled.
 
         Returns
         -------
@@ -139,20 +77,7 @@ class EngineCache(NamedTuple):
         return EngineCache(*(each[:, :, :count] for each in self))
 
     def grow(self, length: int, capacity: int) -> "EngineCache":
-        """Make room for one more word, if there is none.
-
-        Parameters
-        ----------
-        length : int
-            Places that are filled.
-        capacity : int
-            Places that are needed at most.
-
-        Returns
-        -------
-        EngineCache
-            With half as many places again if all were filled.
-        """
+        """Make room for one more word, if there is none."""
         if length < self.keys.size(1):
             return self
         places = min(capacity, length + max(BLOCK, length // 2))
@@ -190,11 +115,6 @@ class SourceCache(NamedTuple):
             How many they are.
         num_places : int
             Places of each sentence, at least as many as there are; the others are zero.
-
-        Returns
-        -------
-        SourceCache
-            A copy.
         """
         copies: list[Tensor] = []
         for index, layer in enumerate(layers):
@@ -207,35 +127,11 @@ class SourceCache(NamedTuple):
         return SourceCache(*copies)
 
     def layer(self, index: int) -> KeysAndValues:
-        """Look at one layer.
-
-        Parameters
-        ----------
-        index : int
-            Which.
-
-        Returns
-        -------
-        KeysAndValues
-            The same memory.
-        """
+        """Look at one layer."""
         return KeysAndValues(self.keys[index], self.values[index])
 
     def keep(self, sentences: Int[Tensor, "kept"], num_places: int) -> "SourceCache":
-        """Forget all sentences but these.
-
-        Parameters
-        ----------
-        sentences : Int[Tensor, "kept"]
-            Their places, none twice.
-        num_places : int
-            Places that the longest of them has.
-
-        Returns
-        -------
-        SourceCache
-            With these only. This one is used up.
-        """
+        """Forget all sentences but these."""
         kept = keep_sentences(self, sentences)
         if num_places == self.keys.size(3):
             return SourceCache(*kept)
@@ -243,20 +139,7 @@ class SourceCache(NamedTuple):
 
 
 def keep_sentences(caches: Iterable[Tensor], sentences: Int[Tensor, "kept"]) -> list[Tensor]:
-    """Forget all sentences but these, moving none that can stay.
-
-    Parameters
-    ----------
-    caches : Iterable[Tensor]
-        Each [layers, sentences, …]; they are used up.
-    sentences : Int[Tensor, "kept"]
-        The places of those that stay, none twice.
-
-    Returns
-    -------
-    list[Tensor]
-        The same memory, with these only.
-    """
+    """Forget all sentences but these, moving none that can stay."""
     movers = _find_movers(sentences)
     kept = []
     for each in caches:

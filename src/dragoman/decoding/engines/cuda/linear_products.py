@@ -28,29 +28,13 @@ class FloatProduct:
     def __call__(
         self, states: Float[Tensor, "positions inputs"]
     ) -> Float[Tensor, "positions outputs"]:
-        """Multiply.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "positions inputs"]
-            One vector a row.
-
-        Returns
-        -------
-        Float[Tensor, "positions outputs"]
-            In the same precision.
-        """
+        """Multiply."""
         return functional.linear(states, self._weight, self._bias)
 
     def rectified(
         self, states: Float[Tensor, "positions inputs"]
     ) -> Float[Tensor, "positions outputs"]:
         """Multiply, and make what is negative zero.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "positions inputs"]
-            One vector a row.
 
         Returns
         -------
@@ -63,18 +47,7 @@ class FloatProduct:
 
 
 def join_layers(layers: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
-    """Put linear layers that read the same vectors side by side.
-
-    Parameters
-    ----------
-    layers : Sequence[nn.Linear]
-        All with a bias, or all without.
-
-    Returns
-    -------
-    tuple[Tensor, Tensor | None]
-        Weight and bias of one layer that says what they all say.
-    """
+    """Put linear layers that read the same vectors side by side."""
     biases = [each.bias.detach() for each in layers if each.bias is not None]
     weights = [each.weight.detach() for each in layers]
     if len(weights) == 1:

@@ -45,18 +45,7 @@ class EngineAttention:
         self.rotation, self.score_bias = attention.rotation, attention.score_bias
 
     def project_memory(self, hidden: Tensor) -> KeysAndValues:
-        """Project what the encoder made of the source.
-
-        Parameters
-        ----------
-        hidden : Tensor
-            Its vectors, [sentences, length, model_dim].
-
-        Returns
-        -------
-        KeysAndValues
-            One row a sentence.
-        """
+        """Project what the encoder made of the source."""
         joined = self.memory(hidden.flatten(0, 1))
         keys, values = self._split(
             joined.view(*hidden.shape[:2], -1), (self.heads.key_dim, self.heads.value_dim)
@@ -64,22 +53,7 @@ class EngineAttention:
         return KeysAndValues(keys, values)
 
     def attend_to_self(self, states: Tensor, shape: Sequence[int], mask: Tensor | None) -> Tensor:
-        """Let whole sentences attend to themselves.
-
-        Parameters
-        ----------
-        states : Tensor
-            Their vectors, [sentences × length, model_dim].
-        shape : Sequence[int]
-            Sentences and length.
-        mask : Tensor | None
-            What is added to scores, perhaps wider than the sentences are; None: nothing.
-
-        Returns
-        -------
-        Tensor
-            What each position found.
-        """
+        """Let whole sentences attend to themselves."""
         dims = (self.heads.key_dim, self.heads.key_dim, self.heads.value_dim)
         query, keys, values = self._split(self.joined(states).view(*shape[:2], -1), dims)
         if self.rotation is not None:
@@ -90,22 +64,7 @@ class EngineAttention:
         return self._find(query, keys, values, mask, shape[1])
 
     def attend_to_past(self, states: Tensor, past: KeysAndValues, length: int) -> Tensor:
-        """Let the newest words attend to those before them, after writing them into the cache.
-
-        Parameters
-        ----------
-        states : Tensor
-            The newest words, [rows, 1, model_dim].
-        past : KeysAndValues
-            The cache.
-        length : int
-            Words before.
-
-        Returns
-        -------
-        Tensor
-            What each found, [rows, model_dim].
-        """
+        """Let the newest words attend to those before them, after writing them into the cache."""
         dims = (self.heads.key_dim, self.heads.key_dim, self.heads.value_dim)
         query, keys, values = self._split(self.joined(states.squeeze(1)).unsqueeze(1), dims)
         if self.rotation is not None:
@@ -118,22 +77,7 @@ class EngineAttention:
     def attend_to_source(
         self, states: Tensor, source: KeysAndValues, mask: Tensor | None
     ) -> Tensor:
-        """Let the newest words of a sentence's hypotheses look at its source.
-
-        Parameters
-        ----------
-        states : Tensor
-            The newest words, [rows, 1, model_dim].
-        source : KeysAndValues
-            Of the sentences.
-        mask : Tensor | None
-            What is added to scores; None: nothing.
-
-        Returns
-        -------
-        Tensor
-            What each found, [rows, model_dim].
-        """
+        """Let the newest words of a sentence's hypotheses look at its source."""
         query = self.query(states.squeeze(1)).view(
             len(source.keys), -1, self.heads.num_heads, self.heads.key_dim
         )
@@ -181,18 +125,7 @@ class EngineFeedForward:
         self.kind, self._has_gate = layer.kind, layer.gate is not None
 
     def __call__(self, states: Tensor) -> Tensor:
-        """Apply the layer.
-
-        Parameters
-        ----------
-        states : Tensor
-            One vector a row.
-
-        Returns
-        -------
-        Tensor
-            The vectors, transformed.
-        """
+        """Apply the layer."""
         if self.kind == "relu":
             return self.outer(self.inner.rectified(states))
         inner, gate = self.inner(states), None
@@ -210,22 +143,7 @@ class EngineEncoderLayer(NamedTuple):
     feed_norm: AddAndNorm
 
     def read(self, states: Tensor, shape: Sequence[int], mask: Tensor | None) -> Tensor:
-        """Apply the layer.
-
-        Parameters
-        ----------
-        states : Tensor
-            The source positions, [sentences × length, model_dim].
-        shape : Sequence[int]
-            Sentences and length.
-        mask : Tensor | None
-            What is added to scores.
-
-        Returns
-        -------
-        Tensor
-            The source positions, each informed by the others.
-        """
+        """Apply the layer."""
         states = self.own_norm(states, lambda x: self.own.attend_to_self(x, shape, mask))
         return self.feed_norm(states, self.feed)
 
@@ -248,26 +166,7 @@ class EngineDecoderLayer(NamedTuple):
         mask: Tensor | None,
         length: int,
     ) -> Tensor:
-        """Apply the layer to the newest word of each hypothesis.
-
-        Parameters
-        ----------
-        states : Tensor
-            The newest words, [rows, 1, model_dim].
-        past : KeysAndValues
-            The cache, which is written.
-        source : KeysAndValues
-            The source positions, projected by this layer.
-        mask : Tensor | None
-            What is added to scores of the source.
-        length : int
-            Words read before.
-
-        Returns
-        -------
-        Tensor
-            The newest words, informed.
-        """
+        """Apply the layer to the newest word of each hypothesis."""
 
         def own(x: Tensor) -> Tensor:
             return self.own.attend_to_past(x, past, length).unsqueeze(1)

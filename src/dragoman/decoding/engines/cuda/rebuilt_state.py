@@ -58,36 +58,14 @@ class EngineState:
         return
 
     def reorder(self, beams: Int[Tensor, "sentences beams"]) -> "EngineState":
-        """Let each hypothesis continue another of the same sentence.
-
-        Parameters
-        ----------
-        beams : Int[Tensor, "sentences beams"]
-            The hypothesis that each new one continues.
-
-        Returns
-        -------
-        EngineState
-            With as many hypotheses as `beams` names.
-        """
+        """Let each hypothesis continue another of the same sentence."""
         if beams.size(1) == self.num_beams == 1:
             return self
         rows = rows_of_beams(beams, self.num_beams)
         return replace(self, rows=self._compose(rows), num_beams=beams.size(1))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> "EngineState":
-        """Forget all sentences but these.
-
-        Parameters
-        ----------
-        sentences : Int[Tensor, "kept"]
-            Their places.
-
-        Returns
-        -------
-        EngineState
-            The smaller state. This one is used up.
-        """
+        """Forget all sentences but these."""
         rows = rows_of_sentences(sentences, self.num_beams)
         lengths = self.lengths[sentences]
         places = whole_blocks(int(lengths.max()))
@@ -96,13 +74,7 @@ class EngineState:
         return replace(self, rows=self._compose(rows), source=source, mask=mask, lengths=lengths)
 
     def moved(self) -> "EngineState":
-        """Let the hypotheses move to their rows, and make room for one more word.
-
-        Returns
-        -------
-        EngineState
-            With no move outstanding. This one is used up.
-        """
+        """Let the hypotheses move to their rows, and make room for one more word."""
         past = self.past.moved(self.rows, self.length, self.capacity)
         return replace(self, past=past, rows=None)
 

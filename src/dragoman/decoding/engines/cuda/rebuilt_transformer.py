@@ -68,35 +68,13 @@ class Engine:
         self.pad_id = model.output.pad_id
 
     def output(self, hidden: Float[Tensor, "... model_dim"]) -> Float[Tensor, "... vocabulary"]:
-        """Score every subword.
-
-        Parameters
-        ----------
-        hidden : Float[Tensor, "... model_dim"]
-            What the decoder says at each position.
-
-        Returns
-        -------
-        Float[Tensor, "... vocabulary"]
-            Logits.
-        """
+        """Score every subword."""
         scores = self._output(hidden.reshape(-1, hidden.size(-1)))
         scores[:, self.pad_id] = -torch.inf
         return scores.view(*hidden.shape[:-1], -1)
 
     def encode(self, source: Sequences) -> EngineMemory:
-        """Read the source sentences.
-
-        Parameters
-        ----------
-        source : Sequences
-            Their tokens.
-
-        Returns
-        -------
-        EngineMemory
-            A vector for each source position.
-        """
+        """Read the source sentences."""
         times = torch.arange(whole_blocks(source.ids.size(1)), device=source.ids.device)
         mask = torch.where(times < source.lengths[:, None], 0.0, -torch.inf)[:, None, None]
         mask = mask.to(self._model.source_embedding.words.dtype)
@@ -109,22 +87,7 @@ class Engine:
         lengths: Int[Tensor, "sentences"],
         mask: Tensor | None,
     ) -> Float[Tensor, "sentences length model_dim"]:
-        """Compute the encoder's vectors without asking the device anything.
-
-        Parameters
-        ----------
-        ids : Int[Tensor, "sentences length"]
-            Source words, padded.
-        lengths : Int[Tensor, "sentences"]
-            Words of each sentence.
-        mask : Tensor | None
-            What is added to scores, at least as wide as the words; None: nothing.
-
-        Returns
-        -------
-        Float[Tensor, "sentences length model_dim"]
-            A vector for each position.
-        """
+        """Compute the encoder's vectors without asking the device anything."""
         words = embedding(ids, self._source_words)
         states = _add_positions(words, self._model.source_embedding, 0, lengths)
         shape = states.shape
@@ -136,36 +99,12 @@ class Engine:
         return states.view(shape)
 
     def source_positions(self, count: int) -> Tensor | None:
-        """Return what the encoder adds to words to tell where they stand.
-
-        Parameters
-        ----------
-        count : int
-            How many positions.
-
-        Returns
-        -------
-        Tensor | None
-            Their vectors; None: nothing is added.
-        """
+        """Return what the encoder adds to words to tell where they stand."""
         positions = self._model.source_embedding.positions
         return None if positions is None else positions(0, count, None)
 
     def start(self, memory: EngineMemory, capacity: int) -> EngineState:
-        """Begin one hypothesis for each sentence.
-
-        Parameters
-        ----------
-        memory : EngineMemory
-            The source sentences.
-        capacity : int
-            How many words a hypothesis may get.
-
-        Returns
-        -------
-        EngineState
-            Before the first word.
-        """
+        """Begin one hypothesis for each sentence."""
         hidden, heads, num_layers = memory.hidden, self.decoder[0].own.heads, len(self.decoder)
         projected = (layer.cross.project_memory(hidden) for layer in self.decoder)
         places = min(capacity, whole_blocks(hidden.size(1) + 1))
@@ -184,20 +123,7 @@ class Engine:
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: EngineState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], EngineState]:
-        """Read one more word of each hypothesis.
-
-        Parameters
-        ----------
-        tokens : Int[Tensor, "sentences beams"]
-            The newest words; the padding id to begin.
-        state : EngineState
-            What came before. It is used up.
-
-        Returns
-        -------
-        tuple[Float[Tensor, "sentences beams model_dim"], EngineState]
-            What the decoder now says, and the state for the next step.
-        """
+        """Read one more word of each hypothesis."""
         state = state.moved()
         length = state.length
         lengths = state.lengths[:, None].expand_as(tokens).flatten()

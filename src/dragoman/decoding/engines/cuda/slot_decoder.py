@@ -26,11 +26,6 @@ POSITIONS = ("sinusoidal", "marian", "learned", "index", "none")
 def can_take_slots(options: object) -> bool:
     """Say whether a model can be computed with sentences at positions of their own.
 
-    Parameters
-    ----------
-    options : object
-        Its family and shape.
-
     Returns
     -------
     bool
@@ -103,11 +98,6 @@ class SlotDecoder:
     def place_vectors(self, count: int) -> Float[Tensor, "positions model_dim"] | None:
         """Return the vectors of positions.
 
-        Parameters
-        ----------
-        count : int
-            How many are wanted.
-
         Returns
         -------
         Float[Tensor, "positions model_dim"] | None
@@ -121,15 +111,7 @@ class SlotDecoder:
     def project(
         self, hidden: Float[Tensor, "places model_dim"], memory: Float[Tensor, "layers places both"]
     ) -> None:
-        """Project what the encoder made of source sentences, for every layer.
-
-        Parameters
-        ----------
-        hidden : Float[Tensor, "places model_dim"]
-            Its vectors.
-        memory : Float[Tensor, "layers places both"]
-            Where keys and values are written.
-        """
+        """Project what the encoder made of source sentences, for every layer."""
         for layer, room in zip(self._layers, memory, strict=True):
             room.copy_(layer.cross.memory(hidden))
 
@@ -140,24 +122,7 @@ class SlotDecoder:
         memory: Float[Tensor, "layers source_places both"],
         place_vectors: Float[Tensor, "positions model_dim"] | None,
     ) -> Float[Tensor, "rows scores"]:
-        """Read the newest words.
-
-        Parameters
-        ----------
-        slots : Slots
-            The hypotheses.
-        past : Float[Tensor, "layers places both"]
-            Keys and values of their words; those of the newest are written.
-        memory : Float[Tensor, "layers source_places both"]
-            Keys and values of source sentences.
-        place_vectors : Float[Tensor, "positions model_dim"] | None
-            From `place_vectors`.
-
-        Returns
-        -------
-        Float[Tensor, "rows scores"]
-            A score of every word for each hypothesis, in float32.
-        """
+        """Read the newest words."""
         embedding = self._embedding
         states = word_vectors(
             embedding.words.detach(),

@@ -73,13 +73,6 @@ class CompileCache(_Cache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:  # noqa: ANN401
         """Load a compiled function.
 
-        Parameters
-        ----------
-        sig : Any
-            The types it is called with.
-        target_context : Any
-            Numba's.
-
         Returns
         -------
         Any
@@ -102,20 +95,7 @@ class CompileCache(_Cache):
             return None
 
     def holds(self, sig: Any, target_context: Any) -> bool:  # noqa: ANN401
-        """Say whether a compiled function is kept, sound or not.
-
-        Parameters
-        ----------
-        sig : Any
-            The types it is called with.
-        target_context : Any
-            Numba's.
-
-        Returns
-        -------
-        bool
-            False also if there is no folder.
-        """
+        """Say whether a compiled function is kept, sound or not."""
         folder = find_folder()
         return (
             folder is not None
@@ -123,15 +103,7 @@ class CompileCache(_Cache):
         )
 
     def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ANN401
-        """Keep a compiled function.
-
-        Parameters
-        ----------
-        sig : Any
-            The types it is called with.
-        data : Any
-            Numba's result of compiling it.
-        """
+        """Keep a compiled function."""
         folder = find_folder() if self._is_enabled else None
         if folder is None or data.lifted or data.library.has_dynamic_globals:
             return
@@ -181,20 +153,7 @@ class CompileCache(_Cache):
 
 
 def is_kept(function: Any, arguments: Iterable[object]) -> bool:  # noqa: ANN401
-    """Say whether a function is kept as it is compiled for some arguments.
-
-    Parameters
-    ----------
-    function : Any
-        What Numba made of it, with a `CompileCache`.
-    arguments : Iterable[object]
-        What it is called with.
-
-    Returns
-    -------
-    bool
-        Whether it need not be compiled.
-    """
+    """Say whether a function is kept as it is compiled for some arguments."""
     types = tuple(map(function.typeof_pyval, arguments))
     return function._cache.holds(types, function.targetctx)
 
@@ -202,11 +161,6 @@ def is_kept(function: Any, arguments: Iterable[object]) -> bool:  # noqa: ANN401
 @functools.cache
 def hash_sources(own: Path) -> str:
     """Hash all that a compiled function is made of: a change anywhere may change any of them.
-
-    Parameters
-    ----------
-    own : Path
-        The function's own file.
 
     Returns
     -------
@@ -247,11 +201,6 @@ def find_folder() -> Path | None:
 def choose_folder() -> Path:
     """Say where compiled functions are kept.
 
-    Returns
-    -------
-    Path
-        Within NUMBA_CACHE_DIR if that is set, else within the user's folder for caches.
-
     Raises
     ------
     RuntimeError
@@ -272,18 +221,7 @@ def choose_folder() -> Path:
 
 
 def prepare_folder(folder: Path) -> Path:
-    """Make a folder that only this user can write to, or make sure that one is.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-
-    Returns
-    -------
-    Path
-        The same, symbolic links resolved.
-    """
+    """Make a folder that only this user can write to, or make sure that one is."""
     folder = folder.resolve()
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     if missing:
@@ -303,11 +241,6 @@ def prepare_folder(folder: Path) -> Path:
 
 def check_parents(folder: Path) -> None:
     """Refuse a place that others could put something else in the place of.
-
-    Parameters
-    ----------
-    folder : Path
-        The place, symbolic links resolved.
 
     Notes
     -----
@@ -329,18 +262,6 @@ def check_parents(folder: Path) -> None:
 
 def read_entry(path: Path, key: bytes) -> bytes | None:
     """Read an entry, checking that it is whole and its user's own.
-
-    Parameters
-    ----------
-    path : Path
-        Its file.
-    key : bytes
-        All that it depends on.
-
-    Returns
-    -------
-    bytes | None
-        What was kept; None if there is nothing.
 
     Raises
     ------
@@ -372,15 +293,6 @@ def read_entry(path: Path, key: bytes) -> bytes | None:
 def write_entry(path: Path, key: bytes, contents: bytes) -> None:
     """Write an entry, or leave the old one.
 
-    Parameters
-    ----------
-    path : Path
-        Its file.
-    key : bytes
-        All that it depends on.
-    contents : bytes
-        What to keep.
-
     Notes
     -----
     Several processes may write the same entry at once; one of them is the last. Nothing waits for
@@ -399,15 +311,7 @@ def write_entry(path: Path, key: bytes, contents: bytes) -> None:
 
 
 def remove_oldest(folder: Path, most: int) -> None:
-    """Remove the entries that were not used for longest, and what killed processes left.
-
-    Parameters
-    ----------
-    folder : Path
-        Their folder.
-    most : int
-        How many entries may stay.
-    """
+    """Remove the entries that were not used for longest, and what killed processes left."""
     ages: list[tuple[float, str]] = []
     for each in os.scandir(folder):
         with suppress(OSError):  # another process may be quicker

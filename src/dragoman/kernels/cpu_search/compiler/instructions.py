@@ -60,20 +60,7 @@ compiled_entry = _compiler(is_entry=True)
 
 @intrinsic
 def as_int(context, fraction) -> Intrinsic:
-    """Read the bits of a fraction as those of a whole number.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    fraction : float
-        The fraction.
-
-    Returns
-    -------
-    Intrinsic
-        The whole number.
-    """
+    """Read the bits of a fraction as those of a whole number."""
 
     def write(_context, builder, _signature, arguments):
         return builder.bitcast(arguments[0], WORD)
@@ -83,20 +70,7 @@ def as_int(context, fraction) -> Intrinsic:
 
 @intrinsic
 def as_float(context, number) -> Intrinsic:
-    """Read the bits of a whole number as those of a fraction.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    number : int
-        The whole number.
-
-    Returns
-    -------
-    Intrinsic
-        The fraction.
-    """
+    """Read the bits of a whole number as those of a fraction."""
 
     def write(_context, builder, _signature, arguments):
         return builder.bitcast(arguments[0], FRACTION)
@@ -106,20 +80,7 @@ def as_float(context, number) -> Intrinsic:
 
 @intrinsic
 def is_float(context, numbers) -> Intrinsic:
-    """Say whether an array is in float32, so that the other case is not even compiled.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    numbers : ndarray
-        The array.
-
-    Returns
-    -------
-    Intrinsic
-        A constant.
-    """
+    """Say whether an array is in float32, so that the other case is not even compiled."""
     found = int(numbers.dtype == types.float32)
 
     def write(_context, _builder, _signature, _arguments):
@@ -131,16 +92,6 @@ def is_float(context, numbers) -> Intrinsic:
 @intrinsic
 def stay_apart(context) -> Intrinsic:
     """Keep the function that calls this from becoming a part of those that call it.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-
-    Returns
-    -------
-    Intrinsic
-        Nothing.
 
     Notes
     -----
@@ -164,11 +115,6 @@ def borrow(context, value) -> Intrinsic:
     value : ndarray or tuple
         An array, or a tuple of arrays and others, which somebody else keeps: whoever calls the
         function that borrows them, or that function until it says `keep`.
-
-    Returns
-    -------
-    Intrinsic
-        The same.
 
     Notes
     -----
@@ -196,20 +142,7 @@ def _forget_owners(context, builder, kind, value):
 
 @intrinsic
 def keep(context, value) -> Intrinsic:
-    """Keep arrays up to here that are borrowed.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    value : ndarray or tuple
-        The arrays.
-
-    Returns
-    -------
-    Intrinsic
-        Nothing.
-    """
+    """Keep arrays up to here that are borrowed."""
 
     def write(_context, _builder, _signature, _arguments):
         pass
@@ -219,22 +152,7 @@ def keep(context, value) -> Intrinsic:
 
 @intrinsic
 def take_numbers(context, address, count) -> Intrinsic:
-    """Add to a whole number that threads share.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    address : int
-        Where it is.
-    count : int
-        What is added.
-
-    Returns
-    -------
-    Intrinsic
-        What it was before.
-    """
+    """Add to a whole number that threads share."""
 
     def write(_context, builder, _signature, arguments):
         place = builder.inttoptr(arguments[0], LONG.as_pointer())
@@ -245,20 +163,7 @@ def take_numbers(context, address, count) -> Intrinsic:
 
 @intrinsic
 def read_shared(context, address) -> Intrinsic:
-    """Read a whole number that threads share, and whatever was written before it.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    address : int
-        Where it is.
-
-    Returns
-    -------
-    Intrinsic
-        The number.
-    """
+    """Read a whole number that threads share, and whatever was written before it."""
 
     def write(_context, builder, _signature, arguments):
         place = builder.inttoptr(arguments[0], LONG.as_pointer())
@@ -269,22 +174,7 @@ def read_shared(context, address) -> Intrinsic:
 
 @intrinsic
 def write_shared(context, address, number) -> Intrinsic:
-    """Write a whole number that threads share, behind all that was written before.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    address : int
-        Where it goes.
-    number : int
-        The number.
-
-    Returns
-    -------
-    Intrinsic
-        Nothing.
-    """
+    """Write a whole number that threads share, behind all that was written before."""
 
     def write(_context, builder, _signature, arguments):
         place = builder.inttoptr(arguments[0], LONG.as_pointer())
@@ -295,24 +185,7 @@ def write_shared(context, address, number) -> Intrinsic:
 
 @intrinsic
 def swap_shared(context, address, old, new) -> Intrinsic:
-    """Change a whole number that threads share, if it is what it was thought to be.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    address : int
-        Where it is.
-    old : int
-        What it was thought to be.
-    new : int
-        What it shall be.
-
-    Returns
-    -------
-    Intrinsic
-        Whether it was changed.
-    """
+    """Change a whole number that threads share, if it is what it was thought to be."""
 
     def write(_context, builder, _signature, arguments):
         place = builder.inttoptr(arguments[0], LONG.as_pointer())
@@ -324,18 +197,7 @@ def swap_shared(context, address, old, new) -> Intrinsic:
 
 @intrinsic
 def rest(context) -> Intrinsic:
-    """Let the processor rest for a moment while a thread asks again and again.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-
-    Returns
-    -------
-    Intrinsic
-        Nothing.
-    """
+    """Let the processor rest for a moment while a thread asks again and again."""
 
     def write(_context, builder, _signature, _arguments):
         if platform.machine().lower() in ("x86_64", "amd64"):
@@ -360,147 +222,44 @@ class Writer:
         self.builder = builder
 
     def call(self, name, *arguments) -> ir.Value:
-        """Call an instruction whose result is of the type of its first argument.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-        *arguments : ir.Value
-            What it is given.
-
-        Returns
-        -------
-        ir.Value
-            The result.
-        """
+        """Call an instruction whose result is of the type of its first argument."""
         return self.call_as(arguments[0].type, name, *arguments)
 
     def call_as(self, kind, name, *arguments) -> ir.Value:
-        """Call an instruction.
-
-        Parameters
-        ----------
-        kind : ir.Type
-            The type of its result.
-        name : str
-            Its name.
-        *arguments : ir.Value
-            What it is given.
-
-        Returns
-        -------
-        ir.Value
-            The result.
-        """
+        """Call an instruction."""
         whole = ir.FunctionType(kind, [each.type for each in arguments])
         function = cgutils.get_or_insert_function(self.builder.module, whole, name)
         return self.builder.call(function, arguments, fastmath=())
 
     def read(self, kind, address, offset=0) -> ir.Value:
-        """Read what lies some bytes behind an address.
-
-        Parameters
-        ----------
-        kind : ir.Type
-            What to read.
-        address : ir.Value
-            The address.
-        offset : int
-            How many bytes.
-
-        Returns
-        -------
-        ir.Value
-            What is there.
-        """
+        """Read what lies some bytes behind an address."""
         return self.builder.load(self._place(kind, address, offset), align=1)
 
     def write(self, value, address, offset=0) -> None:
-        """Write something some bytes behind an address.
-
-        Parameters
-        ----------
-        value : ir.Value
-            What to write.
-        address : ir.Value
-            The address.
-        offset : int
-            How many bytes.
-        """
+        """Write something some bytes behind an address."""
         self.builder.store(value, self._place(value.type, address, offset), align=1)
 
     def move(self, address, steps, size) -> ir.Value:
-        """Go some steps from an address.
-
-        Parameters
-        ----------
-        address : ir.Value
-            The address.
-        steps : ir.Value or int
-            How many.
-        size : ir.Value or int
-            Bytes of a step.
-
-        Returns
-        -------
-        ir.Value
-            The new address.
-        """
+        """Go some steps from an address."""
         steps, size = (LONG(each) if isinstance(each, int) else each for each in (steps, size))
         return self.builder.add(address, self.builder.mul(steps, size))
 
     def repeat(self, number, lanes=LANES) -> ir.Value:
-        """Put a number into all places of a register.
-
-        Parameters
-        ----------
-        number : ir.Value
-            A whole number of 32 bits, or a fraction.
-        lanes : int
-            How many places it has.
-
-        Returns
-        -------
-        ir.Value
-            The register.
-        """
+        """Put a number into all places of a register."""
         nothing = ir.Constant(ir.VectorType(number.type, lanes), ir.Undefined)
         first = self.builder.insert_element(nothing, number, WORD(0))
         same = ir.Constant(ir.VectorType(WORD, lanes), [0] * lanes)
         return self.builder.shuffle_vector(first, nothing, same)
 
     def add_up(self, register) -> ir.Value:
-        """Add up the fractions of a register, in whatever order is fast.
-
-        Parameters
-        ----------
-        register : ir.Value
-            The register.
-
-        Returns
-        -------
-        ir.Value
-            The sum.
-        """
+        """Add up the fractions of a register, in whatever order is fast."""
         kind = ir.FunctionType(FRACTION, [FRACTION, FRACTIONS])
         name = "llvm.vector.reduce.fadd.v16f32"
         function = cgutils.get_or_insert_function(self.builder.module, kind, name)
         return self.builder.call(function, [FRACTION(0), register], fastmath=("reassoc",))
 
     def find_largest(self, register) -> ir.Value:
-        """Find the largest fraction of a register.
-
-        Parameters
-        ----------
-        register : ir.Value
-            The register.
-
-        Returns
-        -------
-        ir.Value
-            The fraction.
-        """
+        """Find the largest fraction of a register."""
         kind = ir.FunctionType(FRACTION, [FRACTIONS])
         name = "llvm.vector.reduce.fmax.v16f32"
         function = cgutils.get_or_insert_function(self.builder.module, kind, name)
@@ -518,11 +277,6 @@ class Writer:
         body : Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]]
             Given the number of the round and what goes into it, writes it, and returns what goes
             into the next.
-
-        Returns
-        -------
-        list[ir.Value]
-            What comes out of the last round.
         """
         builder, before = self.builder, self.builder.block
         inside, behind = (builder.append_basic_block() for _ in range(2))

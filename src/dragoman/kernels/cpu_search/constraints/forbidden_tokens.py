@@ -10,24 +10,7 @@ from dragoman.kernels.cpu_search.compiler.instructions import compiled
 
 @compiled
 def is_ruled_out(word, is_banned, forbidden, place) -> bool:
-    """Say whether a word must not come next.
-
-    Parameters
-    ----------
-    word : int
-        The word.
-    is_banned : ndarray
-        Whether each word must never come.
-    forbidden : ForbiddenTable
-        What must not be written.
-    place : int
-        What the hypothesis has written of that.
-
-    Returns
-    -------
-    bool
-        True if it would write something forbidden.
-    """
+    """Say whether a word must not come next."""
     if is_banned[word]:
         return True
     if len(forbidden.may_begin) == 0:
@@ -39,19 +22,7 @@ def is_ruled_out(word, is_banned, forbidden, place) -> bool:
 
 @compiled
 def follow_forbidden(slot, slots, forbidden, column) -> None:
-    """Take note of what the newest words of a slot's hypotheses write of what is forbidden.
-
-    Parameters
-    ----------
-    slot : int
-        The slot.
-    slots : Slots
-        All slots.
-    forbidden : ForbiddenTable
-        What must not be written.
-    column : int
-        Where the hypotheses' places are in their progress.
-    """
+    """Take note of what the newest words of a slot's hypotheses write of what is forbidden."""
     if len(forbidden.may_begin) == 0:
         return
     for beam in range(slots.counts[slot]):

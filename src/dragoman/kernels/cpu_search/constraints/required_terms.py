@@ -25,34 +25,13 @@ class Candidates(NamedTuple):
 
 @compiled
 def most_asked(terms) -> int:
-    """Say how many subwords the terms of a sentence have at most.
-
-    Parameters
-    ----------
-    terms : Terms
-        All terms.
-
-    Returns
-    -------
-    int
-        How many.
-    """
+    """Say how many subwords the terms of a sentence have at most."""
     return np.diff(terms.alphabet_starts).max()
 
 
 @compiled
 def ask(sentence, terms, asked) -> None:
-    """List the subwords of a sentence's terms, to be scored.
-
-    Parameters
-    ----------
-    sentence : int
-        The sentence.
-    terms : Terms
-        All terms.
-    asked : ndarray
-        Where they are listed, the last one repeated.
-    """
+    """List the subwords of a sentence's terms, to be scored."""
     start, past = terms.alphabet_starts[sentence], terms.alphabet_starts[sentence + 1]
     for place in range(len(asked)):
         asked[place] = terms.alphabets[min(start + place, past - 1)]
@@ -60,28 +39,7 @@ def ask(sentence, terms, asked) -> None:
 
 @compiled
 def read_term(sentence, state, met, word, alphabet, terms) -> tuple[int, int]:
-    """Let the machine of a sentence read one more word.
-
-    Parameters
-    ----------
-    sentence : int
-        The sentence.
-    state : int
-        What the machine has read.
-    met : int
-        The terms that are there, a bit each.
-    word : int
-        The word.
-    alphabet : ndarray
-        The subwords of the sentence's terms.
-    terms : Terms
-        All terms.
-
-    Returns
-    -------
-    tuple[int, int]
-        The new state, and the terms that are there now.
-    """
+    """Let the machine of a sentence read one more word."""
     column = np.searchsorted(alphabet, word)
     if column == len(alphabet) or alphabet[column] != word:
         column = len(alphabet) + terms.kinds[word]
@@ -94,26 +52,7 @@ def read_term(sentence, state, met, word, alphabet, terms) -> tuple[int, int]:
 
 @compiled
 def measure_terms(sentence, state, met, sizes, terms) -> tuple[int, int]:
-    """Count the subwords of terms that a hypothesis has written, and those that it still needs.
-
-    Parameters
-    ----------
-    sentence : int
-        Its sentence.
-    state : int
-        What the machine has read.
-    met : int
-        The terms that are there, a bit each.
-    sizes : ndarray
-        The subwords that each term takes.
-    terms : Terms
-        All terms.
-
-    Returns
-    -------
-    tuple[int, int]
-        Both counts.
-    """
+    """Count the subwords of terms that a hypothesis has written, and those that it still needs."""
     done, needed, gain, saved = 0, 0, 0, 0
     for bit in range(len(sizes)):
         needed += sizes[bit]
@@ -128,38 +67,7 @@ def measure_terms(sentence, state, met, sizes, terms) -> tuple[int, int]:
 def propose(
     slot, first_row, forced, best, words, asked_scores, slots, sentences, rules, terms, room
 ) -> int:
-    """List the extensions that can still get all terms: best words, and subwords of terms.
-
-    Parameters
-    ----------
-    slot : int
-        The slot.
-    first_row : int
-        The row of its first hypothesis.
-    forced : ndarray
-        For each row the only word that may come, or −1.
-    best : ndarray
-        Log-probabilities of the best words of each row.
-    words : ndarray
-        The words.
-    asked_scores : ndarray
-        Log-probabilities of the subwords of terms.
-    slots : Slots
-        All slots.
-    sentences : Sentences
-        How long translations may become.
-    rules : Rules
-        The end symbol.
-    terms : Terms
-        All terms.
-    room : Candidates
-        Where they are listed.
-
-    Returns
-    -------
-    int
-        How many there are.
-    """
+    """List the extensions that can still get all terms: best words, and subwords of terms."""
     sentence, count = slots.sentences[slot], 0
     start, past = terms.alphabet_starts[sentence], terms.alphabet_starts[sentence + 1]
     alphabet = terms.alphabets[start:past]
@@ -195,17 +103,7 @@ def propose(
 
 @compiled
 def sort_falling(scores, order, spare) -> None:
-    """Sort numbers, the earlier of equal ones first.
-
-    Parameters
-    ----------
-    scores : ndarray
-        The numbers.
-    order : ndarray
-        Where the places of the sorted numbers are written, the largest first.
-    spare : ndarray
-        Room for as many.
-    """
+    """Sort numbers, the earlier of equal ones first."""
     count = len(scores)
     for place in range(count):
         order[place] = place
@@ -233,29 +131,6 @@ def extend_with_terms(
     slot, first_row, forced, best, words, asked_scores, slots, sentences, rules, terms
 ) -> None:
     """Extend the hypotheses of a slot by a word, or end those that have all terms.
-
-    Parameters
-    ----------
-    slot : int
-        The slot.
-    first_row : int
-        The row of its first hypothesis.
-    forced : ndarray
-        As `propose` is told.
-    best : ndarray
-        Likewise.
-    words : ndarray
-        Likewise.
-    asked_scores : ndarray
-        Likewise.
-    slots : Slots
-        All slots; its hypotheses are replaced.
-    sentences : Sentences
-        How long translations may become.
-    rules : Rules
-        How many live on.
-    terms : Terms
-        All terms.
 
     Notes
     -----

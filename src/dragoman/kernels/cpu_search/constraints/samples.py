@@ -10,21 +10,7 @@ from dragoman.kernels.cpu_search.tiles import ROWS, fill_tiles, multiply_rows
 
 @compiled
 def take_chance(slot, beam, slots, samples, chance) -> None:
-    """Bring the numbers by which the next words of a hypothesis are drawn.
-
-    Parameters
-    ----------
-    slot : int
-        Its slot.
-    beam : int
-        Which hypothesis.
-    slots : Slots
-        All slots.
-    samples : Samples
-        All chance.
-    chance : ndarray
-        Where the numbers are written: one, or at the beginning one for each sample.
-    """
+    """Bring the numbers by which the next words of a hypothesis are drawn."""
     sentence, length = slots.sentences[slot], slots.lengths[slot]
     if length == 0:
         chance[:] = samples.chance[sentence, :, 0]
@@ -34,40 +20,13 @@ def take_chance(slot, beam, slots, samples, chance) -> None:
 
 @compiled
 def comes_before(one, other, scores) -> bool:
-    """Say whether a word is more probable than another; of equal ones the first is.
-
-    Parameters
-    ----------
-    one : int
-        The word.
-    other : int
-        The other.
-    scores : ndarray
-        Of all words.
-
-    Returns
-    -------
-    bool
-        True if so.
-    """
+    """Say whether a word is more probable than another; of equal ones the first is."""
     return scores[one] > scores[other] or (scores[one] == scores[other] and one < other)
 
 
 @compiled
 def sink(place, count, heap, scores) -> None:
-    """Let a word of a heap sink below all that are more probable.
-
-    Parameters
-    ----------
-    place : int
-        Where it is.
-    count : int
-        Words in the heap.
-    heap : ndarray
-        The words, each before the two at twice its place.
-    scores : ndarray
-        Of all words.
-    """
+    """Let a word of a heap sink below all that are more probable."""
     word = heap[place]
     while 2 * place + 1 < count:
         below = 2 * place + 1
@@ -82,24 +41,7 @@ def sink(place, count, heap, scores) -> None:
 
 @compiled
 def cut_off(scores, samples, heap, shares) -> int:
-    """List the words among which to draw, if not among all, in falling order.
-
-    Parameters
-    ----------
-    scores : ndarray
-        Of all words.
-    samples : Samples
-        How many words, or which share of the probability.
-    heap : ndarray
-        Where the words are listed, from the end; as long as there are words.
-    shares : ndarray
-        Where what each has of the probability is written; as long.
-
-    Returns
-    -------
-    int
-        How many there are.
-    """
+    """List the words among which to draw, if not among all, in falling order."""
     size, top, total = len(scores), scores.max(), 0.0
     for word in range(size):
         heap[word] = word
@@ -129,26 +71,7 @@ def cut_off(scores, samples, heap, shares) -> int:
 
 @compiled
 def draw(scores, chance, samples, heap, shares) -> int:
-    """Draw a word, each as often as it is probable.
-
-    Parameters
-    ----------
-    scores : ndarray
-        Of all words; −∞ is never drawn, unless all are.
-    chance : float
-        At least 0 and below 1.
-    samples : Samples
-        How to draw.
-    heap : ndarray
-        Room for as many words.
-    shares : ndarray
-        Likewise.
-
-    Returns
-    -------
-    int
-        The word.
-    """
+    """Draw a word, each as often as it is probable."""
     size, is_cut = len(scores), samples.top_k > 0 or samples.top_p < 1
     if scores.max() == -np.inf:
         return 0
@@ -234,23 +157,7 @@ def draw_words(
 
 @compiled
 def extend_by_samples(slot, first_row, best, words, slots, rules) -> None:
-    """Extend each sample of a slot by the word that was drawn for it, or end it.
-
-    Parameters
-    ----------
-    slot : int
-        The slot.
-    first_row : int
-        The row of its first hypothesis.
-    best : ndarray
-        Log-probabilities of the words of each row.
-    words : ndarray
-        The words: at the beginning one for each sample, then one.
-    slots : Slots
-        All slots; its hypotheses are replaced.
-    rules : Rules
-        How many samples there are.
-    """
+    """Extend each sample of a slot by the word that was drawn for it, or end it."""
     is_first, living = slots.lengths[slot] == 0, 0
     own = np.empty(rules.num_beams, np.int64)
     for index in range(rules.num_beams if is_first else slots.counts[slot]):

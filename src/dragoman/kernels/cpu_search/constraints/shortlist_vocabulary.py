@@ -24,22 +24,7 @@ class Choices(NamedTuple):
 
 @compiled
 def make_choices(num_slots, most_words, output) -> Choices:
-    """Make room for the words of slots.
-
-    Parameters
-    ----------
-    num_slots : int
-        How many slots.
-    most_words : int
-        Words of a slot at most; 0: slots search among all words.
-    output : Matrix
-        All words.
-
-    Returns
-    -------
-    Choices
-        With nothing in it yet.
-    """
+    """Make room for the words of slots."""
     panels = -(-most_words // COLUMNS)
     return Choices(
         np.zeros(
@@ -54,19 +39,7 @@ def make_choices(num_slots, most_words, output) -> Choices:
 
 @compiled
 def choose_among(slot, words, output, choices) -> None:
-    """Let a slot search among some words.
-
-    Parameters
-    ----------
-    slot : int
-        The slot.
-    words : ndarray
-        The words, in rising order.
-    output : Matrix
-        All words.
-    choices : Choices
-        Where they are written down.
-    """
+    """Let a slot search among some words."""
     choices.counts[slot] = len(words)
     panels, outputs = choices.panels[slot], choices.outputs[slot]
     entries = panels.shape[2] // COLUMNS

@@ -32,20 +32,7 @@ class Drop(NamedTuple):
 
 
 def make_drop(share: float, seed: int) -> Drop:
-    """Prepare the dropout of a share of all entries.
-
-    Parameters
-    ----------
-    share : float
-        What is dropped, in [0, 1).
-    seed : int
-        Of what is dropped; the same on the way back.
-
-    Returns
-    -------
-    Drop
-        For compiled functions.
-    """
+    """Prepare the dropout of a share of all entries."""
     return Drop(
         np.uint32(seed & 0x7FFFFFFF),
         np.uint32(seed >> 31 & 0x7FFFFFFF),
@@ -55,18 +42,7 @@ def make_drop(share: float, seed: int) -> Drop:
 
 
 def as_array(tensor: Tensor) -> np.ndarray:
-    """View a tensor on the CPU as an array.
-
-    Parameters
-    ----------
-    tensor : Tensor
-        Of float32, bfloat16 or integers.
-
-    Returns
-    -------
-    np.ndarray
-        The same memory; bfloat16 as uint16.
-    """
+    """View a tensor on the CPU as an array."""
     tensor = tensor.detach()
     if tensor.dtype == torch.bfloat16:
         return tensor.view(torch.uint16).numpy()
@@ -75,20 +51,7 @@ def as_array(tensor: Tensor) -> np.ndarray:
 
 @functools.cache
 def no_array(dtype: torch.dtype, num_axes: int) -> np.ndarray:
-    """Make an empty array that stands for an argument that is not given.
-
-    Parameters
-    ----------
-    dtype : torch.dtype
-        Its type, so that no other variant of a function is compiled.
-    num_axes : int
-        Its axes.
-
-    Returns
-    -------
-    np.ndarray
-        Without entries.
-    """
+    """Make an empty array that stands for an argument that is not given."""
     return as_array(torch.empty((0,) * num_axes, dtype=dtype))
 
 

@@ -35,11 +35,6 @@ def soften(context, row, count, num_registers) -> Intrinsic:
         How many of them count, at least one; the weights of all others become 0.
     num_registers : int
         How many registers the row fills.
-
-    Returns
-    -------
-    Intrinsic
-        Nothing.
     """
 
     def write(_context, builder, _signature, arguments):
@@ -82,24 +77,7 @@ def soften(context, row, count, num_registers) -> Intrinsic:
 
 @intrinsic
 def soften_backward(context, weights, grad, num_registers) -> Intrinsic:
-    """Turn the gradient of a row of weights into that of its scores.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    weights : int
-        Address of the weights; 0 where nothing counts.
-    grad : int
-        Address of their gradient; overwritten.
-    num_registers : int
-        How many registers the row fills.
-
-    Returns
-    -------
-    Intrinsic
-        Nothing.
-    """
+    """Turn the gradient of a row of weights into that of its scores."""
 
     def write(_context, builder, _signature, arguments):
         weights, grad, num_registers = arguments
@@ -129,26 +107,7 @@ def soften_backward(context, weights, grad, num_registers) -> Intrinsic:
 
 @intrinsic
 def transpose_square(context, rows, row_size, columns, column_size) -> Intrinsic:
-    """Write 16 entries of 16 rows as columns.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    rows : int
-        Address of the first entry.
-    row_size : int
-        Bytes from one row to the next.
-    columns : int
-        Address where the first column is written, as a row.
-    column_size : int
-        Bytes from there to the second.
-
-    Returns
-    -------
-    Intrinsic
-        Nothing.
-    """
+    """Write 16 entries of 16 rows as columns."""
 
     def write(_context, builder, _signature, arguments):
         rows, row_size, columns, column_size = arguments

@@ -41,38 +41,14 @@ class Curve:
         return [each for each in found if each is not None] or None
 
     def fall(self, num_within: int) -> float:
-        """Compute how much BLEU is lost from the shortest lines to the longest of training.
-
-        Parameters
-        ----------
-        num_within : int
-            Buckets within the range of training.
-
-        Returns
-        -------
-        float
-            Positive: lost.
-        """
+        """Compute how much BLEU is lost from the shortest lines to the longest of training."""
         return self.means[0] - self.means[num_within - 1]
 
 
 def score_buckets(
     translations: Sequence[str], references: Sequence[str], num_buckets: int
 ) -> tuple[float, ...]:
-    """Score each bucket of a test set by itself.
-
-    Parameters
-    ----------
-    translations, references : Sequence[str]
-        Of the whole test set, bucket after bucket, as many in each.
-    num_buckets : int
-        How many.
-
-    Returns
-    -------
-    tuple[float, ...]
-        BLEU.
-    """
+    """Score each bucket of a test set by itself."""
     from dragoman.evaluation.bleu import corpus_bleu
 
     size = len(references) // num_buckets

@@ -120,18 +120,6 @@ class _Line(NamedTuple):
 def run(options: ScaleOptions, say: Say) -> Experiment:
     """Train models of several sizes on corpora of several sizes.
 
-    Parameters
-    ----------
-    options : ScaleOptions
-        Which sizes, on what, for how long.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    Experiment
-        The losses, the laws and a picture.
-
     Notes
     -----
     Two lines through the plane of sizes: models on the largest corpus, and corpora with the

@@ -75,24 +75,7 @@ class Measured(NamedTuple):
 
 
 def make_words(length: int, options: ParallelOptions, device: "torch.device", seed: int) -> "Batch":
-    """Make a batch of random words without padding.
-
-    Parameters
-    ----------
-    length : int
-        Words of every sentence, on both sides.
-    options : ParallelOptions
-        How many words in all.
-    device : torch.device
-        Where to.
-    seed : int
-        Of the words.
-
-    Returns
-    -------
-    Batch
-        As many sentence pairs as there is room for.
-    """
+    """Make a batch of random words without padding."""
     import torch
 
     from dragoman.data.batches import Batch, Sequences
@@ -111,22 +94,7 @@ def make_words(length: int, options: ParallelOptions, device: "torch.device", se
 
 
 def time_step(step: "TrainingStep", batch: "Batch", repeats: int) -> float:
-    """Measure a forward and a backward pass.
-
-    Parameters
-    ----------
-    step : TrainingStep
-        Model and loss.
-    batch : Batch
-        What it learns from.
-    repeats : int
-        How often.
-
-    Returns
-    -------
-    float
-        The median in seconds, after one pass that does not count.
-    """
+    """Measure a forward and a backward pass."""
     import torch
 
     from dragoman.training.options import TrainingOptions
@@ -150,24 +118,7 @@ def time_step(step: "TrainingStep", batch: "Batch", repeats: int) -> float:
 def measure_family(
     name: str, options: ParallelOptions, device: "torch.device", say: Say
 ) -> list[Measured]:
-    """Measure one family at every length.
-
-    Parameters
-    ----------
-    name : str
-        A key of `SYSTEMS`.
-    options : ParallelOptions
-        How far.
-    device : torch.device
-        Where.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    list[Measured]
-        From short to long.
-    """
+    """Measure one family at every length."""
     import torch
 
     from dragoman.models.build import build_model, count_parameters
@@ -194,18 +145,6 @@ def measure_family(
 
 def run(options: ParallelOptions, say: Say) -> Experiment:
     """Measure how fast each family trains.
-
-    Parameters
-    ----------
-    options : ParallelOptions
-        Which families, and how far.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    Experiment
-        A table and a picture.
 
     Notes
     -----

@@ -39,35 +39,12 @@ class Law:
     deviation: float
 
     def at(self, size: float) -> float:
-        """Compute the loss it predicts.
-
-        Parameters
-        ----------
-        size : float
-            x.
-
-        Returns
-        -------
-        float
-            In nats.
-        """
+        """Compute the loss it predicts."""
         return self.floor + self.factor * size**-self.exponent
 
 
 def fit_law(sizes: Sequence[float], losses: Sequence[float]) -> Law:
     r"""Fit a power law with a floor by least squares.
-
-    Parameters
-    ----------
-    sizes : Sequence[float]
-        x, positive.
-    losses : Sequence[float]
-        What was measured at them.
-
-    Returns
-    -------
-    Law
-        The best law whose floor and factor are not negative.
 
     Notes
     -----

@@ -135,18 +135,6 @@ class LengthOptions:
 def run(options: LengthOptions, say: Say) -> Experiment:
     """Train the systems and draw BLEU against length.
 
-    Parameters
-    ----------
-    options : LengthOptions
-        What, on lines of which length, for how long.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    Experiment
-        A table and a picture.
-
     Notes
     -----
     By default some 22 minutes on two cores, twelve runs in all.

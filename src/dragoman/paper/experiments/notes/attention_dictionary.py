@@ -46,11 +46,6 @@ class DictionaryOptions:
 def spell(word: str) -> "torch.Tensor":
     """Turn a word into a vector by which words of similar spelling are near.
 
-    Parameters
-    ----------
-    word : str
-        The word.
-
     Returns
     -------
     torch.Tensor
@@ -71,36 +66,12 @@ def spell(word: str) -> "torch.Tensor":
 
 
 def look_up_hard(query: str) -> str | None:
-    """Look a word up as a dictionary does.
-
-    Parameters
-    ----------
-    query : str
-        The word.
-
-    Returns
-    -------
-    str | None
-        The value of the very same key; None: there is no such key.
-    """
+    """Look a word up as a dictionary does."""
     return ENTRIES.get(query)
 
 
 def look_up_soft(query: str, temperature: float) -> dict[str, float]:
-    """Look a word up as attention does.
-
-    Parameters
-    ----------
-    query : str
-        The word.
-    temperature : float
-        What scores are divided by; towards 0 the best key takes all.
-
-    Returns
-    -------
-    dict[str, float]
-        Each value's share of the answer.
-    """
+    """Look a word up as attention does."""
     import torch
 
     from dragoman.models.attention.mask import Mask
@@ -113,20 +84,7 @@ def look_up_soft(query: str, temperature: float) -> dict[str, float]:
 
 
 def run(options: DictionaryOptions, say: Say) -> Experiment:
-    """Look words up, hard and soft.
-
-    Parameters
-    ----------
-    options : DictionaryOptions
-        The words and the temperatures.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    Experiment
-        What each look-up gives.
-    """
+    """Look words up, hard and soft."""
     say(f"looking up {len(options.queries)} words")
     queries = list(dict.fromkeys(options.queries))
     found = _tabulate(queries, options.temperatures)

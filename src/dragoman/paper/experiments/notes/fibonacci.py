@@ -75,13 +75,7 @@ class Variant:
     is_squashed: bool
 
     def make(self) -> "SeriesModel":
-        """Make a model with fresh weights.
-
-        Returns
-        -------
-        SeriesModel
-            From the current seed.
-        """
+        """Make a model with fresh weights."""
         from dragoman.paper.tasks.series_models import (
             AlignedWeights,
             FixedWeights,
@@ -111,16 +105,6 @@ VARIANTS = (
 def make_series(num_numbers: int = NUM_NUMBERS) -> list[float]:
     """Make the note's series: Fibonacci numbers scaled to lie between 0 and 1.
 
-    Parameters
-    ----------
-    num_numbers : int
-        How many; at least two.
-
-    Returns
-    -------
-    list[float]
-        (F − 1)/(F_last − 1) for F = 1, 2, 3, 5, ….
-
     Notes
     -----
     Computed with whole numbers of any size and rounded once.
@@ -134,18 +118,7 @@ def make_series(num_numbers: int = NUM_NUMBERS) -> list[float]:
 
 
 def split_series(series: Sequence[float]) -> "tuple[Split, Split]":
-    """Cut a series into windows and divide them as the tutorial does.
-
-    Parameters
-    ----------
-    series : Sequence[float]
-        The numbers.
-
-    Returns
-    -------
-    tuple[Split, Split]
-        To learn from, and to test with: seven windows of ten, and the rest.
-    """
+    """Cut a series into windows and divide them as the tutorial does."""
     import numpy as np
     import torch
 
@@ -161,20 +134,7 @@ def split_series(series: Sequence[float]) -> "tuple[Split, Split]":
 
 
 def run(options: FibonacciOptions, say: Say) -> Experiment:
-    """Train the note's and the tutorial's models.
-
-    Parameters
-    ----------
-    options : FibonacciOptions
-        How long and how often.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    Experiment
-        The series, the errors, and a context vector number by number.
-    """
+    """Train the note's and the tutorial's models."""
     from dragoman.paper.tasks.series_models import train_together
 
     seeds = tuple(range(1, options.seeds + 1))

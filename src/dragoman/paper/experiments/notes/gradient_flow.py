@@ -76,20 +76,7 @@ class Decay(NamedTuple):
 
 
 def fit_decay(distances: Sequence[float], norms: Sequence[float]) -> Decay:
-    r"""Fit both laws by least squares in the logarithm of the norm.
-
-    Parameters
-    ----------
-    distances : Sequence[float]
-        Positive; at least two.
-    norms : Sequence[float]
-        Positive.
-
-    Returns
-    -------
-    Decay
-        The two laws :math:`n\propto f^{d}` and :math:`n\propto d^{a}`.
-    """
+    r"""Fit both laws by least squares in the logarithm of the norm."""
     heights = [math.log(each) for each in norms]
     logarithms = [math.log(each) for each in distances]
     if max(heights) - min(heights) < 1e-12:
@@ -103,20 +90,7 @@ def fit_decay(distances: Sequence[float], norms: Sequence[float]) -> Decay:
 
 
 def run(options: GradientsOptions, say: Say) -> Experiment:
-    """Follow gradients over growing distance.
-
-    Parameters
-    ----------
-    options : GradientsOptions
-        Distances and seeds.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    Experiment
-        Norms, fitted laws, and what the recurrent matrix does to them.
-    """
+    """Follow gradients over growing distance."""
     norms = _follow_readers(options, say)
     say("following the state of plain cells whose matrix shrinks or stretches")
     states = _follow_states(options)

@@ -17,17 +17,6 @@ _SETTLING = 50
 def measure_gradient(reader: Reader, distance: int, *, count: int, seed: int) -> float:
     r"""Measure how much what a reader says at the blank depends on the name.
 
-    Parameters
-    ----------
-    reader : Reader
-        Trained or not.
-    distance : int
-        Words between the name and the blank.
-    count : int
-        Sentences.
-    seed : int
-        Of the sentences.
-
     Returns
     -------
     float
@@ -59,11 +48,6 @@ def make_scaled_cell(radius: float, seed: int) -> RNNCell:
         and its norm.
     seed : int
         Of the weights.
-
-    Returns
-    -------
-    RNNCell
-        In double precision, without bias.
     """
     torch.manual_seed(seed)
     cell = RNNCell(WIDTH, WIDTH).double()

@@ -70,18 +70,7 @@ class Recalled(NamedTuple):
     accuracies: dict[int, tuple[float, ...]]
 
     def mean(self, distance: int) -> float:
-        """Average the seeds.
-
-        Parameters
-        ----------
-        distance : int
-            Words between name and blank.
-
-        Returns
-        -------
-        float
-            The share of right names.
-        """
+        """Average the seeds."""
         return spread(self.accuracies[distance])[0]
 
     @property
@@ -96,20 +85,7 @@ class Recalled(NamedTuple):
 
 
 def recall_names(kind: "ReaderKind", options: RecallOptions) -> Recalled:
-    """Train readers of one kind and test them.
-
-    Parameters
-    ----------
-    kind : ReaderKind
-        What reads.
-    options : RecallOptions
-        Distances and seeds.
-
-    Returns
-    -------
-    Recalled
-        One reader for each seed.
-    """
+    """Train readers of one kind and test them."""
     import time
 
     from dragoman.models.build import count_parameters
@@ -134,20 +110,7 @@ def recall_names(kind: "ReaderKind", options: RecallOptions) -> Recalled:
 
 
 def run(options: RecallOptions, say: Say) -> Experiment:
-    """Compare how far a name is carried.
-
-    Parameters
-    ----------
-    options : RecallOptions
-        Distances and seeds.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    Experiment
-        Accuracies over distance.
-    """
+    """Compare how far a name is carried."""
     from dragoman.paper.tasks.name_recall import KINDS
 
     recalled = {}

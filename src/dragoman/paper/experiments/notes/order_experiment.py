@@ -79,24 +79,7 @@ class Probed(NamedTuple):
 
 
 def probe(scheme: str, options: OrderOptions, *, is_trained: bool, has_residuals: bool) -> Probed:
-    """Probe models of one kind for positions.
-
-    Parameters
-    ----------
-    scheme : str
-        How they are told positions.
-    options : OrderOptions
-        Their size, and the seeds.
-    is_trained : bool
-        Whether they first learn to say sentences from their end.
-    has_residuals : bool
-        Whether their encoders have residual connections.
-
-    Returns
-    -------
-    Probed
-        One model for each seed.
-    """
+    """Probe models of one kind for positions."""
     from dragoman.paper.experiments.notes.word_order import (
         build_transformer,
         probe_positions,
@@ -118,20 +101,7 @@ def probe(scheme: str, options: OrderOptions, *, is_trained: bool, has_residuals
 
 
 def run(options: OrderOptions, say: Say) -> Experiment:
-    """Ask models for word order.
-
-    Parameters
-    ----------
-    options : OrderOptions
-        Their size, and the seeds.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    Experiment
-        What another order changes, and what can be read back of it.
-    """
+    """Ask models for word order."""
     seeds = range(1, options.seeds + 1)
     say("putting words in another order")
     disorder = _tabulate_disorder(options, seeds)

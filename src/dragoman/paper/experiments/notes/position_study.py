@@ -54,13 +54,6 @@ class PositionsOptions:
 def list_schemes(model_dim: int, max_positions: int) -> dict[str, "Positions"]:
     """Make every scheme as something that gives a vector for each place.
 
-    Parameters
-    ----------
-    model_dim : int
-        Width of the vectors.
-    max_positions : int
-        Rows of the learned table.
-
     Returns
     -------
     dict[str, Positions]
@@ -115,15 +108,6 @@ def list_schemes(model_dim: int, max_positions: int) -> dict[str, "Positions"]:
 def measure_offset_error(offset: int, model_dim: int, last_position: int) -> float:
     """Measure how exactly the map of an offset moves every position.
 
-    Parameters
-    ----------
-    offset : int
-        Places to move by (k).
-    model_dim : int
-        Width of the vectors.
-    last_position : int
-        The last position that is moved.
-
     Returns
     -------
     float
@@ -139,20 +123,7 @@ def measure_offset_error(offset: int, model_dim: int, last_position: int) -> flo
 
 
 def run(options: PositionsOptions, say: Say) -> Experiment:
-    """Judge every scheme, and try what the paper says of sinusoids.
-
-    Parameters
-    ----------
-    options : PositionsOptions
-        Widths and lengths.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    Experiment
-        Verdicts, offset maps, wavelengths and products.
-    """
+    """Judge every scheme, and try what the paper says of sinusoids."""
     say("judging every scheme by the four criteria")
     verdicts = _tabulate_verdicts(options)
     say("moving positions by maps")

@@ -47,20 +47,7 @@ class ScoresOptions:
 
 
 def run(options: ScoresOptions, say: Say) -> Experiment:
-    """Compare scalings, scores and numbers of heads.
-
-    Parameters
-    ----------
-    options : ScoresOptions
-        Widths, updates and seeds.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    Experiment
-        Entropies, accuracies, times and what heads look at.
-    """
+    """Compare scalings, scores and numbers of heads."""
     from dragoman.paper.tasks.roles import learn_roles
 
     seeds = tuple(range(1, options.seeds + 1))

@@ -33,13 +33,6 @@ class Sharpness(NamedTuple):
 def measure_sharpness(key_dim: int, seed: int) -> dict[str, Sharpness]:
     """Measure how attention spreads over 64 random keys.
 
-    Parameters
-    ----------
-    key_dim : int
-        Width of queries and keys, whose entries are normal with variance 1.
-    seed : int
-        Of queries and keys.
-
     Returns
     -------
     dict[str, Sharpness]

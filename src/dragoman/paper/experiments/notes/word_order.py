@@ -47,22 +47,7 @@ class WithoutSum(nn.Module):
         sublayer: Callable[[Tensor], Tensor],
         first_position: int = 0,
     ) -> Float[Tensor, "batch length model_dim"]:
-        """Apply the sub-layer alone.
-
-        Parameters
-        ----------
-        states : Float[Tensor, "batch length model_dim"]
-            What the sub-layer is given.
-        sublayer : Callable[[Tensor], Tensor]
-            The sub-layer.
-        first_position : int
-            As `AddAndNorm` has it.
-
-        Returns
-        -------
-        Float[Tensor, "batch length model_dim"]
-            What it says, normalised.
-        """
+        """Apply the sub-layer alone."""
         norm, dropout = self.connection.norm, self.connection.dropout
         if self.connection.position == "pre":
             return dropout(sublayer(norm(states, first_position)))
@@ -72,26 +57,7 @@ class WithoutSum(nn.Module):
 def build_transformer(
     positions: str, *, num_layers: int, model_dim: int, seed: int, has_residuals: bool = True
 ) -> Transformer:
-    """Build a Transformer with fresh weights.
-
-    Parameters
-    ----------
-    positions : str
-        Its scheme of positions.
-    num_layers : int
-        Layers of the encoder, and of the decoder.
-    model_dim : int
-        Its width; four heads share it.
-    seed : int
-        Of the weights, which are the same with and without residuals.
-    has_residuals : bool
-        Whether the encoder's sub-layers have residual connections.
-
-    Returns
-    -------
-    Transformer
-        Not in training.
-    """
+    """Build a Transformer with fresh weights."""
     torch.manual_seed(seed)
     options = TransformerOptions(
         num_encoder_layers=num_layers,
@@ -115,22 +81,6 @@ def draw_sentences(
 ) -> Sequences:
     """Draw sentences of random words.
 
-    Parameters
-    ----------
-    count : int
-        How many.
-    generator : torch.Generator
-        Of chance.
-    shortest : int
-        How many words each has at least; the end symbol comes on top.
-    longest : int
-        How many it has at most.
-
-    Returns
-    -------
-    Sequences
-        Padded.
-
     Notes
     -----
     Words are drawn alike at every place, so that nothing but positions can tell where one stands.
@@ -144,22 +94,7 @@ def draw_sentences(
 
 
 def train_to_reverse(model: Transformer, *, num_steps: int, seed: int) -> float:
-    """Teach a model to say sentences from their end, for which it must know the order.
-
-    Parameters
-    ----------
-    model : Transformer
-        What learns.
-    num_steps : int
-        Updates, of 32 sentences of 4 to 12 words each.
-    seed : int
-        Of the sentences.
-
-    Returns
-    -------
-    float
-        The last update's loss, in nats per word.
-    """
+    """Teach a model to say sentences from their end, for which it must know the order."""
     generator = torch.Generator().manual_seed(seed)
     step = TrainingStep(model, label_smoothing=0.0)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
@@ -178,13 +113,6 @@ def train_to_reverse(model: Transformer, *, num_steps: int, seed: int) -> float:
 
 def draw_order(sentences: Sequences, generator: torch.Generator) -> Int[Tensor, "batch length"]:
     """Draw another order for the words of each sentence.
-
-    Parameters
-    ----------
-    sentences : Sequences
-        The sentences.
-    generator : torch.Generator
-        Of chance.
 
     Returns
     -------
@@ -215,22 +143,7 @@ class Disorder(NamedTuple):
 
 @torch.no_grad()
 def measure_disorder(model: Transformer, *, count: int, seed: int) -> Disorder:
-    """Put the words of random sentences in another order, and see what that changes.
-
-    Parameters
-    ----------
-    model : Transformer
-        The model.
-    count : int
-        Sentences.
-    seed : int
-        Of sentences and orders.
-
-    Returns
-    -------
-    Disorder
-        All zero but for rounding, of a model that cannot see the order.
-    """
+    """Put the words of random sentences in another order, and see what that changes."""
     generator = torch.Generator().manual_seed(seed)
     source, target = (draw_sentences(count, generator) for _ in range(2))
     order = draw_order(source, generator)
@@ -246,22 +159,7 @@ def measure_disorder(model: Transformer, *, count: int, seed: int) -> Disorder:
 
 @torch.no_grad()
 def measure_prefix_disorder(model: Transformer, *, count: int, seed: int) -> float:
-    """Put the words before the newest in another order, and see what the decoder says then.
-
-    Parameters
-    ----------
-    model : Transformer
-        The model.
-    count : int
-        Sentences.
-    seed : int
-        Of sentences and orders.
-
-    Returns
-    -------
-    float
-        Largest change of an entry of the last state.
-    """
+    """Put the words before the newest in another order, and see what the decoder says then."""
     generator = torch.Generator().manual_seed(seed)
     source = draw_sentences(count, generator)
     # All as long as one another. The end symbol is predicted, not read: the word before it stays.
@@ -278,17 +176,6 @@ def measure_prefix_disorder(model: Transformer, *, count: int, seed: int) -> flo
 @torch.no_grad()
 def probe_positions(model: Transformer, *, num_train: int, num_test: int, seed: int) -> list[float]:
     r"""Read the place of each word back from its state, by linear regression.
-
-    Parameters
-    ----------
-    model : Transformer
-        The model, of which only the encoder is used.
-    num_train : int
-        Sentences to fit the regression to.
-    num_test : int
-        Sentences to test it on.
-    seed : int
-        Of the sentences.
 
     Returns
     -------

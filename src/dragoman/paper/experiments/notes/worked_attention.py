@@ -161,18 +161,6 @@ class Worked:
     def work_out(self, head_index: int, token_index: int) -> Steps:
         r"""Work out one token's attention by the formula for a single query.
 
-        Parameters
-        ----------
-        head_index : int
-            The head.
-        token_index : int
-            The token that looks.
-
-        Returns
-        -------
-        Steps
-            Every number on the way.
-
         Notes
         -----
         :math:`A(q,K,V)=\sum_i\frac{\exp(q\cdot k^{<i>}/\sqrt{d_k})}
@@ -196,13 +184,7 @@ class Worked:
         return steps._replace(total=torch.stack(steps.shares).sum(0))
 
     def compare(self) -> Errors:
-        """Compare everything that is redone with what was seen.
-
-        Returns
-        -------
-        Errors
-            All of them rounding, or something is wrong.
-        """
+        """Compare everything that is redone with what was seen."""
         num_heads, num_queries, _ = self.query.shape
         module, contexts = self.module, self.contexts
         query, key, value = (
@@ -234,13 +216,6 @@ class Worked:
 @torch.no_grad()
 def work_through(model: Transformer, batch: Batch) -> list[Worked]:
     """Let a model read one sentence pair, and record what its attention does.
-
-    Parameters
-    ----------
-    model : Transformer
-        With full attention throughout, not in training, in whatever precision.
-    batch : Batch
-        One pair, without padding.
 
     Returns
     -------

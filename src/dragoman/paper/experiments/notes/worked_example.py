@@ -75,20 +75,7 @@ class Source(NamedTuple):
 
 
 def find_model(options: ExampleOptions, say: Say) -> Source:
-    """Load a model, train one, or take fresh weights.
-
-    Parameters
-    ----------
-    options : ExampleOptions
-        Which of these.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    Source
-        A Transformer with full attention, on the CPU.
-    """
+    """Load a model, train one, or take fresh weights."""
     from dragoman.decoding.translator import Translator
     from dragoman.folder import read_folder
 
@@ -104,13 +91,7 @@ def find_model(options: ExampleOptions, say: Say) -> Source:
 
 
 def check_family(folder: "ModelFolder") -> None:
-    """Refuse models in which there are no queries, keys and values to show.
-
-    Parameters
-    ----------
-    folder : ModelFolder
-        The model.
-    """
+    """Refuse models in which there are no queries, keys and values to show."""
     from dragoman.models.options import TransformerOptions
 
     model, remedy = folder.options, "give a Transformer with full attention"
@@ -205,20 +186,7 @@ class Reading(NamedTuple):
 
 
 def read_pair(translator: "Translator", options: ExampleOptions) -> Reading:
-    """Cut the sentence and its translation into tokens.
-
-    Parameters
-    ----------
-    translator : Translator
-        The model.
-    options : ExampleOptions
-        The sentence, and its translation unless the model is to find it.
-
-    Returns
-    -------
-    Reading
-        Both.
-    """
+    """Cut the sentence and its translation into tokens."""
     from dragoman.data.batches import flatten, make_batch
     from dragoman.insight.attention import END, START
 
@@ -262,20 +230,7 @@ def _tidy(piece: str) -> str:
 
 
 def run(options: ExampleOptions, say: Say) -> Experiment:
-    """Work the sentence through.
-
-    Parameters
-    ----------
-    options : ExampleOptions
-        Model and sentence.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    Experiment
-        Every number from the words to the output of attention.
-    """
+    """Work the sentence through."""
     from dragoman.models.transformer import Transformer
     from dragoman.paper.experiments.notes import worked_tables as tables
     from dragoman.paper.experiments.notes.worked_attention import work_through

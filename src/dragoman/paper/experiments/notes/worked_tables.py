@@ -51,34 +51,12 @@ class Shown:
 
 
 def number_tokens(tokens: Sequence[str]) -> list[str]:
-    """Write tokens with their numbers, as the notes do.
-
-    Parameters
-    ----------
-    tokens : Sequence[str]
-        The tokens.
-
-    Returns
-    -------
-    list[str]
-        ``<1> Jane`` and so on.
-    """
+    """Write tokens with their numbers, as the notes do."""
     return [f"<{place}> {token}" for place, token in enumerate(tokens, start=1)]
 
 
 def tabulate_vectors(shown: Shown) -> Table:
-    """List what each token looks like, asks, offers and gives.
-
-    Parameters
-    ----------
-    shown : Shown
-        A self-attention.
-
-    Returns
-    -------
-    Table
-        x, and q, k and v of one head.
-    """
+    """List what each token looks like, asks, offers and gives."""
     worked, head = shown.worked, shown.head - 1
     vectors = (worked.asking, worked.query[head], worked.key[head], worked.value[head])
     rows: list[tuple[Cell, ...]] = []
@@ -105,18 +83,7 @@ def tabulate_vectors(shown: Shown) -> Table:
 
 
 def tabulate_scores(shown: Shown) -> Table:
-    """List the scaled scores.
-
-    Parameters
-    ----------
-    shown : Shown
-        Any attention.
-
-    Returns
-    -------
-    Table
-        A row for each token that looks.
-    """
+    """List the scaled scores."""
     worked = shown.worked
     scores = worked.scores[shown.head - 1].tolist()
     cells = [["−∞" if math.isinf(each) else each for each in row] for row in scores]
@@ -130,18 +97,7 @@ def tabulate_scores(shown: Shown) -> Table:
 
 
 def tabulate_weights(shown: Shown) -> Table:
-    """List the weights.
-
-    Parameters
-    ----------
-    shown : Shown
-        Any attention.
-
-    Returns
-    -------
-    Table
-        A row for each token that looks, which sums to 1.
-    """
+    """List the weights."""
     weights = shown.worked.weights[shown.head - 1].tolist()
     return _tabulate_matrix(
         shown, "weights", f"{shown.place}: weights softmax(Q Kᵀ/√d_k)", weights, ".4f",
@@ -151,11 +107,6 @@ def tabulate_weights(shown: Shown) -> Table:
 
 def tabulate_sum(shown: Shown) -> Table:
     """Work one token out as the sum that the notes write.
-
-    Parameters
-    ----------
-    shown : Shown
-        Any attention.
 
     Returns
     -------
@@ -200,18 +151,7 @@ def tabulate_sum(shown: Shown) -> Table:
 
 
 def tabulate_contexts(shown: Shown) -> Table:
-    """List the A of all tokens, as sums and as a product of matrices.
-
-    Parameters
-    ----------
-    shown : Shown
-        Any attention.
-
-    Returns
-    -------
-    Table
-        A row for each token that looks.
-    """
+    """List the A of all tokens, as sums and as a product of matrices."""
     head = shown.head - 1
     together = shown.worked.contexts[head]
     rows = []
@@ -233,11 +173,6 @@ def tabulate_contexts(shown: Shown) -> Table:
 
 def tabulate_heads(shown: Shown) -> Table:
     """List what each head finds for one token, and how they are joined.
-
-    Parameters
-    ----------
-    shown : Shown
-        Any attention.
 
     Returns
     -------
@@ -279,18 +214,7 @@ def tabulate_heads(shown: Shown) -> Table:
 
 
 def tabulate_checks(several: Sequence[Worked]) -> Table:
-    """List how far what is redone is from what the modules did.
-
-    Parameters
-    ----------
-    several : Sequence[Worked]
-        All attention of a model.
-
-    Returns
-    -------
-    Table
-        A row for each module.
-    """
+    """List how far what is redone is from what the modules did."""
     rows = tuple((TITLES[each.kind], each.layer, *each.compare()) for each in several)
     headings = ("x W", "softmax", "row sums", "token by token", "heads", "W^O", "fused kernel")
     return Table(
@@ -311,18 +235,7 @@ def tabulate_checks(several: Sequence[Worked]) -> Table:
 
 
 def plot_steps(shown: Shown) -> Plot:
-    """Draw scores and weights of one head.
-
-    Parameters
-    ----------
-    shown : Shown
-        An attention without mask.
-
-    Returns
-    -------
-    Plot
-        Two heat maps.
-    """
+    """Draw scores and weights of one head."""
     head = shown.head - 1
     scores, weights = shown.worked.scores[head].tolist(), shown.worked.weights[head].tolist()
     return Plot(
@@ -340,18 +253,7 @@ def plot_steps(shown: Shown) -> Plot:
 
 
 def plot_heads(shown: Shown) -> Plot:
-    """Draw the weights of all heads, or of the first few.
-
-    Parameters
-    ----------
-    shown : Shown
-        Any attention.
-
-    Returns
-    -------
-    Plot
-        A heat map for each head.
-    """
+    """Draw the weights of all heads, or of the first few."""
     weights = shown.worked.weights
     drawn = weights[:_MOST_HEADS_DRAWN]
     rest = f", heads 1 to {len(drawn)} of {len(weights)}" if len(drawn) < len(weights) else ""

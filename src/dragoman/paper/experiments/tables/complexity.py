@@ -71,19 +71,6 @@ def measure_layer(
 ) -> Measured:
     """Measure one layer at one size.
 
-    Parameters
-    ----------
-    kind : LayerKind
-        The layer.
-    length : int
-        Words (n).
-    width : int
-        Width of a word's vector (d).
-    repeats : int
-        How often the time is taken.
-    device : torch.device
-        Where.
-
     Returns
     -------
     Measured
@@ -110,20 +97,7 @@ def measure_layer(
 
 
 def count_chain(kind: "LayerKind", length: int) -> int:
-    """Count the operations of a layer that must wait for one another.
-
-    Parameters
-    ----------
-    kind : LayerKind
-        The layer.
-    length : int
-        Words (n).
-
-    Returns
-    -------
-    int
-        Links of the longest chain.
-    """
+    """Count the operations of a layer that must wait for one another."""
     import torch
 
     from dragoman.paper.experiments.tables.measuring import find_longest_chain
@@ -132,20 +106,7 @@ def count_chain(kind: "LayerKind", length: int) -> int:
 
 
 def run(options: ComplexityOptions, say: Say) -> Experiment:
-    """Measure table 1.
-
-    Parameters
-    ----------
-    options : ComplexityOptions
-        Sizes and device.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    Experiment
-        Exponents, measurements, chains and paths.
-    """
+    """Measure table 1."""
     from dragoman.decoding.device import choose_device
     from dragoman.paper.experiments.tables.layers import list_layers
 

@@ -54,22 +54,7 @@ class CountedStep:
 
 
 def count_step(preset: str, vocabulary_size: int, sentence_length: int) -> CountedStep:
-    """Count the operations of one training step without taking it.
-
-    Parameters
-    ----------
-    preset : str
-        The recipe.
-    vocabulary_size : int
-        Subwords.
-    sentence_length : int
-        Subwords of the source sentence, and of the target sentence.
-
-    Returns
-    -------
-    CountedStep
-        A multiplication and an addition are two operations; only products of matrices count.
-    """
+    """Count the operations of one training step without taking it."""
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -98,18 +83,7 @@ def count_step(preset: str, vocabulary_size: int, sentence_length: int) -> Count
 
 
 def find_cost(time: TrainingTime) -> float:
-    """Find the published cost that some hardware time stands behind.
-
-    Parameters
-    ----------
-    time : TrainingTime
-        System, pair and hardware.
-
-    Returns
-    -------
-    float
-        Floating-point operations.
-    """
+    """Find the published cost that some hardware time stands behind."""
     row = _row(time.system)
     cost = row.french_cost if time.pair == "EN-FR" else row.german_cost
     assert cost is not None
@@ -117,20 +91,7 @@ def find_cost(time: TrainingTime) -> float:
 
 
 def run(options: CostOptions, say: Say) -> Experiment:
-    """Recompute table 2's costs and count our own operations.
-
-    Parameters
-    ----------
-    options : CostOptions
-        The vocabulary, sentences and batches to count with.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    Experiment
-        Costs, ratios, gains and counted operations.
-    """
+    """Recompute table 2's costs and count our own operations."""
     say("counting the operations of a step of paper-base and paper-big")
     steps = {
         BASE: count_step("paper-base", options.vocabulary_size, options.sentence_length),

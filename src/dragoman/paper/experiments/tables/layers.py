@@ -27,13 +27,6 @@ class LayerKind(NamedTuple):
 def list_layers(kernel_size: int, window: int) -> tuple[LayerKind, ...]:
     """List the kinds of layers in table 1.
 
-    Parameters
-    ----------
-    kernel_size : int
-        Words that the convolution sees (k).
-    window : int
-        Words that restricted attention sees (r).
-
     Returns
     -------
     tuple[LayerKind, ...]
@@ -70,18 +63,7 @@ class Unchanged(nn.Module):
         self.in_features = self.out_features = width
 
     def forward(self, words: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
-        """Pass on.
-
-        Parameters
-        ----------
-        words : Float[Tensor, "*any"]
-            What comes.
-
-        Returns
-        -------
-        Float[Tensor, "*any"]
-            The same.
-        """
+        """Pass on."""
         return words
 
 
@@ -119,20 +101,7 @@ def _make_loop(width: int) -> Layer:
 
 
 def make_pass(layer: Layer, words: Float[Tensor, "1 length width"]) -> Callable[[], None]:
-    """Make the computation that is measured: a layer there and back, as training takes it.
-
-    Parameters
-    ----------
-    layer : Layer
-        The layer.
-    words : Float[Tensor, "1 length width"]
-        What it reads.
-
-    Returns
-    -------
-    Callable[[], None]
-        Each call leaves nothing behind.
-    """
+    """Make the computation that is measured: a layer there and back, as training takes it."""
     leaf = words.detach().requires_grad_()
 
     def there_and_back() -> None:

@@ -13,18 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 
 def count_operations(compute: Callable[[], Tensor]) -> int:
-    """Count the floating-point operations of the products in a computation.
-
-    Parameters
-    ----------
-    compute : Callable[[], Tensor]
-        The computation; on PyTorch's device “meta” it costs nothing.
-
-    Returns
-    -------
-    int
-        A multiplication and an addition are two.
-    """
+    """Count the floating-point operations of the products in a computation."""
     with FlopCounterMode(display=False) as counter:
         compute()
     return counter.get_total_flops()
@@ -32,13 +21,6 @@ def count_operations(compute: Callable[[], Tensor]) -> int:
 
 def measure_seconds(compute: Callable[[], object], *, repeats: int) -> float:
     """Measure how long a computation takes when nothing disturbs it.
-
-    Parameters
-    ----------
-    compute : Callable[[], object]
-        The computation.
-    repeats : int
-        How often to measure, after one run that does not count.
 
     Returns
     -------
@@ -59,13 +41,6 @@ def measure_seconds(compute: Callable[[], object], *, repeats: int) -> float:
 def measure_peak_bytes(compute: Callable[[], object], device: torch.device) -> int:
     """Measure how much memory a computation needs at once, beyond what was there before.
 
-    Parameters
-    ----------
-    compute : Callable[[], object]
-        The computation.
-    device : torch.device
-        Where it runs.
-
     Returns
     -------
     int
@@ -84,11 +59,6 @@ def measure_peak_bytes(compute: Callable[[], object], device: torch.device) -> i
 
 def find_longest_chain(result: Tensor) -> int:
     """Find the longest chain of operations each of which must wait for the one before.
-
-    Parameters
-    ----------
-    result : Tensor
-        What was computed, with a gradient.
 
     Returns
     -------

@@ -42,20 +42,6 @@ def count_by_formula(
 ) -> int:
     r"""Count a row's parameters with pencil and paper.
 
-    Parameters
-    ----------
-    row : VariationRow
-        A row of table 3.
-    vocabulary_size : int
-        Subwords V.
-    attention_bias : bool
-        Whether the projections of attention have biases; the paper's have none.
-
-    Returns
-    -------
-    int
-        Of the whole model, the one matrix of word vectors counted once.
-
     Notes
     -----
     :math:`N[3(2hd\,d_k + 2hd\,d_v) + 2(2d\,d_{ff} + d_{ff} + d) + 10d] + Vd`: three attentions and
@@ -73,22 +59,7 @@ def count_by_formula(
 
 
 def count_in_model(row: VariationRow, vocabulary_size: int, *, attention_bias: bool = False) -> int:
-    """Count a row's parameters in the model that its recipe builds.
-
-    Parameters
-    ----------
-    row : VariationRow
-        A row of table 3.
-    vocabulary_size : int
-        Subwords.
-    attention_bias : bool
-        Whether the projections of attention have biases.
-
-    Returns
-    -------
-    int
-        The model is built on PyTorch's device “meta”, which needs no memory.
-    """
+    """Count a row's parameters in the model that its recipe builds."""
     import torch
 
     from dragoman.models.build import build_model, count_parameters
@@ -105,22 +76,7 @@ def count_in_model(row: VariationRow, vocabulary_size: int, *, attention_bias: b
 def find_range(
     row: VariationRow, *, attention_bias: bool = False, truncated: bool = False
 ) -> Range | None:
-    """Find the vocabularies with which a row comes out as published.
-
-    Parameters
-    ----------
-    row : VariationRow
-        A row of table 3.
-    attention_bias : bool
-        Whether the projections of attention have biases.
-    truncated : bool
-        Whether millions are cut off instead of rounded.
-
-    Returns
-    -------
-    Range | None
-        None: nothing was published.
-    """
+    """Find the vocabularies with which a row comes out as published."""
     if row.millions is None:
         return None
     least = row.millions * MILLION - (0 if truncated else MILLION // 2)
@@ -131,18 +87,7 @@ def find_range(
 
 
 def find_best_range(ranges: Sequence[Range]) -> tuple[int, Range]:
-    """Find the vocabularies that suit the most rows at once.
-
-    Parameters
-    ----------
-    ranges : Sequence[Range]
-        What suits each row.
-
-    Returns
-    -------
-    tuple[int, Range]
-        How many rows they suit, and the vocabularies.
-    """
+    """Find the vocabularies that suit the most rows at once."""
     starts = sorted({each.first for each in ranges})
     most = max(sum(start in each for each in ranges) for start in starts)
     first = next(start for start in starts if sum(start in each for each in ranges) == most)
@@ -150,20 +95,7 @@ def find_best_range(ranges: Sequence[Range]) -> tuple[int, Range]:
 
 
 def run(options: ParametersOptions, say: Say) -> Experiment:
-    """Count the parameters of every row of table 3, and of the notes' small models.
-
-    Parameters
-    ----------
-    options : ParametersOptions
-        The vocabulary.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    Experiment
-        Counts, fitting vocabularies, small models.
-    """
+    """Count the parameters of every row of table 3, and of the notes' small models."""
     say("building every row of table 3 without memory")
     counts = _tabulate_counts(options.vocabulary_size)
     fits = _tabulate_fits()

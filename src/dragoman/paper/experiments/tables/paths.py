@@ -28,20 +28,7 @@ class Wiring:
 
 
 def list_wirings(kernel_size: int, window: int) -> tuple[Wiring, ...]:
-    """List the kinds of layers in table 1, with convolution in both of its forms.
-
-    Parameters
-    ----------
-    kernel_size : int
-        Words that a convolution sees (k), the word itself last.
-    window : int
-        Words around it that a word of restricted attention sees (r).
-
-    Returns
-    -------
-    tuple[Wiring, ...]
-        A step is one layer; of recurrence it is one time step.
-    """
+    """List the kinds of layers in table 1, with convolution in both of its forms."""
     half = window // 2
     return (
         Wiring(
@@ -76,18 +63,6 @@ def list_wirings(kernel_size: int, window: int) -> tuple[Wiring, ...]:
 
 def find_longest_path(wiring: Wiring, num_words: int) -> int:
     """Search for the pair of words that are the most steps apart.
-
-    Parameters
-    ----------
-    wiring : Wiring
-        Who hears whom.
-    num_words : int
-        Length of the sentence (n).
-
-    Returns
-    -------
-    int
-        The steps of the shortest way between those two.
 
     Notes
     -----

@@ -104,39 +104,12 @@ class Compared:
         return next((row for row in TABLE_2 if row.system == self.system.published), None)
 
     def spread(self, figure: str) -> tuple[float, float | None]:
-        """Compute mean and deviation of one figure over the seeds.
-
-        Parameters
-        ----------
-        figure : str
-            An attribute of `Outcome`.
-
-        Returns
-        -------
-        tuple[float, float | None]
-            The deviation is None of a single seed.
-        """
+        """Compute mean and deviation of one figure over the seeds."""
         return spread([getattr(each, figure) for each in self.runs])
 
 
 def plan_system(name: str, seed: int, corpus: Corpus, options: SystemsOptions) -> Plan:
     """Write down the run of one system.
-
-    Parameters
-    ----------
-    name : str
-        A key of `SYSTEMS`.
-    seed : int
-        Of the run.
-    corpus : Corpus
-        What it is trained and tested on.
-    options : SystemsOptions
-        The budget.
-
-    Returns
-    -------
-    Plan
-        The budget is the same for all.
 
     Notes
     -----
@@ -170,13 +143,6 @@ def compare_systems(
 ) -> tuple[list[Compared], Corpus, tuple[str, ...]]:
     """Train and score every system with every seed.
 
-    Parameters
-    ----------
-    options : SystemsOptions
-        What, on what, for how long.
-    say : Callable[[str], None]
-        Tells a person one line.
-
     Returns
     -------
     tuple[list[Compared], Corpus, tuple[str, ...]]
@@ -199,20 +165,7 @@ def compare_systems(
 
 
 def list_figures(compared: Sequence[Compared], prefix: str) -> dict[str, float]:
-    """List what was measured under names that say what it is.
-
-    Parameters
-    ----------
-    compared : Sequence[Compared]
-        From `compare_systems`.
-    prefix : str
-        What every name begins with, such as “multi30k_en_de_systems”.
-
-    Returns
-    -------
-    dict[str, float]
-        Flat, for a benchmark's record.
-    """
+    """List what was measured under names that say what it is."""
     figures: dict[str, float] = {}
     for each in compared:
         key = f"{prefix}_{each.name.replace('-', '_')}"
@@ -229,18 +182,6 @@ def list_figures(compared: Sequence[Compared], prefix: str) -> dict[str, float]:
 
 def run(options: SystemsOptions, say: Say) -> Experiment:
     """Compare the systems.
-
-    Parameters
-    ----------
-    options : SystemsOptions
-        What, on what, for how long.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    Experiment
-        A table and a picture.
 
     Notes
     -----

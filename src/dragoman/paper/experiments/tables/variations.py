@@ -24,18 +24,7 @@ _FEWEST_RANKED = 3
 
 
 def name_row(row: VariationRow) -> str:
-    """Give a row its name on the command line.
-
-    Parameters
-    ----------
-    row : VariationRow
-        A row of table 3.
-
-    Returns
-    -------
-    str
-        Its recipe's without “paper-”, such as “a-1-head”.
-    """
+    """Give a row its name on the command line."""
     return row.preset.removeprefix("paper-")
 
 
@@ -76,13 +65,6 @@ class VariationsOptions:
 def scale_row(row: VariationRow, scale: int) -> VariationRow:
     """Divide all widths of a row.
 
-    Parameters
-    ----------
-    row : VariationRow
-        A row of table 3.
-    scale : int
-        What to divide by.
-
     Returns
     -------
     VariationRow
@@ -120,33 +102,12 @@ class Measured:
     runs: tuple[Outcome, ...]
 
     def spread(self, figure: str) -> tuple[float, float | None]:
-        """Compute mean and deviation of one figure over the seeds.
-
-        Parameters
-        ----------
-        figure : str
-            An attribute of `Outcome`.
-
-        Returns
-        -------
-        tuple[float, float | None]
-            The deviation is None of a single seed.
-        """
+        """Compute mean and deviation of one figure over the seeds."""
         return spread([getattr(each, figure) for each in self.runs])
 
 
 def correlate_ranks(first: Sequence[float], second: Sequence[float]) -> float:
     r"""Compute Spearman's rank correlation.
-
-    Parameters
-    ----------
-    first, second : Sequence[float]
-        Two figures of the same rows.
-
-    Returns
-    -------
-    float
-        From −1 to 1; NaN where all values of a side are equal.
 
     Notes
     -----
@@ -167,18 +128,6 @@ def correlate_ranks(first: Sequence[float], second: Sequence[float]) -> float:
 
 def run(options: VariationsOptions, say: Say) -> Experiment:
     """Train the rows and compare them with table 3.
-
-    Parameters
-    ----------
-    options : VariationsOptions
-        Which rows, how small, on what, for how long.
-    say : Callable[[str], None]
-        Tells a person one line.
-
-    Returns
-    -------
-    Experiment
-        A table and a picture.
 
     Notes
     -----

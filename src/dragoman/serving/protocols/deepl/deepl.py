@@ -47,13 +47,7 @@ _MODEL_TYPES = {
 
 
 def routes() -> list[BaseRoute]:
-    """List what is answered.
-
-    Returns
-    -------
-    list[BaseRoute]
-        The routes.
-    """
+    """List what is answered."""
     return [
         make_route("/v2/translate", _translate, ["POST"], refuse_deepl),
         make_route("/v2/languages", _languages, ["GET", "POST"], refuse_deepl),

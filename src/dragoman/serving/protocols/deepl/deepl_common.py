@@ -34,18 +34,7 @@ MOST_GLOSSARY_IDS = 5
 
 
 def refuse_deepl(error: ServiceError) -> Response:
-    """Write what a client is told in place of an answer.
-
-    Parameters
-    ----------
-    error : ServiceError
-        What is wrong.
-
-    Returns
-    -------
-    Response
-        Status and message; 456 means that the quota is used up.
-    """
+    """Write what a client is told in place of an answer."""
     message = error.message
     body = {}
     if error.kind == "unknown_language":
@@ -58,41 +47,13 @@ def refuse_deepl(error: ServiceError) -> Response:
 
 
 def find_deepl_client(request: WebRequest, parameters: SentParameters) -> Client:
-    """Tell who sent a request.
-
-    Parameters
-    ----------
-    request : WebRequest
-        The request.
-    parameters : SentParameters
-        Its parameters, in which older clients send the key.
-
-    Returns
-    -------
-    Client
-        The client.
-    """
+    """Tell who sent a request."""
     key = read_bearer(request, "DeepL-Auth-Key") or parameters.text("auth_key")
     return find_client(request, key)
 
 
 def match_code(service: Service, code: str | None, side: str) -> str:
-    """Find the language that a client means.
-
-    Parameters
-    ----------
-    service : Service
-        Knows the languages.
-    code : str | None
-        What the client says, such as “EN-US”.
-    side : str
-        “source” or “target”.
-
-    Returns
-    -------
-    str
-        The code of a served language.
-    """
+    """Find the language that a client means."""
     if not code:
         raise ServiceError("bad_request", f"Parameter '{side}_lang' not specified.")
     found = match_language(code, [each.code for each in service.languages()])
@@ -106,18 +67,7 @@ def match_code(service: Service, code: str | None, side: str) -> str:
 
 
 def write_code(code: str) -> str:
-    """Write the code of a language as DeepL does.
-
-    Parameters
-    ----------
-    code : str
-        Such as “pt-BR”.
-
-    Returns
-    -------
-    str
-        Such as “PT-BR”.
-    """
+    """Write the code of a language as DeepL does."""
     return code.replace("_", "-").upper()
 
 
@@ -147,17 +97,6 @@ def read_glossaries(
     languages: tuple[str | None, str],
 ) -> FindTerms:
     """Find the glossaries that a client names.
-
-    Parameters
-    ----------
-    request : WebRequest
-        The request.
-    parameters : SentParameters
-        Its parameters: one glossary, or up to five.
-    client : Client
-        Whose glossaries they are.
-    languages : tuple[str | None, str]
-        Source, which must be given, and target; a glossary must have the same.
 
     Returns
     -------
@@ -191,18 +130,7 @@ def read_glossaries(
 
 
 def find_glossaries(app: Starlette) -> GlossaryStore:
-    """Find the glossaries of an application.
-
-    Parameters
-    ----------
-    app : Starlette
-        The application.
-
-    Returns
-    -------
-    GlossaryStore
-        Its store, which is made when it is first needed.
-    """
+    """Find the glossaries of an application."""
     if not hasattr(app.state, "glossaries"):
         app.state.glossaries = GlossaryStore()
     store: GlossaryStore = app.state.glossaries

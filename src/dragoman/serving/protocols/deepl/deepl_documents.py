@@ -36,13 +36,7 @@ _log = logging.getLogger("dragoman.serving")
 
 
 def routes() -> list[BaseRoute]:
-    """List what is answered.
-
-    Returns
-    -------
-    list[BaseRoute]
-        The routes.
-    """
+    """List what is answered."""
     return [
         make_route("/v2/document", _upload, ["POST"], refuse_deepl),
         make_route("/v2/document/{document_id}", _status, ["GET", "POST"], refuse_deepl),

@@ -26,13 +26,7 @@ TSV = "text/tab-separated-values"
 
 
 def routes() -> list[BaseRoute]:
-    """List what is answered.
-
-    Returns
-    -------
-    list[BaseRoute]
-        The routes.
-    """
+    """List what is answered."""
     return [
         make_route("/v2/glossary-language-pairs", _pairs, ["GET"], refuse_deepl),
         make_route("/v2/glossaries", _create, ["POST"], refuse_deepl),

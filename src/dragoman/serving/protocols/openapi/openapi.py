@@ -32,13 +32,7 @@ _DETECTED = properties(
 
 
 def routes() -> list[BaseRoute]:
-    """List what is answered.
-
-    Returns
-    -------
-    list[BaseRoute]
-        The routes.
-    """
+    """List what is answered."""
     return [Route("/spec", _answer), Route("/openapi.json", _answer)]
 
 
@@ -47,18 +41,7 @@ async def _answer(request: WebRequest) -> Response:
 
 
 def describe(service: Service) -> dict[str, Any]:
-    """Describe what a server answers.
-
-    Parameters
-    ----------
-    service : Service
-        Whose languages are named.
-
-    Returns
-    -------
-    dict[str, Any]
-        The description, for JSON.
-    """
+    """Describe what a server answers."""
     codes = [each.code for each in service.languages()]
     return {
         "openapi": "3.0.3",

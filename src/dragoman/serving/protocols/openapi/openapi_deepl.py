@@ -29,18 +29,7 @@ _FLAG: Schema = {"type": "boolean"}
 
 
 def deepl_paths(codes: list[str]) -> dict[str, Any]:
-    """Describe DeepL's protocol.
-
-    Parameters
-    ----------
-    codes : list[str]
-        The languages that are served.
-
-    Returns
-    -------
-    dict[str, Any]
-        Paths.
-    """
+    """Describe DeepL's protocol."""
     upper = [write_code(code) for code in codes]
     pair = {"target_lang": text(enum=upper), "source_lang": text(enum=upper)}
     return {

@@ -8,22 +8,7 @@ Schema = dict[str, Any]
 def text(
     description: str = "", *, enum: list[Any] | None = None, min_length: int | None = None
 ) -> Schema:
-    """Describe a text.
-
-    Parameters
-    ----------
-    description : str
-        What it is.
-    enum : list[Any] | None
-        All that it can be; None: anything.
-    min_length : int | None
-        Its least number of characters.
-
-    Returns
-    -------
-    Schema
-        The schema.
-    """
+    """Describe a text."""
     schema: Schema = {"type": "string"}
     if description:
         schema["description"] = description
@@ -35,75 +20,25 @@ def text(
 
 
 def array(item: Schema, *, min_items: int | None = None) -> Schema:
-    """Describe a list.
-
-    Parameters
-    ----------
-    item : Schema
-        What is in it.
-    min_items : int | None
-        How many at least.
-
-    Returns
-    -------
-    Schema
-        The schema.
-    """
+    """Describe a list."""
     schema: Schema = {"type": "array", "items": item}
     return schema if min_items is None else {**schema, "minItems": min_items}
 
 
 def properties(described: Schema, required: list[str]) -> Schema:
-    """Describe an object.
-
-    Parameters
-    ----------
-    described : Schema
-        What it has.
-    required : list[str]
-        What of that it always has.
-
-    Returns
-    -------
-    Schema
-        The schema.
-    """
+    """Describe an object."""
     schema: Schema = {"type": "object", "properties": described}
     return {**schema, "required": required} if required else schema
 
 
 def answer(schema: Schema, status: int = 200) -> Schema:
-    """Describe an answer of JSON.
-
-    Parameters
-    ----------
-    schema : Schema
-        What it says.
-    status : int
-        With which status.
-
-    Returns
-    -------
-    Schema
-        For the answers of an operation.
-    """
+    """Describe an answer of JSON."""
     content = {"application/json": {"schema": schema}}
     return {str(status): {"description": "The answer", "content": content}}
 
 
 def error_of(schema: Schema) -> Schema:
-    """Describe what a client is told in place of an answer, whatever the status.
-
-    Parameters
-    ----------
-    schema : Schema
-        What it says.
-
-    Returns
-    -------
-    Schema
-        For the answers of an operation.
-    """
+    """Describe what a client is told in place of an answer, whatever the status."""
     content = {"application/json": {"schema": schema}}
     return {"default": {"description": "What is wrong", "content": content}}
 
@@ -111,22 +46,7 @@ def error_of(schema: Schema) -> Schema:
 def body(
     schema: Schema | None, *, form: Schema | bool = False, multipart: Schema | None = None
 ) -> Schema:
-    """Describe what is sent.
-
-    Parameters
-    ----------
-    schema : Schema | None
-        As JSON; None: it cannot be sent so.
-    form : Schema | bool
-        As a form: the same, or something else.
-    multipart : Schema | None
-        As a form with a file.
-
-    Returns
-    -------
-    Schema
-        For an operation.
-    """
+    """Describe what is sent."""
     content: Schema = {}
     if schema is not None:
         content["application/json"] = {"schema": schema}
@@ -139,22 +59,7 @@ def body(
 
 
 def query(name: str, schema: Schema, *, is_required: bool = False) -> Schema:
-    """Describe a parameter behind the address.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    schema : Schema
-        What it is.
-    is_required : bool
-        Whether it must be there.
-
-    Returns
-    -------
-    Schema
-        For an operation.
-    """
+    """Describe a parameter behind the address."""
     return {"name": name, "in": "query", "required": is_required, "schema": schema}
 
 
@@ -165,26 +70,7 @@ def operation(
     request: Schema | None = None,
     queries: list[Schema] | None = None,
 ) -> Schema:
-    """Describe what happens for a method of a path.
-
-    Parameters
-    ----------
-    tag : str
-        The protocol.
-    summary : str
-        One line.
-    *answers : Schema
-        From `answer` and `error_of`.
-    request : Schema | None
-        From `body`; None: nothing is sent.
-    queries : list[Schema] | None
-        From `query`, or parameters in the path.
-
-    Returns
-    -------
-    Schema
-        The description.
-    """
+    """Describe what happens for a method of a path."""
     described: Schema = {
         "tags": [tag],
         "summary": summary,
