@@ -25,7 +25,7 @@ class Splitter:
         self._longest = min(longest, folder.options.max_length or sys.maxsize)
 
     def split(self, text: str, options: SearchOptions, *, cuts_long: bool) -> list[str]:
-        """Split a text into lines, and lines into sentences unless the model was trained on several."""
+        """Split a text into lines, and these into sentences unless trained on several at once."""
         splits = options.split_sentences
         knows_several = self._facts.one_sentence_a_line is False
         units = split_text(

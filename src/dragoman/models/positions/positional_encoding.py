@@ -41,8 +41,8 @@ def sinusoidal_positions(
 
     Notes
     -----
-    The equation is `dragoman.models.positions.sinusoids.sinusoids`; computed on the host, as not every
-    device has doubles.
+    The equation is `dragoman.models.positions.sinusoids.sinusoids`, computed on the host, as not
+    every device has doubles.
     """
     table = torch.from_numpy(sinusoids(first, count, model_dim, is_inclusive=is_inclusive))
     return table.to(device=device or torch.get_default_device(), dtype=dtype)
