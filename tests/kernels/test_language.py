@@ -65,9 +65,11 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from dragoman.kernels import (
-    add_and_norm, attention_stretches, attention_tiles, beam_attention, beam_slots, beam_step,
-    best_words, consistent_cross_entropy, cross_entropy, language, linear, word_vectors,
+from dragoman.kernels import language
+from dragoman.kernels.cuda_search import beam_attention, beam_slots, beam_step, best_tokens
+from dragoman.kernels.training import (
+    add_and_norm, attention_stretches, attention_tiles, consistent_cross_entropy, cross_entropy,
+    linear, word_vectors,
 )
 
 HALF = """query key value found grad query_grad key_grad value_grad states update normed states_grad
@@ -98,7 +100,7 @@ beams = dict(BEAMS=4, BEAM_BLOCK=4)
 shape = beam_attention.Heads(8, 64, 64, 1.0)
 slots = beam_attention.shape_of(torch.empty(0, dtype=torch.float16), 4, shape)
 one_warp = dict(num_warps=slots.pop("num_warps"))
-blocks = dict(BLOCK=best_words.BLOCK, BLOCKS=best_words.BLOCKS)
+blocks = dict(BLOCK=best_tokens.BLOCK, BLOCKS=best_tokens.BLOCKS)
 choice = dict(blocks, COUNT=8, COUNT_BLOCK=8, PARTS_BLOCK=16, MAXIMA_BLOCK=1024)
 places = dict(LIMITS=beam_slots.LIMITS, PREFIXES=beam_slots.PREFIXES)
 ends = dict(END_SHARE=beam_step.END_SHARE, END_MORE=beam_step.END_MORE)
@@ -126,8 +128,8 @@ KERNELS = [
     (beam_attention._beam_kernel, dict(slots, LANES=4, WORDS=8), one_warp),
     (beam_attention._source_kernel, dict(slots, WORDS=16), one_warp),
     (beam_slots._admit_kernel, beams, dict(num_warps=1)),
-    (best_words._read_kernel, blocks, dict(num_warps=best_words.NUM_WARPS)),
-    (best_words._choose_kernel, choice, dict(num_warps=best_words.NUM_WARPS)),
+    (best_tokens._read_kernel, blocks, dict(num_warps=best_tokens.NUM_WARPS)),
+    (best_tokens._choose_kernel, choice, dict(num_warps=best_tokens.NUM_WARPS)),
     (beam_step._advance_kernel, advance, dict(num_warps=1)),
 ]
 # What decoding has, where it is of another type than in training.
@@ -161,6 +163,9 @@ for kernel, constants, options in KERNELS:
 '''
 
 
+FOLDERS = (".", "training", "cuda_search")
+
+
 def test_every_kernel_compiles():
     if not language.has_triton:
         pytest.skip("needs Triton")
@@ -177,7 +182,8 @@ def test_every_kernel_compiles():
 
 def _kernels():
     """Find the kernels that are launched: those whose name says so."""
-    for path in sorted(Path(language.__file__).parent.glob("*.py")):
+    folder = Path(language.__file__).parent
+    for path in sorted(path for each in FOLDERS for path in folder.glob(f"{each}/*.py")):
         for line in path.read_text(encoding="utf-8").splitlines():
             if line.startswith("def _") and "_kernel(" in line:
                 yield f"{path.stem} {line.split('(')[0].removeprefix('def ')}"

@@ -95,7 +95,7 @@ def test_nothing_to_encode():
 
 @pytest.mark.parametrize("module", ["encoding", "cleaning"])
 def test_what_workers_import_is_light(module):
-    program = f"import sys, dragoman.data.{module}; print('torch' in sys.modules)"
+    program = f"import sys, dragoman.data.store.{module}; print('torch' in sys.modules)"
     words = [sys.executable, "-c", program]
     found = subprocess.run(words, capture_output=True, text=True, check=True)
     assert found.stdout == "False\n"

@@ -58,8 +58,8 @@ def test_page_is_small():
 
 
 def test_every_file_of_the_page_is_served_and_loaded_early():
-    folder = page_document.files("dragoman.serving") / "page"
-    there = {each.name for each in folder.iterdir() if not each.name.startswith("__")}
+    folder = page_document.files("dragoman.serving.page") / "static"
+    there = {each.name for each in folder.iterdir()}
     assert there == set(ASSETS)
     index = code_of("index.html")
     for name in MODULES:

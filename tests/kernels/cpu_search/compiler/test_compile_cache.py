@@ -231,13 +231,14 @@ def test_the_users_folder(monkeypatch, tmp_path):
 
 def test_a_change_of_any_source_is_noticed(tmp_path, monkeypatch):
     folder = tmp_path / "int8"
-    shutil.copytree(Path(compile_cache.__file__).parent, folder)
-    monkeypatch.setattr(compile_cache, "__file__", str(folder / "compile_cache.py"))
+    shutil.copytree(Path(compile_cache.__file__).parents[1], folder)
+    place = folder / "compiler" / "compile_cache.py"
+    monkeypatch.setattr(compile_cache, "__file__", str(place))
     found = set()
-    for name in ("", "search.py", "vectors.py", "task.py"):
-        with (folder / (name or "words.py")).open("a") as file:
+    for name in ("", "compiler/instructions.py", "vectors.py", "task.py"):
+        with (folder / (name or "tiles.py")).open("a") as file:
             file.write("# changed\n")
-        found.add(hash_sources.__wrapped__(folder / "search.py"))
+        found.add(hash_sources.__wrapped__(folder / "slot_search.py"))
     found.add(hash_sources.__wrapped__(Path(__file__)))
     assert len(found) == 5
 
