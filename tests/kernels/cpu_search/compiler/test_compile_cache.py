@@ -354,7 +354,7 @@ def test_the_functions_that_translate_survive_damage(tmp_path):
     assert process.communicate()[0] == ""
     assert process.returncode == 0
     draw = random.Random(2)
-    entries = sorted((tmp_path / "cache" / "dragoman").glob("search.*"))
+    entries = sorted((tmp_path / "cache" / "dragoman").glob("slot_search.*"))
     assert entries
     for entry in entries:
         contents = bytearray(entry.read_bytes())
