@@ -1,24 +1,22 @@
-"""Verbs whose flags make one call."""
+"""The verbs of the command: one file each, and no more is made than is called."""
 
 import pytest
 
-from dragoman.cli.command import main
+from dragoman.cli.flags import Parser
+from dragoman.cli.verbs import VERBS, add_verbs
 
 
-def test_builtin_tasks(tmp_path, capsys):
-    flags = ["--sentences", "30", "--held-out", "4", "--max-words", "5"]
-    main(["data", "builtin", "--pair", "reversal", *flags, "--out", str(tmp_path / "r")])
-    assert f"{tmp_path / 'r' / 'train.source'}: 30 lines" in capsys.readouterr().out
-    source, target = (
-        (tmp_path / "r" / f"train.{side}").read_text().splitlines() for side in ("source", "target")
-    )
-    assert [line.split()[::-1] for line in source] == [line.split() for line in target]
-    assert max(len(line.split()) for line in source) == 5
+def names_of(word):
+    verbs = Parser(prog="tool").add_subparsers(parser_class=Parser)
+    add_verbs(verbs, word)
+    return tuple(verbs.choices)
 
 
-def test_builtin_refuses_a_length_for_sentences(tmp_path, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(["data", "builtin", "--max-words", "5", "--out", str(tmp_path / "r")])
-    assert stopped.value.code == 2
-    assert "max_words: 5 means nothing for “fr-en”" in capsys.readouterr().err
-    assert not (tmp_path / "r").exists()
+@pytest.mark.parametrize("word", VERBS)
+def test_only_the_verb_that_is_called_is_made(word):
+    assert names_of(word) == (word,)
+
+
+@pytest.mark.parametrize("word", [None, "trian"])
+def test_all_verbs_are_made_if_none_is_called(word):
+    assert names_of(word) == VERBS

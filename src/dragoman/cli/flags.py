@@ -10,6 +10,8 @@ from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 from dragoman.errors import OptionError
 from dragoman.options import OFF, Plain, section_kinds, suggest, tag_of, without_none
 
+TEXT_FILES = "plain text, .gz or .xz, one sentence a line"
+
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose complaints are `OptionError` and suggest the nearest flag."""
@@ -73,6 +75,21 @@ def add_device(parser: Parser) -> None:
     parser.add_argument(
         "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"), help="where to compute"
     )
+
+
+def add_languages(parser: Parser, text: str) -> None:
+    """Let a user name the languages of a model."""
+    for side, example in (("source", "de"), ("target", "en")):
+        parser.add_argument(f"--{side}-language", metavar="CODE", help=f"such as {example}: {text}")
+
+
+def add_allow_host(parser: Parser) -> None:
+    """Let a user say by which names clients know the server."""
+    parser.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME",
+        help="a name by which browsers, clients or a proxy know the server, besides its address; "
+        "may be given several times, * for any",
+    )  # fmt: skip
 
 
 def add_flags(parser: argparse.ArgumentParser, kind: type) -> None:

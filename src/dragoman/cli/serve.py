@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from dragoman.cli.flags import add_device, add_flags, add_verb, given_flags
-from dragoman.cli.page_verbs import add_allow_host, add_page
+from dragoman.cli.flags import add_allow_host, add_device, add_flags, add_verb, given_flags
 from dragoman.decoding.options import Precision
 from dragoman.errors import DragomanError, OptionError
 from dragoman.options import from_plain
@@ -34,8 +33,8 @@ SWITCH_SECONDS = 0.001
 GARBAGE_OBJECTS = 20_000
 
 
-def add_serving(verbs: argparse._SubParsersAction) -> None:
-    """Add the verbs “serve”, “explain” and “watch”."""
+def add_serve(verbs: argparse._SubParsersAction) -> None:
+    """Add the verb “serve”."""
     text = "serve models to translation clients and browsers"
     parser = add_verb(verbs, "serve", text, _serve)
     parser.add_argument(
@@ -53,7 +52,6 @@ def add_serving(verbs: argparse._SubParsersAction) -> None:
     )  # fmt: skip
     add_flags(parser, ServeOptions)
     add_allow_host(parser)
-    add_page(verbs)
 
 
 def check_extra(verb: str) -> None:

@@ -12,7 +12,7 @@ HELD_OUT_SHARE = 20
 MOST_HELD_OUT = 1000
 
 
-def add_short_list(verbs: argparse._SubParsersAction) -> None:
+def add_shortlist(verbs: argparse._SubParsersAction) -> None:
     """Add the verb “shortlist”."""
     text = "learn which few words a translation may need, for “translate --short-list”"
     parser = add_verb(verbs, "shortlist", text, _learn)

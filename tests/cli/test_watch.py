@@ -1,4 +1,4 @@
-"""The verbs “explain” and “watch”."""
+"""The verb “watch”."""
 
 import json
 import os
@@ -6,12 +6,11 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from xml.etree import ElementTree
 
 import httpx
 import pytest
 
-from dragoman.cli import page_verbs as page_commands
+from dragoman.cli import watch
 from dragoman.cli.command import main
 
 
@@ -23,35 +22,6 @@ def fail(capsys, *words) -> str:
     assert told.out == ""
     assert told.err.count("\n") == 1
     return told.err
-
-
-@pytest.mark.parametrize("suffix", ["html", "svg", "png"])
-def test_explain_writes_every_kind_of_file(tiny_folder, tmp_path, capsys, suffix):
-    path = tmp_path / f"why.{suffix}"
-    words = ["explain", str(tiny_folder.path), "The old dog.", "--translation", "Le chien."]
-    main([*words, "--masks", "20", "--out", str(path)])
-    assert capsys.readouterr().out == f"The old dog.\nLe chien.\n{path}\n"
-    content = path.read_bytes()
-    if suffix == "svg":
-        assert ElementTree.fromstring(content).tag.endswith("svg")
-    elif suffix == "png":
-        assert content.startswith(b"\x89PNG")
-    else:
-        assert b'"isExact":true' in content
-
-
-def test_explain_refuses_what_it_cannot_do(tiny_folder, tmp_path, capsys):
-    model, out = tiny_folder.path, tmp_path / "x.png"
-    assert "x.pdf: a picture of “.pdf” is unknown; use .html, .svg or .png" in fail(
-        capsys, "explain", model, "The dog.", "--out", tmp_path / "x.pdf"
-    )
-    assert "the sentence to explain is empty" in fail(
-        capsys, "explain", model, " ", "--translation", "Le chien.", "--out", out
-    )
-    assert "--masks is 20: 12 source words need at least 26" in fail(
-        capsys, "explain", model, "dog " * 12, "--translation", "Le.", "--masks", 20, "--out", out
-    )
-    assert not out.exists()
 
 
 def test_watch_serves_runs_until_it_is_stopped(tmp_path):
@@ -121,7 +91,7 @@ def test_browser_is_opened_only_where_there_is_a_screen(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "platform", platform)
-    assert page_commands._has_screen() is expected
+    assert watch._has_screen() is expected
 
 
 def test_help_imports_nothing_heavy():

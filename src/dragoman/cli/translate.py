@@ -1,4 +1,4 @@
-"""The verbs that use a trained model; nothing heavy is imported before one runs."""
+"""The verb “translate”; nothing heavy is imported before it runs."""
 
 import argparse
 import sys
@@ -10,13 +10,11 @@ from typing import get_args
 
 from dragoman.cli.constraint_flags import add_demands, read_demands
 from dragoman.cli.flags import add_device, add_flags, add_verb, given_flags
-from dragoman.cli.score import add_score
-from dragoman.cli.shortlist import add_short_list
 from dragoman.decoding.options import Precision, SearchOptions
 
 
-def add_decoding(verbs: argparse._SubParsersAction) -> None:
-    """Add the verbs “translate”, “score”, “shortlist” and “quantise”."""
+def add_translate(verbs: argparse._SubParsersAction) -> None:
+    """Add the verb “translate”."""
     parser = add_verb(verbs, "translate", "translate text, line by line", _translate)
     parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")
     parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="else standard input")
@@ -48,13 +46,6 @@ def add_decoding(verbs: argparse._SubParsersAction) -> None:
         help="say which engine translates, in which precision, and why",
     )  # fmt: skip
     add_flags(parser, SearchOptions)
-    add_score(verbs)
-    add_short_list(verbs)
-    parser = add_verb(
-        verbs, "quantise", "write a model in eight bits: a quarter of the size", _quantise
-    )
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder")
-    parser.add_argument("out", type=Path, metavar="OUT", help="the new model folder")
 
 
 def _translate(options: argparse.Namespace) -> None:
@@ -102,10 +93,3 @@ def _translate(options: argparse.Namespace) -> None:
         )
 
     stream_lines(options, reader, work_with, translator.device_type)
-
-
-def _quantise(options: argparse.Namespace) -> None:
-    from dragoman.decoding.quantise import write_int8
-    from dragoman.folder import read_folder
-
-    write_int8(read_folder(options.model), options.out)

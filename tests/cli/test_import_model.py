@@ -1,4 +1,4 @@
-"""The verbs “export” and “import”, from the command line."""
+"""The verb “import”."""
 
 import runpy
 import sys
@@ -8,7 +8,6 @@ import pytest
 from tests.exchange.marian_writer import write_marian
 
 from dragoman.cli.command import main
-from dragoman.cli.exchange import FORMATS, QUANTISATIONS
 
 
 def complaint_of(capsys, *words):
@@ -20,42 +19,12 @@ def complaint_of(capsys, *words):
     return message
 
 
-def test_every_quantisation_is_ctranslate2s():
-    from ctranslate2.specs.model_spec import ACCEPTED_MODEL_TYPES
-
-    assert set(QUANTISATIONS) == set(ACCEPTED_MODEL_TYPES)
-
-
-@pytest.mark.parametrize("to", FORMATS)
-def test_export(trained, make_model, vocabularies, tmp_path, capsys, to):
-    out = tmp_path / "out.argosmodel"
-    if to == "marian":
-        trained = make_model(vocabularies, positions="marian")
-    extra = [] if to in ("huggingface", "marian") else ["--quantisation", "int8"]
-    main(["export", str(trained), "--to", to, str(out), *extra])
-    assert capsys.readouterr().out == f"{out}\n"
-    assert out.is_file() == (to == "argos")
-
-
 def test_there_and_back(trained, tmp_path, capsys, own):
     main(["export", str(trained), "--to", "huggingface", str(tmp_path / "theirs")])
     main(["import", str(tmp_path / "theirs"), str(tmp_path / "ours"), "--target-language", "it"])
     assert own(tmp_path / "ours").greedy() == own(trained).greedy()
     facts = own(tmp_path / "ours").folder.facts
     assert (facts.source_language, facts.target_language) == ("en", "it")
-
-
-@pytest.mark.parametrize(
-    ("to", "flags"),
-    [
-        ("huggingface", ["--quantisation", "int8"]),
-        ("huggingface", ["--source-language", "de"]),
-        ("ctranslate2", ["--package-version", "2.0"]),
-    ],
-)
-def test_flags_that_mean_nothing(trained, tmp_path, capsys, to, flags):
-    message = complaint_of(capsys, "export", trained, "--to", to, tmp_path / "out", *flags)
-    assert f"{flags[0]} means nothing with --to {to}; leave it out" in message
 
 
 def test_places_without_a_model(trained, tmp_path, capsys):
