@@ -10,7 +10,7 @@ from torch import nn
 
 from dragoman.data.batches import Sequences, flatten, make_batch, pad_sequences
 from dragoman.data.packing import Capacity, pack
-from dragoman.kernels.training.dropout import own_random_numbers
+from dragoman.kernels.language import own_random_numbers
 from dragoman.models.attention.mask import Mask
 from dragoman.models.build import build_model
 from dragoman.models.interface import DecoderState, TranslationModel, Vocabulary

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from dragoman.kernels.processor import can_compile
-from dragoman.kernels.training.dropout import own_generator
 
 try:
     if torch.version.cuda is None and "TRITON_INTERPRET" not in os.environ:
@@ -31,6 +30,7 @@ except ImportError:  # builds of PyTorch without CUDA come without it
 
 
 _switched_off = ContextVar("kernels are switched off", default=False)
+_generator: ContextVar[torch.Generator | None] = ContextVar("dropout's generator", default=None)
 
 PROGRAMS_PER_PROCESSOR = 4
 SUM_ROWS, SUM_COLUMNS = 64, 16
@@ -89,8 +89,23 @@ def draw_seed(device: torch.device) -> Tensor:
         One number. It never travels to the host, so a captured graph draws a new one each time
         it runs, and a resumed run draws the same ones again.
     """
-    generator = own_generator() if device.type == "cpu" else None
+    generator = dropout_generator() if device.type == "cpu" else None
     return torch.randint(1 << 62, (1,), device=device, generator=generator)
+
+
+@contextmanager
+def own_random_numbers(seed: int) -> Iterator[None]:
+    """Let this thread's dropout on the CPU draw from a generator of its own."""
+    token = _generator.set(torch.Generator().manual_seed(seed))
+    try:
+        yield
+    finally:
+        _generator.reset(token)
+
+
+def dropout_generator() -> torch.Generator | None:
+    """Return the generator that this thread's dropout on the CPU draws from; None: PyTorch's."""
+    return _generator.get()
 
 
 def num_programs(num_blocks: int, device: torch.device) -> int:

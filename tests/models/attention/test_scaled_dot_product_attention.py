@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from dragoman.kernels.training.dropout import dropout, own_random_numbers
+from dragoman.kernels.language import own_random_numbers
+from dragoman.kernels.training.dropout import dropout
 from dragoman.models.attention.mask import Mask
 from dragoman.models.attention.scaled_dot_product_attention import (
     attend,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from dragoman.kernels.training.dropout import own_random_numbers
+from dragoman.kernels.language import own_random_numbers
 from dragoman.models.layers.feed_forward import FeedForward
 
 

@@ -7,7 +7,7 @@ from tests.models.variants import FAMILIES
 
 from dragoman.data.batches import Batch, flatten
 from dragoman.data.packing import Capacity, pack
-from dragoman.kernels.training.dropout import own_random_numbers
+from dragoman.kernels.language import own_random_numbers
 from dragoman.models.build import build_model
 from dragoman.training.objectives.loss import TrainingStep
 from dragoman.training.objectives.token_cutoff import cut_off_tokens

@@ -3,7 +3,6 @@
 import numpy as np
 
 from dragoman.kernels.cpu_search.compiler.instructions import compiled, compiled_inline
-from dragoman.kernels.cpu_search.constraints.forbidden_tokens import is_ruled_out
 from dragoman.kernels.cpu_search.task import PART
 from dragoman.kernels.cpu_search.team import score_together, shares_scores
 from dragoman.kernels.cpu_search.tiles import ROWS, multiply_tile, prepare_rows
@@ -15,6 +14,18 @@ from dragoman.kernels.cpu_search.token_scores import (
     weigh,
 )
 from dragoman.kernels.cpu_search.weight_layout import COLUMNS
+
+
+@compiled
+def is_ruled_out(word, is_banned, forbidden, place) -> bool:
+    """Say whether a token is forbidden after what a hypothesis has written."""
+    if is_banned[word]:
+        return True
+    if len(forbidden.may_begin) == 0:
+        return False
+    if forbidden.is_complete[place] and forbidden.ends_word[word]:
+        return True
+    return word in forbidden.closing[place]
 
 
 @compiled_inline

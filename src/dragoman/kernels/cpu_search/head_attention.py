@@ -11,16 +11,17 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from dragoman.kernels.cpu_search.compiler.instructions import (
+    EXP2_COEFFICIENTS,
     FRACTION,
     FRACTIONS,
     HALVES,
     LONG,
+    LOWEST_EXPONENT,
     REGISTER,
     WORD,
     WORDS,
     Writer,
 )
-from dragoman.kernels.cpu_search.compiler.polynomial import COEFFICIENTS, LOWEST
 from dragoman.kernels.cpu_search.weight_layout import LANES
 
 
@@ -130,11 +131,11 @@ def write_power(writer, exponents) -> ir.Value:
     def every(number):
         return ir.Constant(FRACTIONS, [float(number)] * LANES)
 
-    exponents = writer.call("llvm.maxnum.v16f32", exponents, every(LOWEST))
+    exponents = writer.call("llvm.maxnum.v16f32", exponents, every(LOWEST_EXPONENT))
     whole = writer.call("llvm.rint.v16f32", exponents)
     rest = builder.fsub(exponents, whole)
-    found = every(COEFFICIENTS[0])
-    for coefficient in COEFFICIENTS[1:]:
+    found = every(EXP2_COEFFICIENTS[0])
+    for coefficient in EXP2_COEFFICIENTS[1:]:
         found = writer.call("llvm.fmuladd.v16f32", found, rest, every(coefficient))
     bits = builder.add(builder.fptosi(whole, WORDS), ir.Constant(WORDS, [127] * LANES))
     bits = builder.shl(bits, ir.Constant(WORDS, [23] * LANES))

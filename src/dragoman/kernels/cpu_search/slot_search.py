@@ -17,7 +17,6 @@ from dragoman.kernels.cpu_search.compiler.instructions import (
     keep,
     take_numbers,
 )
-from dragoman.kernels.cpu_search.constraints.forbidden_tokens import follow_forbidden
 from dragoman.kernels.cpu_search.constraints.required_terms import (
     ask,
     extend_with_terms,
@@ -315,3 +314,20 @@ def search(model, sentences, rules, queue, size, results, team, forbidden, terms
         find_next(count, model, slots, rules, choices, forbidden, samples, step_room, team)
         advance(slots, sentences, rules, places, step_room, results, forbidden, terms, samples)
     keep((own_slots, own_pool, own_choices, own_step))
+
+
+@compiled
+def follow_forbidden(slot, slots, forbidden, column) -> None:
+    """Advance the automaton of forbidden phrases by the newest token of each hypothesis."""
+    if len(forbidden.may_begin) == 0:
+        return
+    for beam in range(slots.counts[slot]):
+        word, place = slots.newest[slot, beam], slots.progress[slot, beam, column]
+        key = place * forbidden.defaults.shape[1] + word
+        index = np.searchsorted(forbidden.keys, key)
+        if index < len(forbidden.keys) and forbidden.keys[index] == key:
+            slots.progress[slot, beam, column] = forbidden.targets[index]
+        else:
+            slots.progress[slot, beam, column] = forbidden.defaults[
+                forbidden.may_begin[place], word
+            ]

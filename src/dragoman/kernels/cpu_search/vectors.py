@@ -8,6 +8,8 @@ import math
 import numpy as np
 
 from dragoman.kernels.cpu_search.compiler.instructions import (
+    EXP2_COEFFICIENTS,
+    LOWEST_EXPONENT,
     as_float,
     as_int,
     compiled,
@@ -15,7 +17,6 @@ from dragoman.kernels.cpu_search.compiler.instructions import (
     is_float,
     stay_apart,
 )
-from dragoman.kernels.cpu_search.compiler.polynomial import COEFFICIENTS, LOWEST
 from dragoman.kernels.cpu_search.head_attention import look_32, look_48, look_64
 from dragoman.kernels.cpu_search.model import ACTIVATIONS
 
@@ -30,12 +31,12 @@ _HALF = _i32(16)
 @compiled_freely
 def power_of_two(exponent) -> float:
     """Raise 2 to a power."""
-    exponent = max(exponent, _f32(LOWEST))
+    exponent = max(exponent, _f32(LOWEST_EXPONENT))
     whole = np.rint(exponent)
     rest = exponent - whole
-    found = _f32(COEFFICIENTS[0])
-    for index in range(1, len(COEFFICIENTS)):
-        found = found * rest + _f32(COEFFICIENTS[index])
+    found = _f32(EXP2_COEFFICIENTS[0])
+    for index in range(1, len(EXP2_COEFFICIENTS)):
+        found = found * rest + _f32(EXP2_COEFFICIENTS[index])
     return found * as_float((_i32(whole) + _i32(127)) << _i32(23))
 
 

@@ -1,18 +1,13 @@
 """Dropout whose random numbers are cheap on a CPU."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dragoman.kernels.language import dropout_generator
 from dragoman.shapes import Bool, Float
 
 LEVELS = 1 << 16
-
-_generator: ContextVar[torch.Generator | None] = ContextVar("dropout's generator", default=None)
 
 
 class Dropout(nn.Module):
@@ -59,21 +54,6 @@ def dropout(states: Float[Tensor, "*shape"], share: float) -> Float[Tensor, "*sh
     return states * _draw_mask(states, share)
 
 
-@contextmanager
-def own_random_numbers(seed: int) -> Iterator[None]:
-    """Let this thread's dropout on the CPU draw from a generator of its own."""
-    token = _generator.set(torch.Generator().manual_seed(seed))
-    try:
-        yield
-    finally:
-        _generator.reset(token)
-
-
-def own_generator() -> torch.Generator | None:
-    """Find the generator of this thread."""
-    return _generator.get()
-
-
 def draw_kept(shape: torch.Size, share: float, device: torch.device) -> Bool[Tensor, "*shape"]:
     """Decide for each of some places whether it is kept.
 
@@ -104,7 +84,7 @@ def _draw(shape: torch.Size, num_dropped: int, dtype: torch.dtype) -> Tensor:
     mask = torch.empty(shape, dtype=dtype)
     num_draws = -(-mask.numel() // 4)
     draws = torch.empty(num_draws, dtype=torch.int64)
-    draws.random_(-(1 << 63), None, generator=_generator.get())
+    draws.random_(-(1 << 63), None, generator=dropout_generator())
     bits = draws.view(torch.int16)[: mask.numel()]
     torch.ge(bits, num_dropped - LEVELS // 2, out=mask.view(-1))
     return mask

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from dragoman.data.batches import Batch
 from dragoman.data.packing import PackedBatch
-from dragoman.kernels.training.dropout import own_random_numbers
+from dragoman.kernels.language import own_random_numbers
 from dragoman.models.families import ModelOptions
 from dragoman.models.options import TransformerOptions
 from dragoman.training.options import TrainingOptions

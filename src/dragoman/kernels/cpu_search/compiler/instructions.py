@@ -25,6 +25,13 @@ REGISTER = 4 * LANES
 HALF, WORD, LONG, FRACTION = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
 HALVES, WORDS, FRACTIONS = (ir.VectorType(kind, LANES) for kind in (HALF, WORD, FRACTION))
 
+EXP2_COEFFICIENTS = (
+    1.5403530e-4, 1.3333558e-3, 9.6181291e-3, 5.5504109e-2, 2.4022651e-1, 6.9314718e-1, 1.0
+)  # fmt: skip
+"""Polynomial of 2^x for x in [−½, ½], highest power first; right to two units of the last place."""
+LOWEST_EXPONENT = -126.0
+"""The lowest exponent of a normal float32."""
+
 Intrinsic = tuple[Any, Callable]
 """The types of what a function of our own instructions takes and gives, and what writes them."""
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from dragoman.kernels.cpu_search.best_tokens import is_ruled_out
 from dragoman.kernels.cpu_search.compiler.instructions import compiled
-from dragoman.kernels.cpu_search.constraints.forbidden_tokens import is_ruled_out
 from dragoman.kernels.cpu_search.slots import SAMPLE, finish, go_on, settle
 from dragoman.kernels.cpu_search.tiles import ROWS, fill_tiles, multiply_rows
 
