@@ -13,7 +13,7 @@ import argparse
 from pathlib import Path
 
 from dragoman.data.builtin import LANGUAGE_PAIRS, generate_pairs
-from dragoman.data.builtin.meaning.word_alignment import link_spaced_words
+from dragoman.data.builtin.generator import link_spaced_words
 from dragoman.decoding.output.alignments import Aligner
 from dragoman.decoding.translator import Translator
 from dragoman.evaluation.alignment import alignment_error_rate

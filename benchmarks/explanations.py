@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from dragoman.data.builtin import LANGUAGE_PAIRS, generate_pairs
-from dragoman.data.builtin.meaning.word_alignment import link_spaced_words
+from dragoman.data.builtin.generator import link_spaced_words
 from dragoman.decoding.translator import Translator
 from dragoman.insight.explanation import NUM_MASKS, explain
 from dragoman.insight.rise import HIDDEN_SHARE, MaskedScorer, Rise, occlude, regress

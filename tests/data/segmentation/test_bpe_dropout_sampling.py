@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from dragoman.data.segmentation.bpe_dropout_sampling import (
-    END_WORD,
     draw_dropped,
     make_drawer,
     make_key,
     scramble,
 )
+from dragoman.data.store.word_ids import END_WORD
 
 
 def test_scrambled_numbers_look_random():

@@ -5,7 +5,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from dragoman.data.segmentation.bpe_dropout_sampling import END_WORD
 from dragoman.data.segmentation.segmentation_tables import (
     NUM_GROUPS,
     SideDraws,
@@ -13,7 +12,7 @@ from dragoman.data.segmentation.segmentation_tables import (
     choose_num_draws,
 )
 from dragoman.data.store.mapped import slice_of
-from dragoman.data.store.word_ids import SideWords
+from dragoman.data.store.word_ids import END_WORD, SideWords
 
 NUM_WORDS, NUM_LINES = 20, 3000
 

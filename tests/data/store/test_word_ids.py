@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from dragoman.data.options import CorpusOptions
-from dragoman.data.segmentation.bpe_dropout_sampling import END_WORD
 from dragoman.data.store import word_ids
 from dragoman.data.store.clean_text import store_text
 from dragoman.data.store.mapped import SIDES, mapped, slice_of
-from dragoman.data.store.word_ids import store_words
+from dragoman.data.store.word_ids import END_WORD, store_words
 
 
 @pytest.fixture

@@ -2,15 +2,15 @@
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from dragoman.data.builtin.languages.english import realise_english
 from dragoman.data.builtin.languages.french import realise_french
 from dragoman.data.builtin.languages.spanish import realise_spanish
-from dragoman.data.builtin.meaning.meaning import Sentence
-from dragoman.data.builtin.meaning.word_meanings import PUNCTUATION, Word, align_words, join_texts
+from dragoman.data.builtin.lexicon.word_meanings import PUNCTUATION, Word, align_words, join_texts
+from dragoman.data.builtin.meaning import Sentence
 from dragoman.data.builtin.sampling.sentence_templates import SentenceSampler
 from dragoman.errors import OptionError
 
@@ -141,3 +141,28 @@ def _generate(languages: str, split: str, count: int, seed: int) -> Iterator[Ali
         if pair.source not in seen:
             seen.add(pair.source)
             yield pair
+
+
+def link_spaced_words(pair: AlignedPair) -> frozenset[tuple[int, int]]:
+    """Link the words of a pair's texts that blanks part.
+
+    Returns
+    -------
+    frozenset[tuple[int, int]]
+        Pairs (source word index, target word index): “l’Afrique” is linked to what “l’” and
+        “Afrique” are linked to.
+    """
+    source = _spaced_indices(pair.source, pair.source_words)
+    target = _spaced_indices(pair.target, pair.target_words)
+    return frozenset((source[one], target[other]) for one, other in pair.alignment)
+
+
+def _spaced_indices(text: str, words: Sequence[str]) -> list[int]:
+    """Find in which part between blanks each word is."""
+    indices = []
+    place = 0
+    for word in words:
+        place = text.index(word, place)
+        indices.append(text.count(" ", 0, place))
+        place += len(word)
+    return indices

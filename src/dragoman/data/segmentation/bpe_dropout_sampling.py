@@ -2,13 +2,11 @@
 
 import numpy as np
 
+from dragoman.data.store.word_ids import END_WORD
 from dragoman.data.workers import Message, Work
 from dragoman.shapes import Int, UInt64
 from dragoman.text.bpe_dropout import BytePairs
 from dragoman.text.subwords import Subwords
-
-END_WORD = 0
-"""Number of what ends each sentence: no word, but written as one, with the end symbol."""
 
 _STEP = 0x9E3779B97F4A7C15
 _WRAP = (1 << 64) - 1

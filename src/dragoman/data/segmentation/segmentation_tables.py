@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.data.segmentation.bpe_dropout_sampling import END_WORD, scramble
+from dragoman.data.segmentation.bpe_dropout_sampling import scramble
 from dragoman.data.store.mapped import gather
-from dragoman.data.store.word_ids import SideWords
+from dragoman.data.store.word_ids import END_WORD, SideWords
 from dragoman.data.workers import Message
 from dragoman.shapes import Int, UInt32
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.data.segmentation.bpe_dropout_sampling import END_WORD
 from dragoman.data.store.checked_files import CheckedNumbers, Known, check_sizes, written_checked
 from dragoman.data.store.encoding import ENCODED_LINES
 from dragoman.data.store.mapped import SIDES, mapped, read_facts, write_facts
 from dragoman.files import locked
 from dragoman.shapes import Int, UInt32
+
+END_WORD = 0
+"""Number of what ends each sentence: no word, but written as one, with the end symbol."""
 
 COUNTED_WORDS = 1 << 22
 _UNKNOWN = -1

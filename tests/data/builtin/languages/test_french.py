@@ -10,8 +10,8 @@ from dragoman.data.builtin.languages.french import realise_french
 from dragoman.data.builtin.lexicon.adjectives import ADJECTIVES
 from dragoman.data.builtin.lexicon.nouns import NOUNS
 from dragoman.data.builtin.lexicon.verbs import VERBS
-from dragoman.data.builtin.meaning.meaning import Determiner, Fragment, Nominal, Quality, Sentence
-from dragoman.data.builtin.meaning.word_meanings import join_texts
+from dragoman.data.builtin.lexicon.word_meanings import join_texts
+from dragoman.data.builtin.meaning import Determiner, Fragment, Nominal, Quality, Sentence
 from dragoman.data.builtin.sampling.choosing import find_adjectives
 from dragoman.data.builtin.sampling.sentence_templates import SentenceSampler
 

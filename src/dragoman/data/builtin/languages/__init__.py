@@ -1,4 +1,4 @@
-"""From meaning to words: clauses and noun phrases in English, French and Spanish.
+"""Realise meanings as words of English, French and Spanish.
 
-Imports lexicon and meaning.
+Imports `dragoman.data.builtin.lexicon` and `dragoman.data.builtin.meaning`.
 """

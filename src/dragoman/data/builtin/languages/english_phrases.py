@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from dragoman.data.builtin.lexicon.entries import Place
 from dragoman.data.builtin.lexicon.numerals import say_english
-from dragoman.data.builtin.meaning.meaning import (
+from dragoman.data.builtin.lexicon.word_meanings import Word, make_words
+from dragoman.data.builtin.meaning import (
     Circumstance,
     Determiner,
     Features,
@@ -16,7 +17,6 @@ from dragoman.data.builtin.meaning.meaning import (
     Pronoun,
     Relative,
 )
-from dragoman.data.builtin.meaning.word_meanings import Word, make_words
 
 _SUBJECT_PRONOUNS = ("I", "you", "he", "we", "they")
 _OBJECT_PRONOUNS = ("me", "you", "him", "us", "them")

@@ -15,7 +15,13 @@ from dragoman.data.builtin.lexicon.moments import (
     say_french_moment,
 )
 from dragoman.data.builtin.lexicon.verbs import HAVE, SER
-from dragoman.data.builtin.meaning.meaning import (
+from dragoman.data.builtin.lexicon.word_meanings import (
+    Word,
+    capitalise_first,
+    make_marked_words,
+    make_words,
+)
+from dragoman.data.builtin.meaning import (
     Age,
     Attribute,
     Clause,
@@ -42,12 +48,6 @@ from dragoman.data.builtin.meaning.meaning import (
     Statement,
     Tense,
     Weather,
-)
-from dragoman.data.builtin.meaning.word_meanings import (
-    Word,
-    capitalise_first,
-    make_marked_words,
-    make_words,
 )
 
 _LINKS = {"and": "et", "but": "mais", "because": "parce que", "when": "quand", "if": "si"}

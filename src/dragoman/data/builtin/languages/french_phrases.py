@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from dragoman.data.builtin.lexicon.entries import Place
 from dragoman.data.builtin.lexicon.numerals import say_french
-from dragoman.data.builtin.meaning.meaning import (
+from dragoman.data.builtin.lexicon.word_meanings import Word, make_words
+from dragoman.data.builtin.meaning import (
     Circumstance,
     Determiner,
     Features,
@@ -16,7 +17,6 @@ from dragoman.data.builtin.meaning.meaning import (
     Pronoun,
     Relative,
 )
-from dragoman.data.builtin.meaning.word_meanings import Word, make_words
 
 SUBJECT_PRONOUNS = ("je", "tu", "il", "nous", "ils")
 _STRESSED_PRONOUNS = ("moi", "toi", "lui", "nous", "eux")

@@ -14,7 +14,13 @@ from dragoman.data.builtin.lexicon.moments import (
     say_spanish_hour,
     say_spanish_moment,
 )
-from dragoman.data.builtin.meaning.meaning import (
+from dragoman.data.builtin.lexicon.word_meanings import (
+    Word,
+    capitalise_first,
+    make_marked_words,
+    make_words,
+)
+from dragoman.data.builtin.meaning import (
     Age,
     Attribute,
     Clause,
@@ -43,12 +49,6 @@ from dragoman.data.builtin.meaning.meaning import (
     Statement,
     Tense,
     Weather,
-)
-from dragoman.data.builtin.meaning.word_meanings import (
-    Word,
-    capitalise_first,
-    make_marked_words,
-    make_words,
 )
 
 _LINKS = {"and": "y", "but": "pero", "because": "porque", "when": "cuando", "if": "si"}

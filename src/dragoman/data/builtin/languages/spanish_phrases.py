@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from dragoman.data.builtin.lexicon.entries import Place
 from dragoman.data.builtin.lexicon.numerals import say_spanish
-from dragoman.data.builtin.meaning.meaning import (
+from dragoman.data.builtin.lexicon.word_meanings import Word, make_words
+from dragoman.data.builtin.meaning import (
     Circumstance,
     Determiner,
     Features,
@@ -17,7 +18,6 @@ from dragoman.data.builtin.meaning.meaning import (
     Quality,
     Relative,
 )
-from dragoman.data.builtin.meaning.word_meanings import Word, make_words
 
 SUBJECT_PRONOUNS = ("yo", "tú", "él", "nosotros", "ellos")
 _PREPOSITIONAL_PRONOUNS = ("mí", "ti", "él", "nosotros", "ellos")

@@ -1,4 +1,4 @@
-"""What words there are: nouns, verbs, adjectives, names, numbers, times, with all their forms.
+"""The lexicon of the built-in corpus: nouns, verbs, adjectives, names, numbers, times, all forms.
 
-Imports the types of `dragoman.data.builtin.meaning`.
+Imports nothing else of the built-in corpus.
 """

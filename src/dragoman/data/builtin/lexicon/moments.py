@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dragoman.data.builtin.lexicon.entries import Expression
 from dragoman.data.builtin.lexicon.numerals import say_english, say_french, say_spanish
-from dragoman.data.builtin.meaning.word_meanings import Word, make_marked_words, make_words
+from dragoman.data.builtin.lexicon.word_meanings import Word, make_marked_words, make_words
 
 _FRENCH_MONTHS = [
     "janvier",

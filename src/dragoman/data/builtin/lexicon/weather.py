@@ -1,6 +1,19 @@
 """The kinds of weather."""
 
-from dragoman.data.builtin.meaning.meaning import Sky
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sky:
+    """A kind of weather: verb forms for present, past and future, and the word for the weather."""
+
+    french: tuple[str, str, str]
+    french_word: str
+    english: tuple[str, str, str]
+    english_word: tuple[str, str, str]
+    spanish: tuple[str, str, str]
+    spanish_word: str
+
 
 SKIES: tuple[Sky, ...] = (
     Sky(

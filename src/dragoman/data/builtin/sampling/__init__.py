@@ -1,4 +1,4 @@
-"""Sentences, clauses and noun phrases drawn at random from the lexicon, as meanings.
+"""Sample sentences, clauses and noun phrases from the lexicon, as meanings.
 
-Imports lexicon and meaning.
+Imports lexicon, meaning, and the agreement of subjects in `languages.english_phrases`.
 """

@@ -13,7 +13,7 @@ from dragoman.data.builtin.lexicon.moments import Date, Hour, Moment, Month, Wee
 from dragoman.data.builtin.lexicon.nouns import NOUNS
 from dragoman.data.builtin.lexicon.place_names import MEN, PLACES, WOMEN
 from dragoman.data.builtin.lexicon.verbs import VERBS
-from dragoman.data.builtin.meaning.meaning import Person, Tense
+from dragoman.data.builtin.meaning import Person, Tense
 
 Item = TypeVar("Item")
 

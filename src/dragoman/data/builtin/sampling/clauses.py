@@ -5,7 +5,7 @@ from dataclasses import replace
 from dragoman.data.builtin.languages.english_phrases import find_features
 from dragoman.data.builtin.lexicon.entries import Noun
 from dragoman.data.builtin.lexicon.verbs import CAN, MUST, VERBS, WANT
-from dragoman.data.builtin.meaning.meaning import (
+from dragoman.data.builtin.meaning import (
     Age,
     Circumstance,
     Clause,

@@ -7,7 +7,7 @@ from dragoman.data.builtin.lexicon.adjectives import ADJECTIVE_OF
 from dragoman.data.builtin.lexicon.entries import Noun, Verb
 from dragoman.data.builtin.lexicon.nouns import NOUN_OF
 from dragoman.data.builtin.lexicon.verbs import ESTAR, HAVE, SER, VERBS
-from dragoman.data.builtin.meaning.meaning import (
+from dragoman.data.builtin.meaning import (
     Age,
     Attribute,
     Circumstance,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from dragoman.data.builtin.languages.english_phrases import find_features
 from dragoman.data.builtin.lexicon.entries import Noun, Verb
-from dragoman.data.builtin.meaning.meaning import (
+from dragoman.data.builtin.meaning import (
     Determiner,
     Gap,
     Joined,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from dragoman.data.builtin.languages.english_phrases import find_features
 from dragoman.data.builtin.lexicon.verbs import VERBS
 from dragoman.data.builtin.lexicon.weather import SKIES
-from dragoman.data.builtin.meaning.meaning import (
+from dragoman.data.builtin.meaning import (
     Circumstance,
     Clause,
     DayOfWeek,

@@ -5,6 +5,7 @@ from enum import Enum
 
 from dragoman.data.builtin.lexicon.entries import Adjective, Expression, Noun, Place, Verb
 from dragoman.data.builtin.lexicon.moments import Moment
+from dragoman.data.builtin.lexicon.weather import Sky
 
 
 class Tense(Enum):
@@ -186,18 +187,6 @@ class Clause:
     def is_negated(self) -> bool:
         """Whether the clause is denied, by “not” or by “never”."""
         return self.negation is not Negation.NONE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sky:
-    """A kind of weather: verb forms for present, past and future, and the word for the weather."""
-
-    french: tuple[str, str, str]
-    french_word: str
-    english: tuple[str, str, str]
-    english_word: tuple[str, str, str]
-    spanish: tuple[str, str, str]
-    spanish_word: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
