@@ -119,7 +119,12 @@ def test_tests_mirror_the_sources():
     known = {name_of(path) for path in SOURCES}
     for path in (ROOT / "tests").rglob("test_*.py"):
         relative = path.relative_to(ROOT / "tests")
-        if relative.name in ("test_benchmarks.py", "test_conventions.py", "test_docs.py"):
+        if relative.name in (
+            "test_benchmarks.py",
+            "test_conventions.py",
+            "test_docs.py",
+            "test_examples.py",
+        ):
             continue
         if relative.parts[0] == "benchmarks":
             assert (ROOT / relative.with_name(relative.name[5:])).exists(), relative
