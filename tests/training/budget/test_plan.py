@@ -118,6 +118,24 @@ def test_what_the_user_says_stays(request_of, speed):
     assert config["training"]["max_minutes"] == 5.0
 
 
+def test_a_shape_that_the_user_gave_is_timed_once_and_has_the_rate_of_its_width(
+    request_of, speed, monkeypatch
+):
+    speed(30_000)
+    timed = []
+    plain = plan_module._Bench.plan
+    monkeypatch.setattr(
+        plan_module._Bench, "plan", lambda *given: timed.append(given) or plain(*given)
+    )
+    asked = request_of(max_minutes=60.0)
+    shape = {"num_encoder_layers": 4, "num_decoder_layers": 2, "model_dim": 192, "num_heads": 4}
+    asked.config["model"] = shape | {"feed_forward_dim": 768}
+    config, _ = plan_of(asked)
+    assert len(timed) == 1
+    assert config["training"]["peak_learning_rate"] == 0.003
+    assert config["model"]["model_dim"] == 192
+
+
 def test_a_named_recipe_keeps_its_shape_and_gets_a_schedule_that_fits(request_of, speed):
     speed(20_000)
     config, _ = plan_of(request_of(preset="tiny", max_minutes=3.0))

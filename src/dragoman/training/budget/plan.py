@@ -3,7 +3,7 @@
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import count
@@ -30,6 +30,7 @@ from dragoman.training.budget.budget_recipe import (
     SHAPES,
     TOKENS_PER_PARAMETER,
     WARMUP_SHARE,
+    Shape,
     choose_batch,
     make_recipe,
     regularise,
@@ -139,12 +140,10 @@ def make_plan(
     largest = len(SHAPES)
     if len(store.train) < FEW_PAIRS:
         largest = LARGEST_FOR_FEW_PAIRS + 1
-    chosen = bench.plan(make_recipe(SHAPES[0]))
-    for shape in SHAPES[1:largest]:
-        try:
-            parameters = _count(resolve(make_recipe(shape)), vocabulary)
-        except OptionError:  # its heads do not divide a width that the user asked for
-            continue
+    smallest, *others = _list_candidates(resolve, SHAPES[:largest])
+    chosen = bench.plan(make_recipe(smallest))
+    for shape in others:
+        parameters = _count(resolve(make_recipe(shape)), vocabulary)
         foreseen = chosen.tokens_per_second * chosen.parameters / parameters
         if bench.tokens_after(foreseen) < 0.8 * TOKENS_PER_PARAMETER * parameters:
             break
@@ -154,6 +153,26 @@ def make_plan(
             break
         chosen = plan
     return chosen
+
+
+def _list_candidates(
+    resolve: Callable[[Plain], RunOptions], shapes: Sequence[Shape]
+) -> list[Shape]:
+    """List one shape for each distinct model: of several that the user made equal, the nearest.
+
+    So a model whose shape the user gave is timed once, and gets the learning rate of its width.
+    """
+    found: dict[object, Shape] = {}
+    for shape in shapes:
+        try:
+            model = resolve(make_recipe(shape)).model
+        except OptionError:  # its heads do not divide a width that the user asked for
+            continue
+        width = getattr(model, "model_dim", shape.model_dim)
+        known = found.get(model)
+        if known is None or abs(shape.model_dim - width) < abs(known.model_dim - width):
+            found[model] = shape
+    return list(found.values()) or [shapes[0]]  # that one tells what is wrong
 
 
 def describe_plan(plan: Plan, budget: float, *, is_default: bool) -> list[str]:
