@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dragoman.data.corpus import read_lines
-from dragoman.decoding.constraints.constraints import Demands, prepare_demands
+from dragoman.decoding.constraints.constraints import Constraints, prepare_constraints
 from dragoman.decoding.constraints.glossary import Glossary, Term
 from dragoman.decoding.options import SamplingOptions
 from dragoman.decoding.output.alignments import Aligner
@@ -49,17 +49,19 @@ def main() -> None:
     terms_of = make_terms(lines, references, aligner)
     glossary, num_terms = Glossary(terms_of), len(terms_of)
     target = translator.folder.vocabularies.target
-    terms = prepare_demands(target, glossary=glossary).demands
+    terms = prepare_constraints(target, glossary=glossary).constraints
     works: dict[str, Work] = {
-        "plain": lambda: translator.translate_all(lines, demands=Demands(is_scored=False)),
-        "glossary": lambda: translator.translate_all(lines, demands=terms),
+        "plain": lambda: translator.translate_all(lines, constraints=Constraints(is_scored=False)),
+        "glossary": lambda: translator.translate_all(lines, constraints=terms),
         "alignments": lambda: aligner.align_translations(
             lines,
-            translator.translate_all(lines, demands=Demands(is_scored=False, is_aligned=True)),
+            translator.translate_all(
+                lines, constraints=Constraints(is_scored=False, is_aligned=True)
+            ),
         ),
         "n_best": lambda: translator.translate_all(lines, num_best=4),
         "samples": lambda: translator.translate_all(
-            lines, demands=Demands(sampling=SamplingOptions(seed=1))
+            lines, constraints=Constraints(sampling=SamplingOptions(seed=1))
         ),
     }
     seconds: dict[str, list[float]] = {name: [] for name in works}

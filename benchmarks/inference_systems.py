@@ -58,7 +58,7 @@ def load_dragoman(folder: Path, setting: Setting, precision: str) -> System:
     System
         Ready to translate.
     """
-    from dragoman.decoding.constraints.constraints import Demands
+    from dragoman.decoding.constraints.constraints import Constraints
     from dragoman.decoding.translator import Translator
 
     translator = Translator.load(folder, setting.device, precision=precision)
@@ -66,7 +66,9 @@ def load_dragoman(folder: Path, setting: Setting, precision: str) -> System:
     options = translator.options_with(said)
 
     def translate(lines: list[str]) -> list[Translated]:
-        found = translator.translate_all(lines, options=options, demands=Demands(is_scored=False))
+        found = translator.translate_all(
+            lines, options=options, constraints=Constraints(is_scored=False)
+        )
         return [Translated(each.text, len(each.tokens)) for each in found]
 
     return translate

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from dragoman.data.builtin.generator import AlignedPair, generate_pairs
-from dragoman.decoding.constraints.constraints import Demands, prepare_demands
+from dragoman.decoding.constraints.constraints import Constraints, prepare_constraints
 from dragoman.decoding.constraints.glossary import Glossary, Term
 from dragoman.decoding.constraints.spelling import word_pattern
 from dragoman.decoding.options import SearchOptions
@@ -96,8 +96,8 @@ def count_present(texts: list[str], wanted: list[list[str]]) -> tuple[int, int]:
 
 
 def measure(
-    translator: Translator, pairs: list[AlignedPair], wanted: list[list[str]], demands: Demands,
-    options: SearchOptions,
+    translator: Translator, pairs: list[AlignedPair], wanted: list[list[str]],
+    constraints: Constraints, options: SearchOptions,
 ) -> dict[str, float]:  # fmt: skip
     """Translate and judge.
 
@@ -109,7 +109,7 @@ def measure(
         What to translate, and the references.
     wanted : list[list[str]]
         The terms of each.
-    demands : Demands
+    constraints : Constraints
         With or without the glossary.
     options : SearchOptions
         How to search.
@@ -120,10 +120,11 @@ def measure(
         Figures by name.
     """
     sources = [pair.source for pair in pairs]
-    translator.translate_all(sources[:32], options=options, demands=demands)
+    translator.translate_all(sources[:32], options=options, constraints=constraints)
     start = time.perf_counter()
     texts = [
-        each.text for each in translator.translate_all(sources, options=options, demands=demands)
+        each.text
+        for each in translator.translate_all(sources, options=options, constraints=constraints)
     ]
     seconds = time.perf_counter() - start
     num_terms, num_whole = count_present(texts, wanted)
@@ -153,7 +154,7 @@ def main() -> None:
         for pair in generate_pairs(given.languages, split="test", count=given.sentences, seed=seed)
     ]
     glossary = make_glossary(pairs)
-    prepared = prepare_demands(translator.folder.vocabularies.target, glossary=glossary)
+    prepared = prepare_constraints(translator.folder.vocabularies.target, glossary=glossary)
     found = [[term.target for term in glossary.find(pair.source)] for pair in pairs]
     chosen = [(pair, terms) for pair, terms in zip(pairs, found, strict=True) if terms]
     kept, wanted = [pair for pair, _ in chosen], [terms for _, terms in chosen]
@@ -164,8 +165,8 @@ def main() -> None:
     }
     for name, beam_size in (("beam", translator.options.beam_size), ("greedy", 1)):
         options = translator.options_with({"beam_size": beam_size})
-        for kind, demands in (("without", Demands()), ("with", prepared.demands)):
-            measured = measure(translator, kept, wanted, demands, options)
+        for kind, constraints in (("without", Constraints()), ("with", prepared.constraints)):
+            measured = measure(translator, kept, wanted, constraints, options)
             figures |= {f"{name}_{kind}_terms_{key}": value for key, value in measured.items()}
         speeds = [
             figures[f"{name}_{kind}_terms_sentences_per_second"] for kind in ("with", "without")

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dragoman.decoding.constraints.constraints import Demands, prepare_demands
+from dragoman.decoding.constraints.constraints import Constraints, prepare_constraints
 from dragoman.decoding.constraints.glossary import ForbiddenPhrase, Glossary, Term
 from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine
 from dragoman.decoding.engines.cuda.cuda_engine import GraphEngine
@@ -26,15 +26,15 @@ def translator(tiny_folder):
     return Translator.load(tiny_folder.path, device="cpu", precision="float32")
 
 
-def demand(translator, terms=(), forbidden=(), **rest):
+def constrain(translator, terms=(), forbidden=(), **rest):
     pairs = [Term(*pair, f"g:{number}") for number, pair in enumerate(terms, start=1)]
     phrases = tuple(ForbiddenPhrase(each, f"f:{each}") for each in forbidden)
     glossary = Glossary(pairs) if pairs else None
-    prepared = prepare_demands(
+    prepared = prepare_constraints(
         translator.folder.vocabularies.target, glossary=glossary, phrases=phrases, **rest
     )
     assert not prepared.warnings
-    return prepared.demands
+    return prepared.constraints
 
 
 def count(word, text):
@@ -47,9 +47,11 @@ def count(word, text):
 def test_every_translation_has_its_terms_and_others_are_as_before(translator, beam_size, num_best):
     options = SearchOptions(beam_size=beam_size, max_extra_tokens=8, search_again=False)
     terms = [("dog", "teckel"), ("house", "vieux jardin")]
-    demands = demand(translator, terms)
+    constraints = constrain(translator, terms)
     plain = translator.translate_all(TEXTS, options=options, num_best=num_best)
-    found = translator.translate_all(TEXTS, options=options, num_best=num_best, demands=demands)
+    found = translator.translate_all(
+        TEXTS, options=options, num_best=num_best, constraints=constraints
+    )
     for text, before, after in zip(TEXTS, plain, found, strict=True):
         assert after.notes == ()
         for each in (after, *after.alternatives):
@@ -60,17 +62,17 @@ def test_every_translation_has_its_terms_and_others_are_as_before(translator, be
 
 
 def test_company_and_order_change_nothing(translator):
-    demands = demand(translator, [("dog", "teckel")], ["le", "un"])
-    together = [each.text for each in translator.translate_all(TEXTS, demands=demands)]
-    backwards = translator.translate_all(TEXTS[::-1], demands=demands)
+    constraints = constrain(translator, [("dog", "teckel")], ["le", "un"])
+    together = [each.text for each in translator.translate_all(TEXTS, constraints=constraints)]
+    backwards = translator.translate_all(TEXTS[::-1], constraints=constraints)
     assert [each.text for each in backwards][::-1] == together
-    assert [translator.translate(text, demands=demands).text for text in TEXTS] == together
+    assert [translator.translate(text, constraints=constraints).text for text in TEXTS] == together
 
 
 def test_a_term_that_is_there_anyway_changes_nothing(translator):
     plain = translator.translate(TEXTS[0], prefix="Le chien un")
-    demands = demand(translator, [("dog", "chien")])
-    assert translator.translate(TEXTS[0], prefix="Le chien un", demands=demands) == plain
+    constraints = constrain(translator, [("dog", "chien")])
+    assert translator.translate(TEXTS[0], prefix="Le chien un", constraints=constraints) == plain
 
 
 def test_forbidden_words_are_never_there_but_in_longer_ones(translator):
@@ -83,7 +85,7 @@ def test_forbidden_words_are_never_there_but_in_longer_ones(translator):
     }
     forbidden = sorted(said)[:6]
     found = translator.translate_all(
-        TEXTS, num_best=3, demands=demand(translator, forbidden=forbidden)
+        TEXTS, num_best=3, constraints=constrain(translator, forbidden=forbidden)
     )
     for best in found:
         for each in (best, *best.alternatives):
@@ -91,8 +93,10 @@ def test_forbidden_words_are_never_there_but_in_longer_ones(translator):
 
 
 def test_prefix_terms_and_forbidden_words_together(translator):
-    demands = demand(translator, [("dog", "teckel")], ["arbre"])
-    found = translator.translate_all(TEXTS[:3], prefix="Le petit", num_best=2, demands=demands)
+    constraints = constrain(translator, [("dog", "teckel")], ["arbre"])
+    found = translator.translate_all(
+        TEXTS[:3], prefix="Le petit", num_best=2, constraints=constraints
+    )
     for text, best in zip(TEXTS, found, strict=False):
         for each in (best, *best.alternatives):
             assert each.text.startswith("Le petit")
@@ -105,7 +109,7 @@ def test_a_prefix_may_say_what_is_said_no_third_time(translator, has_own_search)
     engine = translator.finder if has_own_search else translator.model
     search = PieceSearch(
         model=engine, vocabularies=translator.folder.vocabularies, device=CPU, max_length=None,
-        options=SearchOptions(), num_best=1, demands=Demands(), is_unrepeated=True,
+        options=SearchOptions(), num_best=1, constraints=Constraints(), is_unrepeated=True,
         prefix_ids=translator._prefix_ids("le le le le"),
     )  # fmt: skip
     pieces = translator._pieces([f"{TEXTS[0]} {TEXTS[1]}"], translator.options)
@@ -130,9 +134,9 @@ def test_where_nothing_is_found_the_translation_is_empty_and_that_is_told(transl
 
 
 def test_what_does_not_fit_is_left_out_and_told(translator):
-    demands = demand(translator, [("dog", "teckel")])
+    constraints = constrain(translator, [("dog", "teckel")])
     options = SearchOptions(max_extra_tokens=0, search_again=False)
-    (found,) = translator.translate_all(["dog"], options=options, demands=demands)
+    (found,) = translator.translate_all(["dog"], options=options, constraints=constraints)
     (note,) = found.notes
     assert re.fullmatch(
         r"its terms take \d+ subwords, but the translation may have 1; translated without “teckel” "
@@ -145,15 +149,15 @@ def test_what_does_not_fit_is_left_out_and_told(translator):
 def test_what_cannot_be_is_given_up_and_told(translator, monkeypatch):
     find = CpuEngine.find
 
-    def find_nothing_with_demands(self, sources, limits, asking, *rest):
+    def find_nothing_with_constraints(self, sources, limits, asking, *rest):
         if asking.forbidden is not None:
             return [[] for _ in sources]
         return find(self, sources, limits, asking, *rest)
 
-    monkeypatch.setattr(CpuEngine, "find", find_nothing_with_demands)
-    demands = demand(translator, [("dog", "teckel")], ["le"])
+    monkeypatch.setattr(CpuEngine, "find", find_nothing_with_constraints)
+    constraints = constrain(translator, [("dog", "teckel")], ["le"])
     options = replace(translator.options, search_again=False)
-    found = translator.translate_all(TEXTS[:2], options=options, demands=demands)
+    found = translator.translate_all(TEXTS[:2], options=options, constraints=constraints)
     plain = translator.translate_all(TEXTS[:2], options=options)
     assert [each.text for each in found] == [each.text for each in plain]
     end = "a way around the forbidden words; translated without that demand"
@@ -163,8 +167,8 @@ def test_what_cannot_be_is_given_up_and_told(translator, monkeypatch):
 
 def test_samples_are_repeated_by_seed_and_none_is_dropped(translator):
     def draw(texts, seed=3, num_best=4):
-        demands = demand(translator, sampling=SamplingOptions(seed=seed, temperature=2.0))
-        found = translator.translate_all(texts, num_best=num_best, demands=demands)
+        constraints = constrain(translator, sampling=SamplingOptions(seed=seed, temperature=2.0))
+        found = translator.translate_all(texts, num_best=num_best, constraints=constraints)
         return [[best.text, *(each.text for each in best.alternatives)] for best in found]
 
     together = draw(TEXTS)
@@ -172,8 +176,8 @@ def test_samples_are_repeated_by_seed_and_none_is_dropped(translator):
     assert draw(TEXTS[::-1])[::-1] == together
     assert draw(TEXTS[1:2]) == together[1:2]
     assert draw(TEXTS, seed=4) != together
-    cold = demand(translator, sampling=SamplingOptions(top_k=1))
-    same = translator.translate_all(TEXTS[:2], num_best=3, demands=cold)
+    cold = constrain(translator, sampling=SamplingOptions(top_k=1))
+    same = translator.translate_all(TEXTS[:2], num_best=3, constraints=cold)
     assert all(best.text == each.text for best in same for each in best.alternatives)
     assert all(len(best.alternatives) == 2 for best in same)
 
@@ -182,7 +186,7 @@ def test_scores_are_left_out_only_where_nobody_asks(translator):
     options = SearchOptions(beam_size=1, max_extra_tokens=6, search_again=False)
     scored = translator.translate_all(TEXTS, options=options)
     plain = translator.translate_all(
-        TEXTS, options=options, demands=demand(translator, is_scored=False)
+        TEXTS, options=options, constraints=constrain(translator, is_scored=False)
     )
     assert [each.text for each in plain] == [each.text for each in scored]
     for each in scored:
@@ -228,9 +232,9 @@ def test_an_engine_s_own_search_is_asked_and_finds_the_same(
 )
 def test_other_demands_are_met_by_the_general_search(own, translator, monkeypatch, options):
     monkeypatch.setattr(GraphEngine, "find", None)  # must not be called
-    demands = demand(translator, forbidden=["le"]) if options.beam_size == 1 else None
+    constraints = constrain(translator, forbidden=["le"]) if options.beam_size == 1 else None
     found, expected = (
-        each.translate_all(TEXTS[:2], options=options, demands=demands)
+        each.translate_all(TEXTS[:2], options=options, constraints=constraints)
         for each in (own, translator)
     )
     assert [each.text for each in found] == [each.text for each in expected]
@@ -253,7 +257,7 @@ def test_no_translation_is_longer_than_the_model_can_write(own, monkeypatch):
         options=SearchOptions(),
         num_best=1,
         prefix_ids=[],
-        demands=Demands(),
+        constraints=Constraints(),
     )
     search.find(pieces)
     assert seen[0] == 9

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.decoding.constraints.constraints import Demands
+from dragoman.decoding.constraints.constraints import Constraints
 from dragoman.decoding.output.alignments import Aligner
 from dragoman.decoding.translation import Translation
 from dragoman.decoding.translator import Translator
@@ -113,7 +113,7 @@ def test_few_glossaries_are_kept_ready(work, monkeypatch):
 
 def test_alignments_are_the_aligner_s_as_characters(work, translator):
     (found,) = render(work, TEXTS[0], num_best=2, wants_alignment=True)
-    best = translator.translate(TEXTS[0], num_best=2, demands=Demands(is_aligned=True))
+    best = translator.translate(TEXTS[0], num_best=2, constraints=Constraints(is_aligned=True))
     for candidate, translation in zip(found.candidates, (best, *best.alternatives), strict=True):
         (links,) = Aligner.of(translator).align_translations([TEXTS[0]], [translation])
         words = TEXTS[0].split(), translation.text.split()

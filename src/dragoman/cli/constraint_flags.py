@@ -10,11 +10,11 @@ from dragoman.errors import OptionError
 from dragoman.options import from_plain
 
 if TYPE_CHECKING:
-    from dragoman.decoding.constraints.constraints import Prepared
+    from dragoman.decoding.constraints.constraints import PreparedConstraints
     from dragoman.decoding.translator import Translator
 
 
-def add_demands(parser: argparse.ArgumentParser) -> None:
+def add_constraints(parser: argparse.ArgumentParser) -> None:
     """Let a user say what translations must be like."""
     parser.add_argument(
         "--with", dest="others", action="append", type=Path, default=[], metavar="MODEL",
@@ -39,9 +39,15 @@ def add_demands(parser: argparse.ArgumentParser) -> None:
     add_flags(parser, SamplingOptions)
 
 
-def read_demands(options: argparse.Namespace, translator: "Translator") -> "Prepared":
+def read_constraints(
+    options: argparse.Namespace, translator: "Translator"
+) -> "PreparedConstraints":
     """Make what a user said of translations ready."""
-    from dragoman.decoding.constraints.constraints import Demands, Prepared, prepare_demands
+    from dragoman.decoding.constraints.constraints import (
+        Constraints,
+        PreparedConstraints,
+        prepare_constraints,
+    )
     from dragoman.decoding.constraints.glossary import read_forbidden, read_glossary
 
     given = given_flags(options, SamplingOptions)
@@ -51,8 +57,8 @@ def read_demands(options: argparse.Namespace, translator: "Translator") -> "Prep
     sampling = from_plain(SamplingOptions, given, place="options") if options.sample else None
     is_scored = options.scores or options.n_best is not None
     if options.terms is None and options.forbid is None:
-        return Prepared(demands=Demands(sampling=sampling, is_scored=is_scored))
-    return prepare_demands(
+        return PreparedConstraints(constraints=Constraints(sampling=sampling, is_scored=is_scored))
+    return prepare_constraints(
         translator.folder.vocabularies.target,
         glossary=None if options.terms is None else read_glossary(options.terms),
         phrases=() if options.forbid is None else tuple(read_forbidden(options.forbid)),

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
-from dragoman.cli.constraint_flags import add_demands, read_demands
+from dragoman.cli.constraint_flags import add_constraints, read_constraints
 from dragoman.cli.flags import add_device, add_flags, add_verb, given_flags
 from dragoman.decoding.options import Precision, SearchOptions
 
@@ -31,7 +31,7 @@ def add_translate(verbs: argparse._SubParsersAction) -> None:
         "--alignments", action="store_true",
         help="print which word translates which as “translation ||| 0-0 1-2”, counted from 0",
     )  # fmt: skip
-    add_demands(parser)
+    add_constraints(parser)
     add_device(parser)
     parser.add_argument(
         "--precision", default="auto", choices=get_args(Precision),
@@ -65,7 +65,7 @@ def _translate(options: argparse.Namespace) -> None:
         translator.short_list = read_short_list(
             translator.folder, is_possible=translator.takes_short_list
         )
-    prepared = read_demands(options, translator)
+    prepared = read_constraints(options, translator)
     aligner = None
     if options.alignments:
         from dragoman.decoding.output.alignments import Aligner
@@ -77,7 +77,7 @@ def _translate(options: argparse.Namespace) -> None:
         num_best=1 if options.n_best is None else options.n_best,
         prefix=options.prefix,
         options=translator.options_with(given_flags(options, SearchOptions)),
-        demands=replace(prepared.demands, is_aligned=options.alignments),
+        constraints=replace(prepared.constraints, is_aligned=options.alignments),
     )
 
     def work_with(warn: Callable[[str], None]) -> LineTranslator:

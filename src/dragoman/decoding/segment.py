@@ -39,7 +39,7 @@ class Found:
     hypotheses : list[Hypothesis]
         Translations, best first.
     notes : tuple[str, ...]
-        What of the demands could not be met, in words.
+        What of the constraints could not be met, in words.
     """
 
     hypotheses: list[Hypothesis]

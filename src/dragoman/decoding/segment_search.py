@@ -1,4 +1,4 @@
-"""Pieces of text in, hypotheses out, with what a user demands of them."""
+"""Pieces of text in, hypotheses out, under the constraints of a user."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from dragoman.decoding.constraints.constraints import Demands, Wanted
+from dragoman.decoding.constraints.constraints import Constraints, SegmentTerms
 from dragoman.decoding.constraints.term_automaton import Requirement
 from dragoman.decoding.constraints.term_speller import NARROWEST_BEAM, count_beams
 from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine, ListedEngine
@@ -50,7 +50,7 @@ class PieceSearch:
         Translations of a piece.
     prefix_ids : Sequence[int]
         Subwords with which the translation of a text's first piece must begin.
-    demands : Demands
+    constraints : Constraints
         What else must be.
     is_unrepeated : bool
         Whether no phrase may be said three times in a row.
@@ -63,7 +63,7 @@ class PieceSearch:
     options: SearchOptions
     num_best: int
     prefix_ids: Sequence[int]
-    demands: Demands
+    constraints: Constraints
     is_unrepeated: bool = False
 
     def find(self, pieces: Sequence[Piece]) -> list[Found]:
@@ -72,8 +72,8 @@ class PieceSearch:
         Returns
         -------
         list[Found]
-            In that order. A piece for which nothing meets all demands is translated without them;
-            one for which nothing is found at all has an empty translation, and a note.
+            In that order. A piece for which nothing meets all constraints is translated without
+            them; one for which nothing is found at all has an empty translation, and a note.
 
         Notes
         -----
@@ -81,7 +81,7 @@ class PieceSearch:
         is it searched for again, with terms and a wider beam. So terms cost little where the
         model knows them anyway, and change nothing there.
         """
-        wanted = [self.demands.want(piece.text, self._room(piece)) for piece in pieces]
+        wanted = [self.constraints.want(piece.text, self._room(piece)) for piece in pieces]
         free = self._search(pieces, [()] * len(pieces))
         results = [
             Found(hypotheses=hypotheses, notes=each.notes)
@@ -96,27 +96,27 @@ class PieceSearch:
         self._give_up(pieces, wanted, results)
         return list(map(_or_nothing, results))
 
-    def _lacks(self, wanted: Wanted, found: Found) -> bool:
+    def _lacks(self, wanted: SegmentTerms, found: Found) -> bool:
         """Say whether a translation lacks a term."""
         if not wanted.requirements:
             return False
-        assert self.demands.speller is not None
+        assert self.constraints.speller is not None
         return not found.hypotheses or not all(
-            self.demands.speller.is_met(wanted.requirements, each.tokens)
+            self.constraints.speller.is_met(wanted.requirements, each.tokens)
             for each in found.hypotheses
         )
 
     def _give_up(
-        self, pieces: Sequence[Piece], wanted: Sequence[Wanted], results: list[Found]
+        self, pieces: Sequence[Piece], wanted: Sequence[SegmentTerms], results: list[Found]
     ) -> None:
-        """Translate without demands where nothing was found that meets them, and say so."""
+        """Translate without constraints where nothing was found that meets them, and say so."""
         failed = [index for index, each in enumerate(results) if not each.hypotheses]
-        if not failed or (self.demands.glossary is None and self.demands.forbidden is None):
+        if not failed or (self.constraints.glossary is None and self.constraints.forbidden is None):
             return
-        free = replace(self, demands=self.demands.without_words())
+        free = replace(self, constraints=self.constraints.without_words())
         again = free.find([pieces[index] for index in failed])
         for index, found in zip(failed, again, strict=True):
-            note = _say_what_failed(wanted[index], self.demands)
+            note = _say_what_failed(wanted[index], self.constraints)
             results[index] = replace(found, notes=(*wanted[index].notes, note, *found.notes))
 
     def _search(
@@ -138,8 +138,8 @@ class PieceSearch:
         return isinstance(self.model, CpuEngine | ListedEngine) or not (
             any(requirements)
             or self.is_unrepeated
-            or self.demands.sampling
-            or self.demands.forbidden
+            or self.constraints.sampling
+            or self.constraints.forbidden
             or self.options.beam_size > MOST_BEAMS
         )
 
@@ -162,14 +162,14 @@ class PieceSearch:
                 num_best=self.num_best,
                 alpha=self.options.length_penalty,
                 banned_ids=self.banned_ids,
-                is_scored=self.demands.is_scored or num_beams > 1,
+                is_scored=self.constraints.is_scored or num_beams > 1,
                 is_unrepeated=self.is_unrepeated,
-                forbidden=self.demands.forbidden,
-                sampling=self.demands.sampling,
+                forbidden=self.constraints.forbidden,
+                sampling=self.constraints.sampling,
                 required=self._require([requirements[index] for index in group])
                 if has_terms
                 else None,
-                is_aligned=self.demands.is_aligned,
+                is_aligned=self.constraints.is_aligned,
             )
             limits = [
                 self._limit(piece, prefix) for piece, prefix in zip(chosen, prefixes, strict=True)
@@ -190,7 +190,7 @@ class PieceSearch:
 
     def _require(self, requirements: Sequence[tuple[Requirement, ...]]) -> Required:
         """Say what must appear in translations, of which each has terms."""
-        speller = self.demands.speller
+        speller = self.constraints.speller
         assert speller is not None
         num_words = count_candidates(max(self.options.beam_size, NARROWEST_BEAM))
         machines = [speller.automaton(each) for each in requirements]
@@ -198,7 +198,7 @@ class PieceSearch:
 
     def count_beams(self, requirements: tuple[Requirement, ...]) -> int:
         """Count the hypotheses that a piece takes."""
-        if self.demands.sampling is not None:
+        if self.constraints.sampling is not None:
             return self.num_best
         return count_beams(self.options.beam_size, requirements)
 
@@ -215,9 +215,9 @@ def _or_nothing(found: Found) -> Found:
     return Found(hypotheses=[_NOTHING], notes=(*found.notes, "found no translation"))
 
 
-def _say_what_failed(wanted: Wanted, demands: Demands) -> str:
-    """Say which demands had to be given up."""
+def _say_what_failed(wanted: SegmentTerms, constraints: Constraints) -> str:
+    """Say which constraints had to be given up."""
     what = [f"“{each.text}”" for each in wanted.requirements]
-    if demands.forbidden is not None:
+    if constraints.forbidden is not None:
         what.append("a way around the forbidden words")
     return f"found no translation with {', '.join(what)}; translated without that demand"

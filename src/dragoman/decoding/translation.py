@@ -62,7 +62,7 @@ class Translation:
     log_probabilities : tuple[float, ...]
         Theirs; nothing if scores were not asked for.
     notes : tuple[str, ...]
-        What looked wrong, and what of the demands could not be met, in words.
+        What looked wrong, and what of the constraints could not be met, in words.
     """
 
     text: str
@@ -84,7 +84,7 @@ class Part(NamedTuple):
     candidates : list[tuple[str, Hypothesis]]
         What it may become.
     notes : tuple[str, ...]
-        What looked wrong, and what of the demands could not be met.
+        What looked wrong, and what of the constraints could not be met.
     anew : SearchOptions | None
         With which options a second search found them; None: the first search did.
     """

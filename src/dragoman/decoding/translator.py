@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.data.workers import count_cores
 from dragoman.decoding.accelerator import may_have_accelerator
-from dragoman.decoding.constraints.constraints import Demands
+from dragoman.decoding.constraints.constraints import Constraints
 from dragoman.decoding.engines.cpu.background_compile import Compiling, compile_behind
 from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine, ListedEngine
 from dragoman.decoding.engines.select import Choice, choose_engine, load_engine
@@ -223,7 +223,7 @@ class Translator:
         num_best: int = 1,
         prefix: str = "",
         options: SearchOptions | None = None,
-        demands: Demands | None = None,
+        constraints: Constraints | None = None,
     ) -> Translation:
         """Translate one text.
 
@@ -237,8 +237,8 @@ class Translator:
             Words with which the translation must begin.
         options : SearchOptions | None
             How to search; None: as the model folder says.
-        demands : Demands | None
-            Terms, forbidden words or chance, from `prepare_demands`; None: nothing special.
+        constraints : Constraints | None
+            Terms, forbidden words or chance, from `prepare_constraints`; None: nothing special.
 
         Returns
         -------
@@ -246,7 +246,7 @@ class Translator:
             The best translation, with alternatives.
         """
         return self.translate_all(
-            [text], num_best=num_best, prefix=prefix, options=options, demands=demands
+            [text], num_best=num_best, prefix=prefix, options=options, constraints=constraints
         )[0]
 
     def translate_all(
@@ -256,7 +256,7 @@ class Translator:
         num_best: int = 1,
         prefix: str = "",
         options: SearchOptions | None = None,
-        demands: Demands | None = None,
+        constraints: Constraints | None = None,
     ) -> list[Translation]:
         """Translate several texts, which is faster than one by one.
 
@@ -270,8 +270,8 @@ class Translator:
             Words with which every translation must begin.
         options : SearchOptions | None
             How to search; None: as the model folder says.
-        demands : Demands | None
-            Terms, forbidden words or chance, from `prepare_demands`; None: nothing special.
+        constraints : Constraints | None
+            Terms, forbidden words or chance, from `prepare_constraints`; None: nothing special.
 
         Returns
         -------
@@ -287,14 +287,14 @@ class Translator:
         require(is_possible, "num_best", num_best, f"must be from 1 to {LARGEST_BEAM:,}")
         if num_best > options.beam_size:
             options = replace(options, beam_size=num_best)
-        demands = demands or Demands()
-        demands.check_prefix(prefix)
+        constraints = constraints or Constraints()
+        constraints.check_prefix(prefix)
         prefix_ids = self._prefix_ids(prefix)
 
         def search(
             pieces: Sequence[Piece], options: SearchOptions, *, is_unrepeated: bool
         ) -> list[Part]:
-            wanted = (num_best, prefix_ids, options, demands)
+            wanted = (num_best, prefix_ids, options, constraints)
             found = self._find(pieces, *wanted, is_unrepeated=is_unrepeated)
             return self._write(pieces, found, options)
 
@@ -305,7 +305,7 @@ class Translator:
             of_text: list[list[Part]] = [[] for _ in texts]
             for part in parts:
                 of_text[part.piece.text_index].append(part)
-            eos_id, is_distinct = self.folder.vocabularies.eos_id, demands.sampling is None
+            eos_id, is_distinct = self.folder.vocabularies.eos_id, constraints.sampling is None
             return [join_parts(each, options, eos_id, is_distinct) for each in of_text]
 
     def encode(self, text: str) -> tuple[int, ...]:
@@ -352,7 +352,7 @@ class Translator:
         num_best: int,
         prefix_ids: Sequence[int],
         options: SearchOptions,
-        demands: Demands,
+        constraints: Constraints,
         *,
         is_unrepeated: bool,
     ) -> list[Found]:
@@ -373,7 +373,7 @@ class Translator:
             options=options,
             num_best=num_best,
             prefix_ids=prefix_ids,
-            demands=demands,
+            constraints=constraints,
             is_unrepeated=is_unrepeated,
         )
         return search.find(pieces)

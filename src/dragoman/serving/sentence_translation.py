@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from dragoman.decoding.constraints.constraints import Demands, Prepared, prepare_demands
+from dragoman.decoding.constraints.constraints import (
+    Constraints,
+    PreparedConstraints,
+    prepare_constraints,
+)
 from dragoman.decoding.constraints.glossary import Glossary, Term
 from dragoman.decoding.constraints.spelling import fold_case
 from dragoman.decoding.output.alignments import Aligner
@@ -89,7 +93,9 @@ class SentenceTranslator:
     def __init__(self, translator: Translator) -> None:
         self._translator = translator
         self._aligner: Aligner | OptionError | None = None
-        self._prepared: OrderedDict[tuple[tuple[str, str], ...], Prepared] = OrderedDict()
+        self._prepared: OrderedDict[tuple[tuple[str, str], ...], PreparedConstraints] = (
+            OrderedDict()
+        )
 
     def __call__(self, tasks: Sequence[Task]) -> list[Rendering]:
         """Translate sentences."""
@@ -111,7 +117,7 @@ class SentenceTranslator:
             num_best=manner.num_best,
             prefix=manner.prefix,
             options=self._translator.options_with(said),
-            demands=replace(prepared.demands, is_aligned=manner.wants_alignment),
+            constraints=replace(prepared.constraints, is_aligned=manner.wants_alignment),
         )
         notes: list[list[str]] = [list(prepared.warnings) for _ in texts]
         every = [(each, *each.alternatives)[: manner.num_best] for each in found]
@@ -124,13 +130,13 @@ class SentenceTranslator:
             for each, best, said_of in zip(candidates, found, notes, strict=True)
         ]
 
-    def _prepare(self, manner: Manner) -> Prepared:
+    def _prepare(self, manner: Manner) -> PreparedConstraints:
         """Make a glossary ready; the ones used last are kept so."""
         if not manner.terms:
-            return Prepared(demands=Demands(is_scored=manner.num_best > 1))
+            return PreparedConstraints(constraints=Constraints(is_scored=manner.num_best > 1))
         prepared = self._prepared.get(manner.terms)
         if prepared is None:
-            prepared = prepare_demands(
+            prepared = prepare_constraints(
                 self._translator.folder.vocabularies.target,
                 glossary=_read_terms(manner.terms),
             )

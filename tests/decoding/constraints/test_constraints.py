@@ -7,7 +7,7 @@ import sentencepiece
 import torch
 from tests.decoding.small_vocabulary import SmallVocabulary
 
-from dragoman.decoding.constraints.constraints import Demands, prepare_demands
+from dragoman.decoding.constraints.constraints import Constraints, prepare_constraints
 from dragoman.decoding.constraints.glossary import ForbiddenPhrase, Glossary, Term
 from dragoman.decoding.constraints.term_automaton import MOST_TERMS
 from dragoman.decoding.options import SamplingOptions
@@ -20,33 +20,33 @@ TARGET = SmallVocabulary("▁a", "b", "▁b", ".", "▁.")
 
 def prepare(*pairs, vocabulary=TARGET, **rest):
     terms = [Term(*pair, f"g:{number}") for number, pair in enumerate(pairs, start=1)]
-    return prepare_demands(vocabulary, glossary=Glossary(terms), **rest)
+    return prepare_constraints(vocabulary, glossary=Glossary(terms), **rest)
 
 
 def test_terms_are_wanted_where_their_sources_are():
-    demands = prepare(("x", "a"), ("y", "bb")).demands
-    assert [each.text for each in demands.want("x z y", 9).requirements] == ["a", "bb"]
-    assert demands.want("z", 9).requirements == ()
-    assert Demands().want("x", 9).requirements == ()
-    (twice,) = demands.want("x and X", 9).requirements
+    constraints = prepare(("x", "a"), ("y", "bb")).constraints
+    assert [each.text for each in constraints.want("x z y", 9).requirements] == ["a", "bb"]
+    assert constraints.want("z", 9).requirements == ()
+    assert Constraints().want("x", 9).requirements == ()
+    (twice,) = constraints.want("x and X", 9).requirements
     assert twice.times == 2
 
 
 def test_the_longest_terms_are_left_out_where_there_is_no_room():
-    demands = prepare(("x", "a"), ("y", "bb bb")).demands
-    wanted = demands.want("x y", 4)
+    constraints = prepare(("x", "a"), ("y", "bb bb")).constraints
+    wanted = constraints.want("x y", 4)
     assert [each.text for each in wanted.requirements] == ["a"]
     assert wanted.notes == (
         "its terms take 5 subwords, but the translation may have 4; translated without “bb bb” "
         "(g:2)",
     )
-    assert len(demands.want("x y", 0).notes) == 2
-    assert demands.want("x y", 5).notes == ()
+    assert len(constraints.want("x y", 0).notes) == 2
+    assert constraints.want("x y", 5).notes == ()
 
 
 def test_the_most_terms():
-    demands = prepare(("x", "a")).demands
-    wanted = demands.want("x " * (MOST_TERMS + 1), 1000)
+    constraints = prepare(("x", "a")).constraints
+    wanted = constraints.want("x " * (MOST_TERMS + 1), 1000)
     assert wanted.requirements[0].times == MOST_TERMS
     assert wanted.notes == (
         f"it has {MOST_TERMS + 1} terms, but {MOST_TERMS} are the most; translated without “a” "
@@ -58,8 +58,8 @@ def test_a_term_that_is_forbidden_is_left_out_with_a_warning():
     phrases = (ForbiddenPhrase("B", "f:7"),)
     prepared = prepare(("x", "a b"), ("y", "a"), phrases=phrases)
     assert prepared.warnings == ["g:1: “a b”: “B” is forbidden (f:7); translated without the term"]
-    assert [term.target for term in prepared.demands.glossary.terms] == ["a"]
-    assert prepare(("x", "b"), phrases=phrases).demands.glossary is None
+    assert [term.target for term in prepared.constraints.glossary.terms] == ["a"]
+    assert prepare(("x", "b"), phrases=phrases).constraints.glossary is None
 
 
 def test_a_term_that_cannot_be_written_is_left_out_with_a_warning(tmp_path, sentence_pairs):
@@ -76,7 +76,7 @@ def test_a_term_that_cannot_be_written_is_left_out_with_a_warning(tmp_path, sent
     assert prepared.warnings == [
         "g:1: “Ω”: has characters or words that the model cannot write; translated without the term"
     ]
-    assert [term.target for term in prepared.demands.glossary.terms] == ["chien"]
+    assert [term.target for term in prepared.constraints.glossary.terms] == ["chien"]
 
 
 def test_samples_cannot_be_made_to_use_terms():
@@ -90,8 +90,8 @@ def test_samples_cannot_be_made_to_use_terms():
 
 def test_a_prefix_that_is_forbidden_is_refused():
     phrases = (ForbiddenPhrase("b", "f:1"),)
-    demands = prepare_demands(TARGET, phrases=phrases).demands
-    demands.check_prefix("a bb")
+    constraints = prepare_constraints(TARGET, phrases=phrases).constraints
+    constraints.check_prefix("a bb")
     message = "prefix: “A B” has “b”, which f:1 forbids; leave out one of them"
     with pytest.raises(OptionError, match=f"^{re.escape(message)}$"):
-        demands.check_prefix("A B")
+        constraints.check_prefix("A B")

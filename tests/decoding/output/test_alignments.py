@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.decoding.constraints.constraints import Demands
+from dragoman.decoding.constraints.constraints import Constraints
 from dragoman.decoding.engines.search_engine import Asking
 from dragoman.decoding.output.alignments import (
     Aligner,
@@ -291,8 +291,8 @@ class TestCollected:
     def test_links_are_those_of_reading_once_more(self, translator):
         text, aligner = " ".join(TEXTS), Aligner.of(translator)
         both, eos_id = translator.folder.vocabularies, translator.folder.vocabularies.eos_id
-        demands = Demands(is_aligned=True)
-        found = translator.translate_all([*TEXTS, text, ""], num_best=3, demands=demands)
+        constraints = Constraints(is_aligned=True)
+        found = translator.translate_all([*TEXTS, text, ""], num_best=3, constraints=constraints)
         parts = [p for best in found for each in (best, *best.alternatives) for p in each.parts]
         num_linked = 0
         for part in parts:

@@ -1,4 +1,4 @@
-"""What a user demands of translations besides that they be the best."""
+"""What a user requires of translations besides that they be the best."""
 
 import hashlib
 from collections.abc import Sequence
@@ -26,19 +26,19 @@ from dragoman.text.vocabulary import TextVocabulary
 _CHANCE_BITS = 23
 
 
-class Wanted(NamedTuple):
+class SegmentTerms(NamedTuple):
     """What must appear in the translation of a piece, and what was left out of that, and why."""
 
     requirements: tuple[Requirement, ...]
     notes: tuple[str, ...]
 
 
-NOTHING_WANTED = Wanted((), ())
+NOTHING_WANTED = SegmentTerms((), ())
 
 
 @dataclass(frozen=True, kw_only=True)
-class Demands:
-    """What is demanded, made ready for one target vocabulary by `prepare_demands`.
+class Constraints:
+    """Constraints on translations, made ready for one target vocabulary by `prepare_constraints`.
 
     Parameters
     ----------
@@ -67,17 +67,17 @@ class Demands:
     is_scored: bool = True
     is_aligned: bool = False
 
-    def without_words(self) -> "Demands":
-        """Demand no words any more, neither terms nor that others are left out.
+    def without_words(self) -> "Constraints":
+        """Drop terms and forbidden words, keep the rest.
 
         Returns
         -------
-        Demands
+        Constraints
             With everything else.
         """
         return replace(self, glossary=None, speller=None, phrases=(), forbidden=None)
 
-    def want(self, text: str, limit: int) -> Wanted:
+    def want(self, text: str, limit: int) -> SegmentTerms:
         """Find the terms that must appear in a translation.
 
         Parameters
@@ -89,7 +89,7 @@ class Demands:
 
         Returns
         -------
-        Wanted
+        SegmentTerms
             The terms; where they do not fit, the longest are left out until the others do.
         """
         if self.glossary is None or self.speller is None:
@@ -100,7 +100,7 @@ class Demands:
             requirements = self.speller.require([term.target for term in terms])
             needed, times = count_subwords(requirements), sum(each.times for each in requirements)
             if needed <= limit and times <= MOST_TERMS:
-                return Wanted(requirements, tuple(notes))
+                return SegmentTerms(requirements, tuple(notes))
             dropped = max(terms, key=lambda term: len(self._shortest(term)))
             why = (
                 f"its terms take {needed} subwords, but the translation may have {limit}"
@@ -109,7 +109,7 @@ class Demands:
             )
             notes.append(f"{why}; translated without “{dropped.target}” ({dropped.place})")
             terms.remove(dropped)
-        return Wanted((), tuple(notes))
+        return SegmentTerms((), tuple(notes))
 
     def check_prefix(self, prefix: str) -> None:
         """Refuse a beginning that is forbidden.
@@ -132,30 +132,30 @@ class Demands:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
-    """Demands, and what of them cannot be met, in words.
+class PreparedConstraints:
+    """Constraints, and what of them cannot be met, in words.
 
     Parameters
     ----------
-    demands : Demands
+    constraints : Constraints
         What can be met.
     warnings : list[str]
         What cannot, one line each.
     """
 
-    demands: Demands
+    constraints: Constraints
     warnings: list[str] = field(default_factory=list)
 
 
-def prepare_demands(
+def prepare_constraints(
     vocabulary: TextVocabulary,
     *,
     glossary: Glossary | None = None,
     phrases: tuple[ForbiddenPhrase, ...] = (),
     sampling: SamplingOptions | None = None,
     is_scored: bool = True,
-) -> Prepared:
-    """Make demands ready for a vocabulary.
+) -> PreparedConstraints:
+    """Make constraints ready for a vocabulary.
 
     Parameters
     ----------
@@ -172,9 +172,9 @@ def prepare_demands(
 
     Returns
     -------
-    Prepared
-        The demands without the terms that the vocabulary cannot write or that are forbidden, and
-        a warning for each of these.
+    PreparedConstraints
+        The constraints without the terms that the vocabulary cannot write or that are forbidden,
+        and a warning for each of these.
     """
     if sampling is not None and glossary is not None:
         raise OptionError(
@@ -202,7 +202,7 @@ def prepare_demands(
     table = None
     if phrases:
         table = make_forbidden_table([phrase.text for phrase in phrases], vocabulary)
-    demands = Demands(
+    constraints = Constraints(
         glossary=glossary if glossary and glossary.terms else None,
         speller=speller,
         phrases=phrases,
@@ -210,7 +210,7 @@ def prepare_demands(
         sampling=sampling,
         is_scored=is_scored,
     )
-    return Prepared(demands=demands, warnings=warnings)
+    return PreparedConstraints(constraints=constraints, warnings=warnings)
 
 
 def draw_chance(

@@ -1,4 +1,4 @@
-"""What a user demands of every translation: terms that must appear and words that must not."""
+"""What a user requires of every translation: terms that must appear and words that must not."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -48,8 +48,8 @@ class Asking(NamedTuple):
     @property
     def is_special(self) -> bool:
         """Whether more is asked for than the most probable words."""
-        demands = (self.forbidden, self.sampling, self.required)
-        return self.is_unrepeated or any(each is not None for each in demands)
+        constraints = (self.forbidden, self.sampling, self.required)
+        return self.is_unrepeated or any(each is not None for each in constraints)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -91,7 +91,7 @@ class GeneralSearch:
         """Search for the translations of one batch."""
         job, vocabulary = self._job, vocabulary_of(self._job.vocabularies)
         ids = [piece.ids for piece in pieces]
-        table = job.demands.forbidden
+        table = job.constraints.forbidden
         model = self._model
         if job.is_unrepeated:
             model = WithoutRepetition(model, len(job.prefix_ids) if pieces[0].is_first else 0)
@@ -106,7 +106,7 @@ class GeneralSearch:
             max_length=job.max_length,
             chooser=self._chooser(ids, requirements, vocabulary.eos_id),
             forbidden=None if table is None else ForbiddenWords(table, self._device),
-            is_scored=job.demands.is_scored,
+            is_scored=job.constraints.is_scored,
         )
 
     def _chooser(
@@ -117,21 +117,21 @@ class GeneralSearch:
     ) -> Chooser | None:
         """Make what decides how hypotheses go on; None: the most probable words."""
         job = self._job
-        if job.demands.sampling is not None:
+        if job.constraints.sampling is not None:
             capacity = max(map(len, ids)) + job.options.max_extra_tokens + len(job.prefix_ids)
             return SampledWords(
-                job.demands.sampling,
+                job.constraints.sampling,
                 ids,
                 num_samples=job.num_best,
                 capacity=capacity,
                 eos_id=eos_id,
                 device=self._device,
             )
-        if not any(requirements) or job.demands.speller is None:
+        if not any(requirements) or job.constraints.speller is None:
             return None
         return RequiredTerms(
             requirements,
-            job.demands.speller,
+            job.constraints.speller,
             beam_size=job.options.beam_size,
             eos_id=eos_id,
             device=self._device,

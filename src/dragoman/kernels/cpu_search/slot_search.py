@@ -273,7 +273,7 @@ def search(model, sentences, rules, queue, size, results, team, forbidden, terms
     Notes
     -----
     It is compiled apart with terms and with samples, when these are first demanded, so that those
-    who demand neither do not wait for what they do not need.
+    who need neither do not wait for what they do not need.
     """
     model, sentences, rules = borrow(model), borrow(sentences), borrow(rules)
     results, forbidden = borrow(results), borrow(forbidden)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from dragoman.decoding.constraints.constraints import Demands, prepare_demands
+from dragoman.decoding.constraints.constraints import Constraints, prepare_constraints
 from dragoman.decoding.constraints.glossary import ForbiddenPhrase, Glossary, Term
 from dragoman.decoding.options import SamplingOptions
 from dragoman.decoding.segment_search import PieceSearch
@@ -44,20 +44,20 @@ def phrases(translator):
     return [*sorted(said)[:8], "le", "."]
 
 
-def demand(translator, terms=(), phrases=()):
+def constrain(translator, terms=(), phrases=()):
     glossary = Glossary([Term(*pair, "here") for pair in terms]) if terms else None
     forbidden = tuple(ForbiddenPhrase(each, "there") for each in phrases)
     target = translator.folder.vocabularies.target
-    return prepare_demands(target, glossary=glossary, phrases=forbidden).demands
+    return prepare_constraints(target, glossary=glossary, phrases=forbidden).constraints
 
 
-def translate_both_ways(translator, monkeypatch, demands, **said):
+def translate_both_ways(translator, monkeypatch, constraints, **said):
     how = {name: said.pop(name) for name in ("num_best", "prefix") if name in said}
     options = translator.options_with({"max_extra_tokens": 8, "search_again": False} | said)
-    compiled = translator.translate_all(TEXTS, options=options, demands=demands, **how)
+    compiled = translator.translate_all(TEXTS, options=options, constraints=constraints, **how)
     with monkeypatch.context() as changed:
         changed.setattr(PieceSearch, "_can_find", lambda *_: False)
-        general = translator.translate_all(TEXTS, options=options, demands=demands, **how)
+        general = translator.translate_all(TEXTS, options=options, constraints=constraints, **how)
     return compiled, general
 
 
@@ -78,10 +78,10 @@ def test_terms_and_forbidden_words(
     translator, phrases, monkeypatch, prefix, beam_size, num_best, forbids
 ):
     """With room for few more words than the terms have, too."""
-    demands = demand(translator, TERMS, phrases[:5] if forbids else ())
+    constraints = constrain(translator, TERMS, phrases[:5] if forbids else ())
     for extra in (2, 8):
         found = translate_both_ways(
-            translator, monkeypatch, demands, prefix=prefix, beam_size=beam_size,
+            translator, monkeypatch, constraints, prefix=prefix, beam_size=beam_size,
             num_best=num_best, max_extra_tokens=extra,
         )  # fmt: skip
         assert_same(*found)
@@ -91,10 +91,10 @@ def test_terms_and_forbidden_words(
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_forbidden_words_alone(translator, phrases, monkeypatch, beam_size):
-    plain, _ = translate_both_ways(translator, monkeypatch, Demands(), beam_size=beam_size)
+    plain, _ = translate_both_ways(translator, monkeypatch, Constraints(), beam_size=beam_size)
     said = [each.text for each in plain if each.text]
-    demands = demand(translator, phrases=[*phrases, *said])
-    found = translate_both_ways(translator, monkeypatch, demands, beam_size=beam_size)
+    constraints = constrain(translator, phrases=[*phrases, *said])
+    found = translate_both_ways(translator, monkeypatch, constraints, beam_size=beam_size)
     assert_same(*found)
     assert not set(said) & {each.text for each in found[0] if not each.notes}
 
@@ -110,19 +110,23 @@ def test_forbidden_words_alone(translator, phrases, monkeypatch, beam_size):
 )
 @pytest.mark.parametrize("prefix", ["", "Le"])
 def test_samples(translator, monkeypatch, sampling, prefix):
-    demands = Demands(sampling=sampling)
-    assert_same(*translate_both_ways(translator, monkeypatch, demands, num_best=4, prefix=prefix))
+    constraints = Constraints(sampling=sampling)
+    assert_same(
+        *translate_both_ways(translator, monkeypatch, constraints, num_best=4, prefix=prefix)
+    )
 
 
 def test_samples_without_forbidden_words(translator, phrases, monkeypatch):
     target = translator.folder.vocabularies.target
     forbidden = tuple(ForbiddenPhrase(each, "there") for each in phrases)
-    demands = prepare_demands(target, phrases=forbidden, sampling=SamplingOptions()).demands
-    assert_same(*translate_both_ways(translator, monkeypatch, demands, num_best=3))
+    constraints = prepare_constraints(
+        target, phrases=forbidden, sampling=SamplingOptions()
+    ).constraints
+    assert_same(*translate_both_ways(translator, monkeypatch, constraints, num_best=3))
 
 
 def test_wide_beams(translator, monkeypatch):
-    found = translate_both_ways(translator, monkeypatch, Demands(), beam_size=40, num_best=40)
+    found = translate_both_ways(translator, monkeypatch, Constraints(), beam_size=40, num_best=40)
     assert_same(*found)
 
 
@@ -135,11 +139,12 @@ def test_a_short_list_does_not_stand_in_the_way_of_what_is_demanded(translator, 
     listed.short_list = FewWords()
     options = listed.options_with({"search_again": False})
     assert listed.translate(TEXTS[0], options=options).text == ""
-    for demands in (
-        demand(listed, TERMS), demand(listed, phrases=["le"]), Demands(sampling=SamplingOptions()),
+    for constraints in (
+        constrain(listed, TERMS), constrain(listed, phrases=["le"]),
+        Constraints(sampling=SamplingOptions()),
     ):  # fmt: skip
-        expected = translator.translate(TEXTS[0], options=options, demands=demands)
-        assert listed.translate(TEXTS[0], options=options, demands=demands) == expected
+        expected = translator.translate(TEXTS[0], options=options, constraints=constraints)
+        assert listed.translate(TEXTS[0], options=options, constraints=constraints) == expected
 
 
 def test_nothing_that_may_be_demanded_needs_pytorch(tiny_folder, tmp_path):

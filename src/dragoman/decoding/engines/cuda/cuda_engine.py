@@ -74,7 +74,8 @@ class GraphEngine:
 
     Notes
     -----
-    For searches that make other demands it is a model like any other: it offers what `Engine` does.
+    For searches that make other constraints it is a model like any other: it offers what `Engine`
+    does.
     """
 
     def __init__(
