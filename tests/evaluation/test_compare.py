@@ -7,11 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sacrebleu
-from sacrebleu.metrics import BLEU, TER
-from sacrebleu.significance import PairedTest
+from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.significance import PairedTest, Result, _paired_ar_test
 
 from dragoman.errors import DataError, OptionError
-from dragoman.evaluation.compare import Comparison, Difference, compare_systems
+from dragoman.evaluation.compare import (
+    Comparison,
+    Difference,
+    _test_by_randomisation,
+    compare_systems,
+)
 
 SENTENCE = "the house is small but it has a garden with old trees and one big dog in it"
 QUICK = {"num_samples": 300, "num_trials": 300}
@@ -114,6 +119,56 @@ def test_randomisation_agrees_with_sacrebleu(reference):
     ).differences
     assert 0.005 < oracle["BLEU"][1].p_value < 0.9
     assert difference.p_randomisation == pytest.approx(oracle["BLEU"][1].p_value, abs=0.04)
+
+
+class SameDraws:
+    """A source of coins that gives sacreBLEU's test and ours the same ones."""
+
+    def __init__(self, coins: np.ndarray):
+        self.coins = coins
+
+    def integers(self, _high, *, size, dtype):
+        assert size == self.coins.shape
+        return self.coins.astype(dtype)
+
+
+@pytest.mark.parametrize("metric", [BLEU(), CHRF()], ids=["bleu", "chrf"])
+@pytest.mark.parametrize("seed", range(4))
+def test_randomisation_is_that_of_sacrebleu_for_the_same_draws(metric, seed, monkeypatch):
+    """Here no trial is just as large as the real difference: only those they count otherwise."""
+    reference = make_reference(60, seed=seed)
+    systems = {"A": corrupt(reference, 0.2, seed=1), "B": corrupt(reference, 0.24, seed=2)}
+    coins = np.random.default_rng(seed).integers(2, size=(400, 60))
+    statistics = [metric._extract_corpus_statistics(each, [reference]) for each in systems.values()]
+    result = Result(metric._aggregate_and_compute(statistics[0]).score)
+    monkeypatch.setattr(np.random, "default_rng", lambda _seed=None: SameDraws(coins))
+    _, expected = _paired_ar_test(
+        {"metric": (np.array(statistics[0]), result)},
+        "B", systems["B"], [reference], {"metric": metric}, n_samples=400,
+    )  # fmt: skip
+    found = _test_by_randomisation(metric, *statistics, 400, 0)
+    assert found == expected["metric"].p_value
+
+
+def test_the_interval_of_a_system_is_that_of_sacrebleu(reference):
+    systems = {"A": corrupt(reference, 0.2, seed=1), "B": corrupt(reference, 0.24, seed=2)}
+    _, oracle = PairedTest(
+        list(systems.items()), {"BLEU": BLEU()}, [reference], test_type="bs", n_samples=300
+    )()
+    scores = compare_systems([reference], systems, **QUICK).scores
+    for score, expected in zip(scores.values(), oracle["BLEU"], strict=True):
+        assert (score.high - score.low) / 2 == pytest.approx(expected.ci, rel=1e-6)
+
+
+@pytest.mark.parametrize("test_type", ["ar", "bs"])
+def test_sacrebleu_still_finds_a_system_better_than_itself(test_type, reference):
+    """Why its tests are not used; if this fails, use them."""
+    system = corrupt(reference, 0.2, seed=1)
+    _, oracle = PairedTest(
+        [("A", system), ("B", list(system))],
+        {"BLEU": BLEU()}, [reference], test_type=test_type, n_samples=200,
+    )()  # fmt: skip
+    assert oracle["BLEU"][1].p_value == pytest.approx(1 / 201)
 
 
 def test_both_tests_approach_the_exact_ones():

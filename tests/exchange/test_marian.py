@@ -14,6 +14,8 @@ import torch
 import yaml
 from benchmarks.attacks.mutations import strip_digests
 from ctranslate2.converters import MarianConverter
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.exchange.marian_writer import write_marian
 
 from dragoman.errors import FolderError, OptionError
@@ -101,6 +103,33 @@ def test_a_vocabulary_in_yaml(tmp_path):
         assert read_yaml_vocabulary(path) == written
     path.write_text(json.dumps(written))
     assert read_yaml_vocabulary(path) == written
+
+
+@pytest.mark.parametrize("options", [{}, {"allow_unicode": True}])
+@given(
+    subwords=st.lists(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\x85\u2028\u2029"),
+                min_size=1, max_size=12),
+        max_size=30, unique=True,
+    )
+)  # fmt: skip
+def test_a_vocabulary_in_yaml_is_read_as_by_pyyaml(options, subwords, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "parity.yml"
+    written = {name: i for i, name in enumerate(["</s>", *subwords])}
+    text = yaml.safe_dump(written, sort_keys=False, width=10_000, **options)
+    path.write_text(text, encoding="utf-8", newline="")
+    pyyamls = {name: int(number) for name, number in yaml.load(text, yaml.BaseLoader).items()}
+    assert read_yaml_vocabulary(path) == pyyamls == written
+
+
+@pytest.mark.parametrize("name", ["a\u2028", "a\u2028b", "a\x85b", "\x7f", "'\u2029'", "a: b"])
+def test_pyyaml_still_refuses_what_marian_writes(name, tmp_path):
+    """Why it is not used: Marian's library writes such subwords as they are, being YAML 1.2."""
+    path = tmp_path / "vocab.yml"
+    path.write_text(f"{name}: 7\n", encoding="utf-8", newline="")
+    assert read_yaml_vocabulary(path) == {name.strip("'"): 7}
+    with pytest.raises(yaml.YAMLError):
+        yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader)
 
 
 @pytest.fixture

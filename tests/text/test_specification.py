@@ -7,9 +7,16 @@ import pytest
 import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from dragoman.text.characters import learn_characters
-from dragoman.text.specification import is_cut_at_spaces, read_fields, write_field
+from dragoman.text.specification import (
+    is_cut_at_spaces,
+    is_merged,
+    read_fields,
+    read_merges,
+    write_field,
+)
 from dragoman.text.subwords import Subwords, train_subwords
 
 CORPUS = ["the small dog sees a small house", "der kleine Hund sieht ein kleines Haus 1987"] * 20
@@ -74,6 +81,33 @@ def test_fields_are_those_of_the_library():
     assert [entry[1].decode() for entry in entries] == [
         processor.id_to_piece(piece_id) for piece_id in range(len(processor))
     ]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"model_type": "unigram"}, {"user_defined_symbols": "small,▁dog"}]
+)
+def test_pieces_are_those_of_sentencepieces_own_buffers(options, tmp_path):
+    model = train(tmp_path, **options)
+    expected = ModelProto.FromString(model)
+    found = [dict(read_fields(value)) for number, value in read_fields(model) if number == 1]
+    assert [
+        (each[1].decode(), *struct.unpack("<f", each.get(2, bytes(4))), each.get(3, 1))
+        for each in found
+    ] == [(each.piece, each.score, each.type) for each in expected.pieces]
+    assert read_merges(model) == {
+        each.piece: (piece_id, each.score)
+        for piece_id, each in enumerate(expected.pieces)
+        if each.type == 1
+    }
+    trainer = expected.trainer_spec
+    assert is_merged(model) == (trainer.model_type == 2 and not trainer.user_defined_symbols)
+
+
+@given(st.text(max_size=20), st.floats(width=32, allow_nan=False), st.integers(1, 6))
+def test_fields_are_written_as_sentencepieces_own_buffers_are(text, score, kind):
+    piece = ModelProto.SentencePiece(piece=text, score=score, type=kind)
+    written = write_field(1, text) + write_field(2, score) + write_field(3, kind)
+    assert written == piece.SerializeToString()
 
 
 @given(

@@ -1,11 +1,13 @@
 """Tell whether one system translates better than another, or whether chance explains it.
 
 Two tests are run on the same lines: paired bootstrap resampling (Koehn 2004) and paired
-approximate randomisation (Riezler and Maxwell 2005). sacreBLEU has both, but there a system
-compared with itself comes out as significantly different, and its bootstrap is one-sided wherever
-the difference is large; so only the counts and the scores are sacreBLEU's.
+approximate randomisation (Riezler and Maxwell 2005). Counts and scores are sacreBLEU’s.
 """
 
+# Why not `sacrebleu.significance`: it finds a system significantly different from itself, its
+# bootstrap gives about half the two-sided p-value, it has no interval of a difference, and on 3,000
+# lines it takes six times as long (22 s and 385 MiB instead of 3.4 s and 95 MiB). With the same
+# draws its randomisation and its intervals are those here, as tests show.
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -33,6 +33,10 @@ _DAMAGE = (
     ValueError, EOFError, KeyError, AttributeError, TypeError, RuntimeError, MemoryError,
     zipfile.BadZipFile, zlib.error, struct.error,
 )  # fmt: skip
+# Why not PyYAML: it reads YAML 1.1, where U+0085, U+2028 and U+2029 end a line, and refuses control
+# characters; Marian's own library writes subwords with them as they are. It takes six times as long
+# (0.33 s for 60,000 entries), lets entries stand twice, and would be one more dependency. What both
+# read they read alike, as tests show.
 _LINE = re.compile(r"([A-Za-z0-9_.-]+):\s*(.*)")
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)")
 _ESCAPED = {

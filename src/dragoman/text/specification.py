@@ -3,6 +3,10 @@
 Its file is a protocol buffer, and so is that of some other tools: `read_fields` and `write_field`.
 """
 
+# Why not `sentencepiece.sentencepiece_model_pb2`: it needs `protobuf`, which would be one more
+# dependency (SentencePiece does not install it), takes longer to import (31 ms) than SentencePiece
+# (21 ms), cannot keep field 200 first (`piece_order`), and ONNX files need `write_field` anyway.
+# Both read and write the same, as tests show.
 import struct
 from collections.abc import Iterator
 

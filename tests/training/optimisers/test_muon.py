@@ -126,6 +126,39 @@ def test_is_the_published_algorithm():
         torch.testing.assert_close(model.get_parameter(name), each, rtol=1e-8, atol=1e-10, msg=name)
 
 
+def difference_from_pytorch(num_steps, dtype):
+    """Take the steps of `torch.optim.Muon` beside ours; say how far apart these are, relatively."""
+    torch.manual_seed(3)
+    ours = [nn.Parameter(torch.randn(shape, dtype=dtype))
+            for shape in ((24, 40), (40, 24), (32, 32), (24, 40))]  # fmt: skip
+    theirs = copy.deepcopy(ours)
+    rest = torch.optim.AdamW([nn.Parameter(torch.zeros(1))])
+    optimiser = Muon(ours, rest, weight_decay=0.1)
+    optimiser.param_groups[0]["lr"] = 0.02
+    pytorchs = torch.optim.Muon(theirs, lr=0.02, weight_decay=0.1, momentum=MOMENTUM,
+                                adjust_lr_fn="match_rms_adamw")  # fmt: skip
+    worst = 0.0
+    for _ in range(num_steps):
+        before = [each.detach().clone() for each in ours]
+        for one, other in zip(ours, theirs, strict=True):
+            one.grad = torch.randn_like(one)
+            other.grad = one.grad.clone()
+        optimiser.step()
+        pytorchs.step()
+        for one, other, start in zip(ours, theirs, before, strict=True):
+            worst = max(worst, ((one - other).norm() / (one - start).norm()).item())
+    return worst
+
+
+def test_is_that_of_pytorch_without_its_rounding(monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.clone)
+    assert difference_from_pytorch(5, torch.float64) < 1e-12
+
+
+def test_is_near_that_of_pytorch_which_rounds_to_bfloat16():
+    assert 1e-3 < difference_from_pytorch(1, torch.float32) < 0.03
+
+
 @pytest.mark.parametrize("shape", [(64, 256), (256, 64), (128, 128)])
 def test_steps_are_about_as_large_as_adams(shape):
     torch.manual_seed(1)
