@@ -154,18 +154,18 @@ class Told(NamedTuple):
     status: int | None
 
 
-class Load:
+class RunningBatch:
     """Clients that ask one thing after another, and what came of it."""
 
     def __init__(self, server, clients):
         self.server = server
         self.answers = []
         self.is_over = False
-        self.threads = [threading.Thread(target=self._ask, args=(n,)) for n in range(clients)]
+        self.threads = [threading.Thread(target=self._enqueue, args=(n,)) for n in range(clients)]
         for thread in self.threads:
             thread.start()
 
-    def _ask(self, number):
+    def _enqueue(self, number):
         connection = self.server.connect()
         count = 0
         while not self.is_over:
@@ -194,7 +194,7 @@ class Load:
 def test_sigterm_under_load_loses_no_accepted_request(tiny_folder):
     flags = ["--port", "0", "--cache-characters", "0"]
     with Process("serve", tiny_folder.path, *flags, processes=2) as server:
-        load = Load(server, 16)
+        load = RunningBatch(server, 16)
         load.wait_for(32)
         told = time.monotonic()
         assert server.end() == (0, "")
@@ -212,7 +212,7 @@ def test_sigterm_under_load_loses_no_accepted_request(tiny_folder):
 def test_a_process_that_is_killed_costs_nobody_an_answer(tiny_folder):
     flags = ["--port", "0", "--cache-characters", "0"]
     with Process("serve", tiny_folder.path, *flags, processes=1) as server:
-        load = Load(server, 8)
+        load = RunningBatch(server, 8)
         load.wait_for(16)
         (child,) = list_children(server.process.pid)
         os.kill(child, signal.SIGKILL)
@@ -256,7 +256,7 @@ def test_sigterm_while_a_process_is_busy_dead_or_hung(tiny_folder, becomes):
         (child,) = list_children(server.process.pid)
         after.callback(end_process, child)
         os.kill(child, signal.SIGSTOP)
-        load = Load(server, 4)
+        load = RunningBatch(server, 4)
         time.sleep(0.5)  # until they are accepted
         load.is_over = True
         told = time.monotonic()

@@ -13,8 +13,8 @@ from tests.serving.small_service import make_service
 
 from dragoman.serving.app import build_app
 from dragoman.serving.http.api_keys import Entry, Keys
-from dragoman.serving.protocols.client import Client
 from dragoman.serving.server import Server, listen, name_url
+from dragoman.serving.service_types import Client
 
 KEY = "a key of eight characters or more"
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from dragoman.serving.language_pairs import load_models
 from dragoman.serving.options import ServeOptions
-from dragoman.serving.protocols.client import Client
 from dragoman.serving.service import Service
-from dragoman.serving.service_types import Request
+from dragoman.serving.service_types import Client, Request
 
 CLIENT = Client(name="somebody")
 

@@ -7,9 +7,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dragoman.serving import metrics as module
 from dragoman.serving.metrics import Metrics
-from dragoman.serving.protocols.client import Client
-from dragoman.serving.queue.batching import Queue
-from dragoman.serving.queue.pending_requests import Ticket
+from dragoman.serving.queue.batching import BatchQueue
+from dragoman.serving.queue.pending_requests import PendingRequest
+from dragoman.serving.service_types import Client
 
 
 def read(metrics):
@@ -26,14 +26,16 @@ def test_a_model_s_queue_batches_and_speed_are_there(monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     metrics = Metrics()
-    queue = Queue(batch_tokens=100, queue_tokens=100, wait_seconds=0.0)
+    queue = BatchQueue(batch_tokens=100, queue_tokens=100, wait_seconds=0.0)
     figures = metrics.watch_model("fr-en", queue)
     loop = asyncio.new_event_loop()
-    queue.submit(Ticket(client=Client(name="x"), tasks=["a", "b"], costs=[10, 20], loop=loop))
-    figures.note_batch(3, 120, 0.5)
+    queue.submit(
+        PendingRequest(client=Client(name="x"), tasks=["a", "b"], costs=[10, 20], loop=loop)
+    )
+    figures.record_batch(3, 120, 0.5)
     now[0] += 30
-    figures.note_batch(1, 60, 0.1)
-    figures.note_written(99)
+    figures.record_batch(1, 60, 0.1)
+    figures.count_target_tokens(99)
     found = read(metrics)
     assert found["dragoman_queue_sentences", "fr-en"] == 2
     assert found["dragoman_queue_tokens", "fr-en"] == 30
@@ -50,11 +52,11 @@ def test_a_model_s_queue_batches_and_speed_are_there(monkeypatch):
 
 def test_requests_are_counted_by_route_and_status():
     metrics = Metrics()
-    metrics.note_begun()
-    metrics.note_begun()
-    metrics.note_answered("/translate", 200, 0.02)
-    metrics.note_failure("overloaded")
-    metrics.note_cached(3, 1)
+    metrics.count_request()
+    metrics.count_request()
+    metrics.record_response("/translate", 200, 0.02)
+    metrics.count_failure("overloaded")
+    metrics.count_cache_lookups(3, 1)
     found = read(metrics)
     assert found["dragoman_requests_in_progress",] == 1
     assert found["dragoman_requests_total", "/translate", "200"] == 1
@@ -65,11 +67,11 @@ def test_requests_are_counted_by_route_and_status():
 
 def test_no_label_tells_who_asked():
     metrics = Metrics()
-    queue = Queue(batch_tokens=100, queue_tokens=100, wait_seconds=0.0)
-    metrics.watch_model("fr-en", queue).note_batch(1, 1, 1.0)
-    metrics.note_begun()
-    metrics.note_answered("/translate", 200, 0.02)
-    metrics.note_failure("quota")
-    metrics.note_cached(1, 1)
+    queue = BatchQueue(batch_tokens=100, queue_tokens=100, wait_seconds=0.0)
+    metrics.watch_model("fr-en", queue).record_batch(1, 1, 1.0)
+    metrics.count_request()
+    metrics.record_response("/translate", 200, 0.02)
+    metrics.count_failure("quota")
+    metrics.count_cache_lookups(1, 1)
     labels = set(re.findall(r"(\w+)=", metrics.write().decode()))
     assert labels == {"model", "route", "status", "kind", "found", "side", "le"}

@@ -11,12 +11,12 @@ from dragoman.serving.language_pairs import Models
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.request_plan import (
     check_request,
-    join_legs,
+    join_pivot_translations,
     plan_text,
     split_planned,
     write_answer,
 )
-from dragoman.serving.sentence_translation import Candidate, Rendering
+from dragoman.serving.sentence_translation import Candidate, SentenceTranslation
 from dragoman.serving.service_types import ServiceError
 
 MODELS = make_models("fr-en", "en-es", "fr-en")
@@ -171,13 +171,13 @@ def test_a_text_is_split_as_the_first_model_of_a_way_has_it(
     assert "".join(parts) == request.texts[0]
 
 
-def rendering(*texts, notes=(), spans=()):
-    return Rendering(tuple(Candidate(text, spans) for text in texts), notes, len(texts))
+def translation(*texts, notes=(), spans=()):
+    return SentenceTranslation(tuple(Candidate(text, spans) for text in texts), notes, len(texts))
 
 
 def test_an_answer_has_the_white_space_of_its_text():
     request = ask(" Un deux.\n\nTrois. ", source="fr", target="en", num_alternatives=2)
-    made = [rendering("A.", "B.", "C."), rendering("D.", notes=("n", "n"))]
+    made = [translation("A.", "B.", "C."), translation("D.", notes=("n", "n"))]
     answer = write_answer(plan(request), made, request)
     assert answer.text == " A.\n\nD. "
     assert answer.alternatives == (" B.\n\nD. ", " C.\n\nD. ")
@@ -187,13 +187,13 @@ def test_an_answer_has_the_white_space_of_its_text():
 
 def test_equal_alternatives_are_given_once():
     request = ask("Un.", source="fr", target="en", num_alternatives=3)
-    answer = write_answer(plan(request), [rendering("A.", "A.", "B.")], request)
+    answer = write_answer(plan(request), [translation("A.", "A.", "B.")], request)
     assert answer.alternatives == ("B.",)
 
 
 def test_a_pivot_and_an_unused_glossary_are_said():
     request = ask("Un.", source="fr", target="es", terms=(("a", "b"),))
-    answer = write_answer(plan(request), [rendering("A.", notes=("n",))], request)
+    answer = write_answer(plan(request), [translation("A.", notes=("n",))], request)
     assert answer.path == ("fr", "en", "es")
     assert answer.notes == (
         "translated through English (en)",
@@ -216,7 +216,7 @@ def test_text_without_words_stays_as_it_is():
 
 def test_alignment_counts_from_the_beginning_of_the_text():
     request = ask("Un. Deux.", source="fr", target="en", wants_alignment=True)
-    made = [rendering("One.", spans=((0, 3, 0, 4),)), rendering("Two.", spans=((0, 5, 0, 4),))]
+    made = [translation("One.", spans=((0, 3, 0, 4),)), translation("Two.", spans=((0, 5, 0, 4),))]
     answer = write_answer(plan(request), made, request)
     assert answer.alignment == ((0, 3, 0, 4), (4, 9, 5, 9))
     assert (
@@ -232,8 +232,8 @@ def test_tags_stay_in_their_places():
     assert found.sentences == ["Un deux.", "Trois & plus."]
     links = ((0, 2, 0, 3), (3, 8, 4, 8))
     made = [
-        Rendering((Candidate("One two.", links), Candidate("Two one.", links))),
-        rendering("Three & more."),
+        SentenceTranslation((Candidate("One two.", links), Candidate("Two one.", links))),
+        translation("Three & more."),
     ]
     answer = write_answer(found, made, request)
     assert answer.text == "<p>One <b>two</b>.</p><p>Three &amp; more.</p>"
@@ -242,11 +242,11 @@ def test_tags_stay_in_their_places():
 
 
 def test_two_legs_are_joined_where_they_meet():
-    first = rendering("between", notes=("a",), spans=((0, 2, 0, 3), (3, 5, 4, 7)))
-    second = Rendering(
+    first = translation("between", notes=("a",), spans=((0, 2, 0, 3), (3, 5, 4, 7)))
+    second = SentenceTranslation(
         (Candidate("x", ((0, 3, 5, 9), (4, 7, 0, 4))), Candidate("y", ((2, 5, 0, 1),))), ("b",), 5
     )
-    joined = join_legs(first, second)
+    joined = join_pivot_translations(first, second)
     assert joined.candidates == (
         Candidate("x", ((0, 2, 5, 9), (3, 5, 0, 4))),
         Candidate("y", ((0, 2, 0, 1), (3, 5, 0, 1))),

@@ -7,9 +7,9 @@ from dragoman.decoding.output.alignments import Aligner
 from dragoman.decoding.translation import Translation
 from dragoman.decoding.translator import Translator
 from dragoman.serving.sentence_translation import (
-    Manner,
+    SentenceTask,
     SentenceTranslator,
-    Task,
+    TranslationSettings,
     find_spans,
 )
 from dragoman.serving.service_types import ServiceError
@@ -27,8 +27,8 @@ def work(translator):
     return SentenceTranslator(translator)
 
 
-def render(work, *texts, **manner):
-    return work([Task(text, Manner(**manner)) for text in texts])
+def render(work, *texts, **settings):
+    return work([SentenceTask(text, TranslationSettings(**settings)) for text in texts])
 
 
 def test_translates_as_the_translator_does(work, translator):

@@ -80,8 +80,8 @@ class Running:
     def hold_up(self):
         """Hold the model up until the obstacle goes."""
         obstacle = Obstacle()
-        lane = self.service._lanes["tiny"]
-        self._submit(lane.run_beside(obstacle))
+        model_queue = self.service._model_queues["tiny"]
+        self._submit(model_queue.run_side_task(obstacle))
         assert obstacle.has_begun.wait(20)
         return obstacle
 
@@ -203,11 +203,11 @@ def test_who_leaves_costs_nothing_further(path):
         leaving = [running.connect() for _ in range(5)]
         for number, each in enumerate(leaving):
             each.sendall(written(f"A dog sees {number}."))
-        lane = running.service._lanes["tiny"]
-        running.wait_until(lambda: lane.num_waiting == 5)
+        model_queue = running.service._model_queues["tiny"]
+        running.wait_until(lambda: model_queue.num_waiting == 5)
         for each in leaving:
             each.close()
-        running.wait_until(lambda: lane.num_waiting == 0)
+        running.wait_until(lambda: model_queue.num_waiting == 0)
         obstacle.may_end.set()
         assert running.translate()[0] == 200
         figures = read(running.service.metrics)
@@ -220,8 +220,10 @@ def test_overload_is_refused_at_once_and_passes(path):
     with Running(path, queue_tokens=60) as running, ThreadPoolExecutor(40) as pool:
         obstacle = running.hold_up()
         asked = [pool.submit(running.translate, f"A dog sees {n}.") for n in range(40)]
-        lane = running.service._lanes["tiny"]
-        running.wait_until(lambda: sum(each.done() for each in asked) + lane.num_waiting == 40)
+        model_queue = running.service._model_queues["tiny"]
+        running.wait_until(
+            lambda: sum(each.done() for each in asked) + model_queue.num_waiting == 40
+        )
         refused = [each.result() for each in asked if each.done()]
         assert {status for status, _ in refused} == {429}
         assert json.loads(refused[0][1])["error"].startswith("Slowdown")
@@ -235,8 +237,8 @@ def test_a_stop_answers_what_was_accepted_and_refuses_the_rest(path):
     with Running(path) as running, ThreadPoolExecutor(12) as pool:
         obstacle = running.hold_up()
         accepted = [pool.submit(running.translate, f"A dog sees {n}.") for n in range(10)]
-        lane = running.service._lanes["tiny"]
-        running.wait_until(lambda: lane.num_waiting == 10)
+        model_queue = running.service._model_queues["tiny"]
+        running.wait_until(lambda: model_queue.num_waiting == 10)
         running.server.stop()
         running.wait_until(lambda: running.translate()[0] == 503)
         assert running.status("/health") == 200
@@ -255,7 +257,7 @@ def test_a_stop_does_not_wait_for_ever(path):
         stuck.result()
         waiting = running.connect()
         waiting.sendall(written("A dog."))
-        running.wait_until(lambda: running.service._lanes["tiny"].num_waiting == 1)
+        running.wait_until(lambda: running.service._model_queues["tiny"].num_waiting == 1)
         running.server.stop()
         running.thread.join(4)
         assert not running.thread.is_alive()
@@ -270,7 +272,7 @@ def test_who_is_told_twice_stops_at_once(path):
         obstacle = running.hold_up()
         waiting = running.connect()
         waiting.sendall(written("A dog."))
-        running.wait_until(lambda: running.service._lanes["tiny"].num_waiting == 1)
+        running.wait_until(lambda: running.service._model_queues["tiny"].num_waiting == 1)
         running.server.stop()
         running.server.stop()
         running.thread.join(15)

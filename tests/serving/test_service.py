@@ -10,9 +10,8 @@ from tests.serving.test_metrics import read
 from dragoman.decoding.translator import Translator
 from dragoman.serving.language_pairs import Models
 from dragoman.serving.options import ServeOptions
-from dragoman.serving.protocols.client import Client
 from dragoman.serving.service import LONG_CHARACTERS, Service
-from dragoman.serving.service_types import Answer, ServiceError
+from dragoman.serving.service_types import Answer, Client, ServiceError
 
 
 @pytest.fixture(scope="module")
@@ -91,10 +90,10 @@ def test_if_one_way_is_refused_the_others_are_given_up(paths, monkeypatch):
     def refuse(*arguments, **options):
         raise ServiceError("overloaded", "full")
 
-    monkeypatch.setattr(service._lanes["fr-de"]._queue, "submit", refuse)
+    monkeypatch.setattr(service._model_queues["fr-de"]._queue, "submit", refuse)
     (error,) = translate(service, ask(*found, source=None, target="de"))
     assert (error.kind, error.message) == ("overloaded", "full")
-    assert service._lanes["en-fr"].num_waiting == 0
+    assert service._model_queues["en-fr"].num_waiting == 0
 
 
 def test_alternatives_are_the_model_s(paths, plain):
@@ -203,11 +202,11 @@ def test_what_was_accepted_is_translated_before_the_end(paths):
 
     async def send():
         service.start()
-        holding = asyncio.create_task(service.run_beside("en-fr", obstacle))
+        holding = asyncio.create_task(service.run_side_task("en-fr", obstacle))
         await asyncio.to_thread(obstacle.has_begun.wait, 20)
         accepted = [asyncio.create_task(service.translate(ask(f"A {n}."))) for n in range(5)]
         await asyncio.sleep(0.01)
-        service.refuse_more()
+        service.stop_accepting()
         obstacle.may_end.set()
         await holding
         found = await asyncio.gather(*accepted)
@@ -224,7 +223,7 @@ def test_a_client_s_long_text_does_not_hold_up_another(paths):
     async def send():
         service.start()
         obstacle = Obstacle()
-        holding = asyncio.create_task(service.run_beside("en-fr", obstacle))
+        holding = asyncio.create_task(service.run_side_task("en-fr", obstacle))
         await asyncio.to_thread(obstacle.has_begun.wait, 20)
 
         async def one(name, *texts):
@@ -245,17 +244,17 @@ def test_a_client_s_long_text_does_not_hold_up_another(paths):
 
 def test_room_is_there_as_long_as_one_model_has_some(paths, monkeypatch):
     service = make_service(paths)
-    assert service.wait_for_room("x", 1) is None
+    assert service.seconds_until_room("x", 1) is None
     for name, seconds in (("en-fr", 3.0), ("fr-de", 2.0)):
-        lane = service._lanes[name]
-        monkeypatch.setattr(lane, "has_room", lambda *_: False)
-        monkeypatch.setattr(lane, "guess_seconds", lambda seconds=seconds: seconds)
-        assert service.wait_for_room("x", 1) == (None if name == "en-fr" else 2.0)
+        model_queue = service._model_queues[name]
+        monkeypatch.setattr(model_queue, "has_room", lambda *_: False)
+        monkeypatch.setattr(model_queue, "estimate_seconds", lambda seconds=seconds: seconds)
+        assert service.seconds_until_room("x", 1) == (None if name == "en-fr" else 2.0)
 
 
 def test_a_service_without_models_has_room_for_nothing_to_do():
     service = Service(Models([]))
-    assert service.wait_for_room("x", 1) is None
+    assert service.seconds_until_room("x", 1) is None
     assert service.is_ready
 
 
@@ -263,7 +262,7 @@ def test_looking_inside_needs_a_model_that_is_there(paths):
     service = make_service(paths)
 
     async def look(name):
-        return await service.run_beside(name, lambda translator: translator.folder.path)
+        return await service.run_side_task(name, lambda translator: translator.folder.path)
 
     with pytest.raises(ServiceError) as caught:
         asyncio.run(look("nix"))

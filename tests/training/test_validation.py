@@ -16,9 +16,8 @@ from dragoman.decoding.output.quality_checks import find_suspicion
 from dragoman.decoding.translator import Translator
 from dragoman.evaluation.evaluate import evaluate_model
 from dragoman.serving.language_pairs import load_models
-from dragoman.serving.protocols.client import Client
 from dragoman.serving.service import Service
-from dragoman.serving.service_types import Request
+from dragoman.serving.service_types import Client, Request
 from dragoman.training.run import resume_run
 from dragoman.training.validation import Validator, choose_probes
 from dragoman.weights import load_model

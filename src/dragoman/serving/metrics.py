@@ -5,7 +5,7 @@ from collections import deque
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from dragoman.serving.queue.batching import Queue
+from dragoman.serving.queue.batching import BatchQueue
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _SENTENCES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -68,7 +68,7 @@ class Metrics:
             "dragoman_failures", "Requests refused or failed, by kind", ["kind"], registry=registry
         )
 
-    def watch_model(self, name: str, queue: Queue) -> "ModelMetrics":
+    def watch_model(self, name: str, queue: BatchQueue) -> "ModelMetrics":
         """Begin to count for a model."""
         self._queue_sentences.labels(name).set_function(lambda: queue.num_sentences)
         self._queue_tokens.labels(name).set_function(lambda: queue.num_tokens)
@@ -82,22 +82,22 @@ class Metrics:
         self._speed.labels(name).set_function(figures.recent_speed)
         return figures
 
-    def note_cached(self, num_found: int, num_missing: int) -> None:
+    def count_cache_lookups(self, num_found: int, num_missing: int) -> None:
         """Count sentences that were looked up in the cache."""
         if num_found:
             self._found.inc(num_found)
         if num_missing:
             self._missed.inc(num_missing)
 
-    def note_failure(self, kind: str) -> None:
+    def count_failure(self, kind: str) -> None:
         """Count a request that was refused or failed."""
         self._failures.labels(kind).inc()
 
-    def note_begun(self) -> None:
+    def count_request(self) -> None:
         """Count a request that has arrived."""
         self._in_progress.inc()
 
-    def note_answered(self, route: str, status: int, seconds: float) -> None:
+    def record_response(self, route: str, status: int, seconds: float) -> None:
         """Count a request that was answered, or whose client has gone."""
         self._in_progress.dec()
         if (route, status) not in self._answers:
@@ -145,7 +145,7 @@ class ModelMetrics:
         self._written = written
         self._recent: deque[tuple[float, int]] = deque()
 
-    def note_batch(self, num_sentences: int, num_tokens: int, seconds: float) -> None:
+    def record_batch(self, num_sentences: int, num_tokens: int, seconds: float) -> None:
         """Count a batch."""
         self._sentences.observe(num_sentences)
         self._tokens.observe(num_tokens)
@@ -154,7 +154,7 @@ class ModelMetrics:
         self._recent.append((time.monotonic(), num_tokens))
         self._forget()
 
-    def note_written(self, num_tokens: int) -> None:
+    def count_target_tokens(self, num_tokens: int) -> None:
         """Count subwords of translations."""
         self._written.inc(num_tokens)
 

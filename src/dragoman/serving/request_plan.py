@@ -9,7 +9,7 @@ from dragoman.serving.language_pairs import Models
 from dragoman.serving.languages import match_language, name_language
 from dragoman.serving.markup.markup import Marked, parse_markup
 from dragoman.serving.options import ServeOptions
-from dragoman.serving.sentence_translation import Candidate, Rendering
+from dragoman.serving.sentence_translation import Candidate, SentenceTranslation
 from dragoman.serving.service_types import Answer, Request, ServedModel, ServiceError, Span
 from dragoman.serving.text_layout import Layout, lay_out
 from dragoman.text.sentence_splitting import split_text
@@ -20,7 +20,7 @@ Detect = Callable[[str], list[tuple[str, float]]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class TextPlan:
     """What is to be done with a text.
 
     Parameters
@@ -79,7 +79,7 @@ def check_request(request: Request, options: ServeOptions) -> None:
         raise _bad("the text has half a surrogate pair, which is no character; leave it out")
 
 
-def plan_text(text: str, request: Request, models: Models, detect: Detect) -> Plan:
+def plan_text(text: str, request: Request, models: Models, detect: Detect) -> TextPlan:
     """Say what is to be done with one text."""
     marked = None
     segments: Sequence[str] = (text,)
@@ -89,7 +89,7 @@ def plan_text(text: str, request: Request, models: Models, detect: Detect) -> Pl
     source, confidence, path = _find_path("\n".join(segments), request, models, detect)
     split = _make_split(path, source, request)
     layouts = (lay_out(each, split) for each in segments)
-    return Plan(
+    return TextPlan(
         text=text,
         source=source,
         confidence=confidence,
@@ -124,7 +124,9 @@ def _make_split(
     return partial(translator.split, options=options, cuts_long=cuts_long)
 
 
-def write_answer(plan: Plan, renderings: Sequence[Rendering], request: Request) -> Answer:
+def write_answer(
+    plan: TextPlan, translations: Sequence[SentenceTranslation], request: Request
+) -> Answer:
     """Put the translated sentences of a text together."""
     if not plan.path:
         return Answer(
@@ -134,11 +136,11 @@ def write_answer(plan: Plan, renderings: Sequence[Rendering], request: Request) 
             path=(plan.source,),
             num_characters=len(plan.text),
         )
-    most = max((len(each.candidates) for each in renderings), default=1)
-    written = [_write(plan, renderings, rank) for rank in range(most)]
+    most = max((len(each.candidates) for each in translations), default=1)
+    written = [_write(plan, translations, rank) for rank in range(most)]
     texts = list(dict.fromkeys(text for text, _ in written))
     languages = (plan.source, *(model.target for model in plan.path))
-    notes = [note for each in renderings for note in each.notes]
+    notes = [note for each in translations for note in each.notes]
     if len(plan.path) > 1:
         notes.insert(0, f"translated through {name_language(languages[1])} ({languages[1]})")
         if request.terms:
@@ -155,12 +157,14 @@ def write_answer(plan: Plan, renderings: Sequence[Rendering], request: Request) 
     )
 
 
-def join_legs(first: Rendering, second: Rendering) -> Rendering:
+def join_pivot_translations(
+    first: SentenceTranslation, second: SentenceTranslation
+) -> SentenceTranslation:
     """Join the two halves of a way through a third language.
 
     Returns
     -------
-    Rendering
+    SentenceTranslation
         What the sentence became: characters are linked if both are to the same ones in between.
     """
     links = first.candidates[0].spans
@@ -168,7 +172,7 @@ def join_legs(first: Rendering, second: Rendering) -> Rendering:
         Candidate(each.text, _compose(links, each.spans)) for each in second.candidates
     )
     notes = (*first.notes, *second.notes)
-    return Rendering(candidates, notes, first.num_tokens + second.num_tokens)
+    return SentenceTranslation(candidates, notes, first.num_tokens + second.num_tokens)
 
 
 def _compose(first: Sequence[Span], second: Sequence[Span]) -> tuple[Span, ...]:
@@ -183,9 +187,11 @@ def _compose(first: Sequence[Span], second: Sequence[Span]) -> tuple[Span, ...]:
     )
 
 
-def _write(plan: Plan, renderings: Sequence[Rendering], rank: int) -> tuple[str, tuple[Span, ...]]:
+def _write(
+    plan: TextPlan, translations: Sequence[SentenceTranslation], rank: int
+) -> tuple[str, tuple[Span, ...]]:
     """Write a text's translation of some rank, where sentences have so many."""
-    chosen = [each.candidates[min(rank, len(each.candidates) - 1)] for each in renderings]
+    chosen = [each.candidates[min(rank, len(each.candidates) - 1)] for each in translations]
     place = 0
     segments = []
     for layout in plan.layouts:
@@ -218,7 +224,7 @@ def _find_path(
     if source is not None:
         path = models.find_path(source, target)
         if path is None:
-            raise _no_way(source, target)
+            raise _unsupported_pair(source, target)
         return source, None, path
     found = detect(text)
     paths = {code: models.find_path(code, target) for code, _ in found}
@@ -240,7 +246,7 @@ def _known(code: str, parameter: str, models: Models) -> str:
     return found
 
 
-def _no_way(source: str, target: str) -> ServiceError:
+def _unsupported_pair(source: str, target: str) -> ServiceError:
     return ServiceError(
         "unknown_language",
         f"no model translates {source} to {target}",

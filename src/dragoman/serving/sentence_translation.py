@@ -25,7 +25,7 @@ _WORD = re.compile(r"\S+")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manner:
+class TranslationSettings:
     """How a sentence is to be translated; sentences of one manner can be translated together.
 
     Parameters
@@ -53,11 +53,11 @@ class Manner:
     splits_sentences: bool = True
 
 
-class Task(NamedTuple):
+class SentenceTask(NamedTuple):
     """A sentence, and how it is to be translated."""
 
     text: str
-    manner: Manner
+    settings: TranslationSettings
 
 
 class Candidate(NamedTuple):
@@ -67,7 +67,7 @@ class Candidate(NamedTuple):
     spans: tuple[Span, ...] = ()
 
 
-class Rendering(NamedTuple):
+class SentenceTranslation(NamedTuple):
     """What a sentence became: translations, best first, and what is to be said of them."""
 
     candidates: tuple[Candidate, ...]
@@ -97,53 +97,55 @@ class SentenceTranslator:
             OrderedDict()
         )
 
-    def __call__(self, tasks: Sequence[Task]) -> list[Rendering]:
+    def __call__(self, tasks: Sequence[SentenceTask]) -> list[SentenceTranslation]:
         """Translate sentences."""
         texts = list(dict.fromkeys(task.text for task in tasks))
         try:
-            renderings = self._render(texts, tasks[0].manner)
+            translations = self._translate_texts(texts, tasks[0].settings)
         except DragomanError as error:
             raise ServiceError("bad_request", str(error)) from None
-        by_text = dict(zip(texts, renderings, strict=True))
+        by_text = dict(zip(texts, translations, strict=True))
         return [by_text[task.text] for task in tasks]
 
-    def _render(self, texts: list[str], manner: Manner) -> list[Rendering]:
-        prepared = self._prepare(manner)
-        said: dict[str, Any] = {} if manner.splits_sentences else {"split_sentences": "off"}
-        if manner.beam_size is not None:
-            said["beam_size"] = manner.beam_size
+    def _translate_texts(
+        self, texts: list[str], settings: TranslationSettings
+    ) -> list[SentenceTranslation]:
+        prepared = self._prepare(settings)
+        said: dict[str, Any] = {} if settings.splits_sentences else {"split_sentences": "off"}
+        if settings.beam_size is not None:
+            said["beam_size"] = settings.beam_size
         found = self._translator.translate_all(
             texts,
-            num_best=manner.num_best,
-            prefix=manner.prefix,
+            num_best=settings.num_best,
+            prefix=settings.prefix,
             options=self._translator.options_with(said),
-            constraints=replace(prepared.constraints, is_aligned=manner.wants_alignment),
+            constraints=replace(prepared.constraints, is_aligned=settings.wants_alignment),
         )
         notes: list[list[str]] = [list(prepared.warnings) for _ in texts]
-        every = [(each, *each.alternatives)[: manner.num_best] for each in found]
-        if manner.wants_alignment:
+        every = [(each, *each.alternatives)[: settings.num_best] for each in found]
+        if settings.wants_alignment:
             candidates = self._align(texts, every, notes)
         else:
             candidates = [tuple(Candidate(each.text) for each in many) for many in every]
         return [
-            Rendering(each, (*said_of, *best.notes), len(best.tokens))
+            SentenceTranslation(each, (*said_of, *best.notes), len(best.tokens))
             for each, best, said_of in zip(candidates, found, notes, strict=True)
         ]
 
-    def _prepare(self, manner: Manner) -> PreparedConstraints:
+    def _prepare(self, settings: TranslationSettings) -> PreparedConstraints:
         """Make a glossary ready; the ones used last are kept so."""
-        if not manner.terms:
-            return PreparedConstraints(constraints=Constraints(is_scored=manner.num_best > 1))
-        prepared = self._prepared.get(manner.terms)
+        if not settings.terms:
+            return PreparedConstraints(constraints=Constraints(is_scored=settings.num_best > 1))
+        prepared = self._prepared.get(settings.terms)
         if prepared is None:
             prepared = prepare_constraints(
                 self._translator.folder.vocabularies.target,
-                glossary=_read_terms(manner.terms),
+                glossary=_read_terms(settings.terms),
             )
-            self._prepared[manner.terms] = prepared
+            self._prepared[settings.terms] = prepared
             if len(self._prepared) > MOST_GLOSSARIES:
                 self._prepared.popitem(last=False)
-        self._prepared.move_to_end(manner.terms)
+        self._prepared.move_to_end(settings.terms)
         return prepared
 
     def _align(

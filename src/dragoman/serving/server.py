@@ -130,7 +130,7 @@ class Server:
             self._server.should_exit = self._server.force_exit = True
             return
         self.gate.close()
-        self._service.take_leave()
+        self._service.begin_stop()
         self._stopping = asyncio.create_task(self._finish())
 
     async def _finish(self) -> None:
@@ -141,7 +141,7 @@ class Server:
             if is_late and not self.gate.num_in_progress:
                 break
             await asyncio.sleep(0.02)
-        self._service.refuse_more()
+        self._service.stop_accepting()
         self.gate.give_up()
         await asyncio.sleep(0.02)
         self._server.should_exit = True
@@ -165,7 +165,9 @@ def _find_room(service: Service, keys: Keys | None) -> WaitForRoom | None:
     """Say how long whoever is at an address must wait; without keys nobody is known."""
     if keys is None:
         return None
-    return lambda address, num_tokens: service.wait_for_room(keys.name_address(address), num_tokens)
+    return lambda address, num_tokens: service.seconds_until_room(
+        keys.name_address(address), num_tokens
+    )
 
 
 def listen(host: str, port: int) -> socket.socket:

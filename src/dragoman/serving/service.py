@@ -11,26 +11,26 @@ from dragoman.serving.detection import Detector
 from dragoman.serving.language_pairs import Models
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
-from dragoman.serving.pivot_path import note_ways
-from dragoman.serving.protocols.client import Client
-from dragoman.serving.queue.model_queue import Lane
-from dragoman.serving.queue.translation_cache import Cache
+from dragoman.serving.queue.model_queue import ModelQueue
+from dragoman.serving.queue.translation_cache import TranslationCache
 from dragoman.serving.request_plan import (
-    Plan,
+    TextPlan,
     check_request,
-    join_legs,
+    join_pivot_translations,
     plan_text,
     split_planned,
     write_answer,
 )
-from dragoman.serving.sentence_translation import Manner, Rendering
+from dragoman.serving.sentence_translation import SentenceTranslation, TranslationSettings
 from dragoman.serving.service_types import (
     Answer,
+    Client,
     Language,
     Request,
     ServedModel,
     ServiceError,
     Span,
+    record_pivot_paths,
 )
 
 __all__ = ["Answer", "Language", "Request", "ServedModel", "Service", "ServiceError", "Span"]
@@ -66,50 +66,55 @@ class Service:
         self.metrics = Metrics() if metrics is None else metrics
         self._models = models
         self._detector = Detector(models.codes)
-        self._cache: Cache[Rendering] = Cache(self.options.cache_characters)
-        self._lanes = {
-            model.name: Lane(model, self.options, self._cache, self.metrics) for model in models.all
+        self._cache: TranslationCache[SentenceTranslation] = TranslationCache(
+            self.options.cache_characters
+        )
+        self._model_queues = {
+            model.name: ModelQueue(model, self.options, self._cache, self.metrics)
+            for model in models.all
         }
-        self._has_started = self._is_stopping = self._is_leaving = False
+        self._has_started = self._is_stopping = self._is_stop_requested = False
 
     @property
     def is_ready(self) -> bool:
         """Whether requests are accepted: all models run, and nobody is stopping them."""
-        return not self._is_stopping and all(lane.is_alive for lane in self._lanes.values())
+        return not self._is_stopping and all(
+            queue.is_alive for queue in self._model_queues.values()
+        )
 
     @property
     def is_accepting(self) -> bool:
         """Whether new requests of clients are welcome, besides those in progress."""
-        return self.is_ready and not self._is_leaving
+        return self.is_ready and not self._is_stop_requested
 
     @property
     def is_loaded(self) -> bool:
         """Whether every process that translates has loaded its model."""
-        return all(lane.is_loaded for lane in self._lanes.values())
+        return all(queue.is_loaded for queue in self._model_queues.values())
 
     def start(self) -> None:
         """Begin to translate, unless that has begun."""
         if not self._has_started:
             self._has_started = True
-            for lane in self._lanes.values():
-                lane.start()
+            for queue in self._model_queues.values():
+                queue.start()
 
-    def take_leave(self) -> None:
+    def begin_stop(self) -> None:
         """Say that a stop has begun; requests in progress may still ask for more."""
-        self._is_leaving = True
+        self._is_stop_requested = True
 
-    def refuse_more(self) -> None:
+    def stop_accepting(self) -> None:
         """Accept nothing more; what was accepted is still translated."""
         self._is_stopping = True
 
     def stop(self, seconds: float = 10.0) -> None:
         """Translate what waits, and end."""
-        self.refuse_more()
+        self.stop_accepting()
         until = time.monotonic() + seconds
-        for lane in self._lanes.values():
-            lane.close()
-        for lane in self._lanes.values():
-            lane.stop(max(0.0, until - time.monotonic()))
+        for queue in self._model_queues.values():
+            queue.close()
+        for queue in self._model_queues.values():
+            queue.stop(max(0.0, until - time.monotonic()))
 
     async def translate(self, request: Request) -> list[Answer]:
         """Translate the texts of a request."""
@@ -121,10 +126,10 @@ class Service:
             check_request(request, self.options)
             return await self._translate(request)
         except ServiceError as error:
-            self.metrics.note_failure(error.kind)
+            self.metrics.count_failure(error.kind)
             raise
 
-    def wait_for_room(self, client: str, num_tokens: int) -> float | None:
+    def seconds_until_room(self, client: str, num_tokens: int) -> float | None:
         """Say whether any model would accept something of a client.
 
         Returns
@@ -132,11 +137,11 @@ class Service:
         float | None
             None: at least one would. Otherwise how many seconds it may take until one does.
         """
-        if not self._lanes or any(
-            lane.has_room(client, num_tokens) for lane in self._lanes.values()
+        if not self._model_queues or any(
+            queue.has_room(client, num_tokens) for queue in self._model_queues.values()
         ):
             return None
-        return min(lane.guess_seconds() for lane in self._lanes.values())
+        return min(queue.estimate_seconds() for queue in self._model_queues.values())
 
     def detect(self, text: str) -> list[tuple[str, float]]:
         """Find the language of a text, among those that are served."""
@@ -154,7 +159,7 @@ class Service:
         """List the models."""
         return list(self._models.all)
 
-    async def run_beside(self, model: str, work: Callable[[Translator], T]) -> T:
+    async def run_side_task(self, model: str, work: Callable[[Translator], T]) -> T:
         """Do other work with a model, such as looking at its attention, between two batches.
 
         Parameters
@@ -165,13 +170,13 @@ class Service:
             What to do, on the model's own thread. Nothing is translated meanwhile: let long work
             be many short ones.
         """
-        lane = self._lanes.get(model)
-        if lane is None:
-            names = ", ".join(self._lanes)
+        queue = self._model_queues.get(model)
+        if queue is None:
+            names = ", ".join(self._model_queues)
             raise ServiceError("not_found", f"no model is called “{model}”; there are {names}")
         if not self.is_ready:
             raise ServiceError("not_ready", "the server is stopping or not ready", retry_after=1.0)
-        return await lane.run_beside(work)
+        return await queue.run_side_task(work)
 
     async def _translate(self, request: Request) -> list[Answer]:
         """Plan, translate and write; texts that take the same way go together."""
@@ -185,9 +190,9 @@ class Service:
         answers: dict[int, Answer] = {}
 
         async def translate_group(indices: list[int]) -> None:
-            found = await self._render([plans[index] for index in indices], request)
-            for index, renderings in zip(indices, found, strict=True):
-                answers[index] = write_answer(plans[index], renderings, request)
+            found = await self._translate_plans([plans[index] for index in indices], request)
+            for index, translations in zip(indices, found, strict=True):
+                answers[index] = write_answer(plans[index], translations, request)
 
         if len(groups) == 1:
             await translate_group(list(range(len(plans))))
@@ -198,18 +203,20 @@ class Service:
                         tasks.create_task(translate_group(indices))
             except BaseExceptionGroup as failures:
                 raise failures.exceptions[0] from None
-        note_ways(answer.path for answer in answers.values())
+        record_pivot_paths(answer.path for answer in answers.values())
         return [answers[index] for index in range(len(plans))]
 
-    def _plan(self, request: Request) -> list[Plan]:
+    def _plan(self, request: Request) -> list[TextPlan]:
         return [plan_text(text, request, self._models, self.detect) for text in request.texts]
 
-    async def _render(self, plans: Sequence[Plan], request: Request) -> list[list[Rendering]]:
+    async def _translate_plans(
+        self, plans: Sequence[TextPlan], request: Request
+    ) -> list[list[SentenceTranslation]]:
         """Translate the sentences of texts that take the same way."""
         path = plans[0].path
         if not path:
             return [[] for _ in plans]
-        manner = Manner(
+        settings = TranslationSettings(
             num_best=request.num_alternatives + 1,
             beam_size=request.beam_size,
             terms=request.terms if len(path) == 1 else (),
@@ -219,19 +226,19 @@ class Service:
         sentences = [sentence for plan in plans for sentence in plan.sentences]
         prefix = request.prefix.strip()
         if len(sentences) == 1:
-            manner = replace(manner, prefix=prefix)
-        renderings = await self._follow(path, sentences, manner, request.client)
+            settings = replace(settings, prefix=prefix)
+        translations = await self._translate_along_path(path, sentences, settings, request.client)
         if prefix and len(sentences) > 1:
-            await self._begin(path, sentences, renderings, manner, request)
-        rest = iter(renderings)
+            await self._force_prefix(path, sentences, translations, settings, request)
+        rest = iter(translations)
         return [[next(rest) for _ in plan.sentences] for plan in plans]
 
-    async def _begin(
+    async def _force_prefix(
         self,
         path: tuple[ServedModel, ...],
         sentences: Sequence[str],
-        renderings: list[Rendering],
-        manner: Manner,
+        translations: list[SentenceTranslation],
+        settings: TranslationSettings,
         request: Request,
     ) -> None:
         """Make a text's translation begin as the client wants.
@@ -240,35 +247,38 @@ class Service:
         sentence of which that is not so must begin with the rest.
         """
         rest = request.prefix.strip()
-        for index, rendering in enumerate(renderings):
-            text = rendering.candidates[0].text
-            if not rest.startswith(text) or index == len(renderings) - 1:
+        for index, translation in enumerate(translations):
+            text = translation.candidates[0].text
+            if not rest.startswith(text) or index == len(translations) - 1:
                 break
             rest = rest[len(text) :].lstrip()
             if not rest:
                 return
-        forced = replace(manner, prefix=rest)
-        found = await self._follow(
-            path, [sentences[index]], forced, request.client, is_promised=True
+        forced = replace(settings, prefix=rest)
+        found = await self._translate_along_path(
+            path, [sentences[index]], forced, request.client, is_accepted=True
         )
-        renderings[index] = found[0]
+        translations[index] = found[0]
 
-    async def _follow(
+    async def _translate_along_path(
         self,
         path: tuple[ServedModel, ...],
         sentences: Sequence[str],
-        manner: Manner,
+        settings: TranslationSettings,
         client: Client,
         *,
-        is_promised: bool = False,
-    ) -> list[Rendering]:
+        is_accepted: bool = False,
+    ) -> list[SentenceTranslation]:
         """Translate sentences by one model, or by two, one after the other."""
-        first = self._lanes[path[0].name]
+        first = self._model_queues[path[0].name]
         if len(path) == 1:
-            return await first.translate(sentences, manner, client, is_promised=is_promised)
-        plain = replace(manner, num_best=1, prefix="")
-        halves = await first.translate(sentences, plain, client, is_promised=is_promised)
-        between = [each.candidates[0].text for each in halves]
-        second = self._lanes[path[1].name]
-        wholes = await second.translate(between, manner, client, is_promised=True)
-        return [join_legs(one, other) for one, other in zip(halves, wholes, strict=True)]
+            return await first.translate(sentences, settings, client, is_accepted=is_accepted)
+        plain = replace(settings, num_best=1, prefix="")
+        to_pivot = await first.translate(sentences, plain, client, is_accepted=is_accepted)
+        between = [each.candidates[0].text for each in to_pivot]
+        second = self._model_queues[path[1].name]
+        from_pivot = await second.translate(between, settings, client, is_accepted=True)
+        return [
+            join_pivot_translations(one, other)
+            for one, other in zip(to_pivot, from_pivot, strict=True)
+        ]

@@ -1,10 +1,11 @@
 """What passes between the protocols that clients speak and the service that translates."""
 
+from collections.abc import Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from dragoman.decoding.options import Precision
-from dragoman.serving.protocols.client import Client
 
 if TYPE_CHECKING:
     from dragoman.decoding.translator import Translator
@@ -58,6 +59,29 @@ class ServiceError(Exception):
         self.message = message
         self.retry_after = retry_after
         self.details: dict[str, object] = {} if details is None else details
+
+
+@dataclass(frozen=True, kw_only=True)
+class Client:
+    """Somebody who sends requests.
+
+    Parameters
+    ----------
+    name : str
+        The name of a key, or an address: what turns are taken by, and limits counted for. Never
+        the key itself.
+    requests_per_minute : int | None
+        How many requests are answered; None: any number.
+    characters_per_month : int | None
+        How many characters are translated in a calendar month; None: any number.
+    has_key : bool
+        Whether it named itself by a key.
+    """
+
+    name: str
+    requests_per_minute: int | None = None
+    characters_per_month: int | None = None
+    has_key: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +204,7 @@ class ServedModel:
     family : str
         Such as “transformer”.
     translator : Translator
-        To be used on the model's own thread only: see `Service.run_beside`.
+        To be used on the model's own thread only: see `Service.run_side_task`.
     precision : Precision
         In which processes of its own compute.
     """
@@ -191,3 +215,27 @@ class ServedModel:
     family: str
     translator: "Translator"
     precision: Precision = "auto"
+
+
+# Paths through a third language of the request that the current task answers, in order.
+_pivot_paths: ContextVar[dict[tuple[str, ...], None] | None] = ContextVar(
+    "pivot_paths", default=None
+)
+
+
+def reset_pivot_paths() -> None:
+    """Start to collect the pivot paths of the current task's request."""
+    _pivot_paths.set({})
+
+
+def record_pivot_paths(paths: Iterable[tuple[str, ...]]) -> None:
+    """Record those paths that lead through a third language."""
+    known = _pivot_paths.get()
+    if known is not None:
+        known.update(dict.fromkeys(path for path in paths if len(path) > 2))
+
+
+def format_pivot_paths() -> str:
+    """Format the recorded pivot paths as the value of a header."""
+    paths = ", ".join("-".join(path) for path in _pivot_paths.get() or {})
+    return "".join(each if each.isascii() and each.isprintable() else "?" for each in paths)

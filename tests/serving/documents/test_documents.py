@@ -17,8 +17,7 @@ from dragoman.serving.documents.documents import (
     translate_document,
 )
 from dragoman.serving.documents.text_documents import Document
-from dragoman.serving.protocols.client import Client
-from dragoman.serving.service_types import Request, ServiceError
+from dragoman.serving.service_types import Client, Request, ServiceError
 
 REQUEST = Request(texts=(), source="en", target="fr", client=Client(name="ann"))
 

@@ -6,8 +6,7 @@ import pytest
 
 from dragoman.errors import DataError, OptionError
 from dragoman.serving.http.api_keys import WRONG_KEYS_PER_MINUTE, Keys, read_keys
-from dragoman.serving.protocols.client import Client
-from dragoman.serving.service_types import ServiceError
+from dragoman.serving.service_types import Client, ServiceError
 
 FILE = """
 [alice]

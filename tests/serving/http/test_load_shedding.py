@@ -16,11 +16,11 @@ HEAD = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
 def make_shedder(wait=2.5, **options):
     asked = []
 
-    def wait_for_room(address, num_tokens):
+    def seconds_until_room(address, num_tokens):
         asked.append((address, num_tokens))
         return wait
 
-    shedder = Shedder(ServeOptions(**options), Metrics(), wait_for_room)
+    shedder = Shedder(ServeOptions(**options), Metrics(), seconds_until_room)
     return shedder, asked
 
 

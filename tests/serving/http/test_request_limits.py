@@ -12,7 +12,7 @@ from dragoman.serving.http.load_shedding import TOO_MUCH, Shedder
 from dragoman.serving.http.request_limits import Gate
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
-from dragoman.serving.pivot_path import note_ways
+from dragoman.serving.service_types import record_pivot_paths
 
 
 def scope_of(path="/translate", method="POST", headers=()):
@@ -66,10 +66,10 @@ async def echo(scope, receive, send):
 
 
 def pass_through(
-    exchange, app=echo, scope=None, metrics=None, close=False, wait_for_room=None, **more
+    exchange, app=echo, scope=None, metrics=None, close=False, seconds_until_room=None, **more
 ):
     metrics, options = metrics or Metrics(), ServeOptions(**more)
-    gate = Gate(app, options, metrics, Shedder(options, metrics, wait_for_room))
+    gate = Gate(app, options, metrics, Shedder(options, metrics, seconds_until_room))
     if close:
         gate.close()
 
@@ -266,21 +266,23 @@ def test_where_there_is_no_room_requests_to_translate_are_not_even_looked_at():
     metrics = Metrics()
     asked = []
 
-    def wait_for_room(address, num_tokens):
+    def seconds_until_room(address, num_tokens):
         asked.append((address, num_tokens))
         return 2.5
 
     scope = scope_of() | {"client": ("1.2.3.4", 5)}
     exchange = Exchange(b"x" * 80)
-    pass_through(exchange, never, scope, metrics, wait_for_room=wait_for_room)
+    pass_through(exchange, never, scope, metrics, seconds_until_room=seconds_until_room)
     assert refusal_of(exchange) == (429, TOO_MUCH)
     assert exchange.headers[b"retry-after"] == b"3"
     assert b"connection" not in exchange.headers
     assert asked == [("1.2.3.4", 11)]
     assert read(metrics)["dragoman_failures_total", "overloaded"] == 1
-    other = pass_through(Exchange(b"x"), scope=scope_of("/languages"), wait_for_room=wait_for_room)
+    other = pass_through(
+        Exchange(b"x"), scope=scope_of("/languages"), seconds_until_room=seconds_until_room
+    )
     assert other.status == 200
-    there_is = pass_through(Exchange(b"x"), wait_for_room=lambda *_: None)
+    there_is = pass_through(Exchange(b"x"), seconds_until_room=lambda *_: None)
     assert there_is.status == 200
 
 
@@ -314,7 +316,7 @@ def test_preflights_are_answered():
 
 def test_a_way_through_a_third_language_is_said_in_a_header():
     async def through(scope, receive, send):
-        note_ways([("fr", "en", "es")])
+        record_pivot_paths([("fr", "en", "es")])
         await echo(scope, receive, send)
 
     assert pass_through(Exchange(b"x"), through).headers[b"x-translated-through"] == b"fr-en-es"

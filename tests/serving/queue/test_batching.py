@@ -6,10 +6,9 @@ import time
 
 import pytest
 
-from dragoman.serving.protocols.client import Client
-from dragoman.serving.queue.batching import MOST_BESIDE, Queue
-from dragoman.serving.queue.pending_requests import Batch, Beside, Ticket
-from dragoman.serving.service_types import ServiceError
+from dragoman.serving.queue.batching import MAX_SIDE_TASKS, BatchQueue
+from dragoman.serving.queue.pending_requests import Batch, PendingRequest, SideTask
+from dragoman.serving.service_types import Client, ServiceError
 
 
 @pytest.fixture
@@ -20,14 +19,14 @@ def loop():
 
 
 def make_queue(batch_tokens=100, queue_tokens=1000, wait_seconds=0.0, **more):
-    return Queue(
+    return BatchQueue(
         batch_tokens=batch_tokens, queue_tokens=queue_tokens, wait_seconds=wait_seconds, **more
     )
 
 
 def make_ticket(loop, costs, name="a"):
     tasks = [f"{name}{index}" for index in range(len(costs))]
-    return Ticket(client=Client(name=name), tasks=tasks, costs=costs, loop=loop)
+    return PendingRequest(client=Client(name=name), tasks=tasks, costs=costs, loop=loop)
 
 
 def refused(call):
@@ -39,13 +38,13 @@ def refused(call):
 
 def test_batches_are_counted_in_subwords(loop):
     queue = make_queue(batch_tokens=100)
-    ticket = make_ticket(loop, [40, 40, 40, 300, 10])
-    queue.submit(ticket)
+    pending = make_ticket(loop, [40, 40, 40, 300, 10])
+    queue.submit(pending)
     assert (queue.num_sentences, queue.num_tokens) == (5, 430)
     sizes = []
     while queue.num_sentences:
         batch = queue.take()
-        assert batch.num_tokens == sum(ticket.costs[index] for _, index in batch.places)
+        assert batch.num_tokens == sum(pending.costs[index] for _, index in batch.places)
         sizes.append(batch.num_tokens)
     assert sizes == [80, 40, 300, 10]  # what is larger than a batch is one by itself
 
@@ -65,7 +64,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_back(loop):
     error = refused(lambda: queue.submit(make_ticket(loop, [60], "b")))
     assert error.message == "Slowdown: too many texts are waiting to be translated; try again"
     assert error.retry_after == 1.0
-    queue.note_speed(num_tokens=50, seconds=5.0)
+    queue.record_speed(num_tokens=50, seconds=5.0)
     assert refused(lambda: queue.submit(make_ticket(loop, [60], "b"))).retry_after == 6.0
     assert queue.num_tokens == 60
     queue.take()
@@ -76,11 +75,11 @@ def test_a_slow_model_s_queue_is_shorter(loop):
     queue = make_queue(batch_tokens=10, queue_tokens=1000, queue_seconds=2.0)
     queue.submit(make_ticket(loop, [30]))
     assert queue.has_room("b", 700)  # nobody knows how slow it is
-    queue.note_speed(num_tokens=100, seconds=2.0)
+    queue.record_speed(num_tokens=100, seconds=2.0)
     assert queue.has_room("b", 45)
     assert not queue.has_room("b", 80)
     for _ in range(30):
-        queue.note_speed(num_tokens=1, seconds=1.0)
+        queue.record_speed(num_tokens=1, seconds=1.0)
     assert not queue.has_room("b", 1)
     queue.take()
     queue.submit(make_ticket(loop, [1]))
@@ -96,7 +95,7 @@ def test_an_empty_queue_takes_whatever_comes(loop):
 def test_what_was_promised_is_never_refused(loop):
     queue = make_queue(queue_tokens=100)
     queue.submit(make_ticket(loop, [90]))
-    queue.submit(make_ticket(loop, [90], "b"), is_promised=True)
+    queue.submit(make_ticket(loop, [90], "b"), is_accepted=True)
     assert queue.num_tokens == 180
 
 
@@ -125,21 +124,21 @@ def test_other_work_is_done_by_turns_with_batches(loop):
     queue = make_queue(batch_tokens=10)
     queue.submit(make_ticket(loop, [10] * 3))
     for _ in range(3):
-        queue.submit_beside(Beside(work=int, loop=loop))
+        queue.submit_side_task(SideTask(work=int, loop=loop))
     kinds = [type(queue.take()) for _ in range(6)]
-    assert kinds == [Beside, Batch] * 3
+    assert kinds == [SideTask, Batch] * 3
 
 
 def test_other_work_is_limited_and_can_be_withdrawn(loop):
     queue = make_queue()
-    works = [Beside(work=int, loop=loop) for _ in range(MOST_BESIDE + 1)]
+    works = [SideTask(work=int, loop=loop) for _ in range(MAX_SIDE_TASKS + 1)]
     for each in works[:-1]:
-        queue.submit_beside(each)
-    error = refused(lambda: queue.submit_beside(works[-1]))
+        queue.submit_side_task(each)
+    error = refused(lambda: queue.submit_side_task(works[-1]))
     assert error.message == "Slowdown: too many are looking into the model; try again"
-    queue.withdraw_beside(works[0])
-    queue.withdraw_beside(works[0])
-    queue.submit_beside(works[-1])
+    queue.withdraw_side_task(works[0])
+    queue.withdraw_side_task(works[0])
+    queue.submit_side_task(works[-1])
     assert queue.take() is works[1]
 
 

@@ -1,4 +1,4 @@
-"""A lane remembers, batches, and forgets what nobody waits for."""
+"""A model queue caches, batches, and drops what nobody waits for."""
 
 import asyncio
 import os
@@ -11,9 +11,9 @@ from tests.serving.test_metrics import read
 from dragoman.serving.language_pairs import load_models
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
-from dragoman.serving.queue.model_queue import Lane, count_cores, weigh_terms
-from dragoman.serving.queue.translation_cache import Cache
-from dragoman.serving.sentence_translation import Manner
+from dragoman.serving.queue.model_queue import ModelQueue, count_cores, weigh_terms
+from dragoman.serving.queue.translation_cache import TranslationCache
+from dragoman.serving.sentence_translation import TranslationSettings
 from dragoman.serving.service_types import ServiceError
 
 
@@ -23,23 +23,23 @@ def model(tiny_folder):
 
 
 class Scene:
-    """A lane and its figures."""
+    """A model queue and its metrics."""
 
     def __init__(self, model, **options):
         options = {"wait_milliseconds": 0.0} | options
         self.metrics = Metrics()
-        self.cache = Cache(options.pop("cache_characters", 10_000))
-        self.lane = Lane(model, ServeOptions(**options), self.cache, self.metrics)
+        self.cache = TranslationCache(options.pop("cache_characters", 10_000))
+        self.queue = ModelQueue(model, ServeOptions(**options), self.cache, self.metrics)
 
     def run(self, work):
-        """Run something while the lane runs."""
+        """Run something while the model queue runs."""
 
         async def run():
-            self.lane.start()
+            self.queue.start()
             try:
-                return await asyncio.wait_for(work(self.lane), 30)
+                return await asyncio.wait_for(work(self.queue), 30)
             finally:
-                await asyncio.to_thread(self.lane.stop, 10)
+                await asyncio.to_thread(self.queue.stop, 10)
 
         return asyncio.run(run())
 
@@ -51,9 +51,11 @@ class Scene:
 def test_repeated_sentences_are_translated_once(model):
     scene = Scene(model)
 
-    async def work(lane):
-        first = await lane.translate(["A dog.", "A tree.", "A dog."], Manner(), CLIENT)
-        second = await lane.translate(["A tree.", "A house."], Manner(), CLIENT)
+    async def work(queue):
+        first = await queue.translate(
+            ["A dog.", "A tree.", "A dog."], TranslationSettings(), CLIENT
+        )
+        second = await queue.translate(["A tree.", "A house."], TranslationSettings(), CLIENT)
         return first, second
 
     first, second = scene.run(work)
@@ -65,23 +67,23 @@ def test_repeated_sentences_are_translated_once(model):
 
 
 @pytest.mark.parametrize(
-    "manner",
+    "settings",
     [
-        Manner(num_best=2),
-        Manner(beam_size=2),
-        Manner(prefix="le"),
-        Manner(terms=(("dog", "chien"),)),
-        Manner(wants_alignment=True),
+        TranslationSettings(num_best=2),
+        TranslationSettings(beam_size=2),
+        TranslationSettings(prefix="le"),
+        TranslationSettings(terms=(("dog", "chien"),)),
+        TranslationSettings(wants_alignment=True),
     ],
     ids=str,
 )
-def test_what_was_asked_otherwise_is_not_remembered(model, manner):
+def test_what_was_asked_otherwise_is_not_remembered(model, settings):
     scene = Scene(model)
 
-    async def work(lane):
-        await lane.translate(["A dog."], Manner(), CLIENT)
-        await lane.translate(["A dog."], manner, CLIENT)
-        await lane.translate(["A dog."], manner, CLIENT)
+    async def work(queue):
+        await queue.translate(["A dog."], TranslationSettings(), CLIENT)
+        await queue.translate(["A dog."], settings, CLIENT)
+        await queue.translate(["A dog."], settings, CLIENT)
 
     scene.run(work)
     assert scene.num_translated == 2
@@ -90,17 +92,22 @@ def test_what_was_asked_otherwise_is_not_remembered(model, manner):
 def test_wide_beams_cost_more(model):
     scene = Scene(model)
     costs = []
-    submit = scene.lane._queue.submit
+    submit = scene.queue._queue.submit
 
-    def spy(ticket, **options):
-        costs.append(ticket.costs[0])
-        submit(ticket, **options)
+    def spy(pending, **options):
+        costs.append(pending.costs[0])
+        submit(pending, **options)
 
-    scene.lane._queue.submit = spy
+    scene.queue._queue.submit = spy
 
-    async def work(lane):
-        for manner in (Manner(), Manner(beam_size=6), Manner(num_best=9), Manner(beam_size=1)):
-            await lane.translate(["A dog."], manner, CLIENT)
+    async def work(queue):
+        for settings in (
+            TranslationSettings(),
+            TranslationSettings(beam_size=6),
+            TranslationSettings(num_best=9),
+            TranslationSettings(beam_size=1),
+        ):
+            await queue.translate(["A dog."], settings, CLIENT)
 
     scene.run(work)  # the model's own beam is 3
     assert costs == [costs[0], 2 * costs[0], 3 * costs[0], costs[0]]
@@ -118,20 +125,22 @@ def test_too_many_terms_in_a_sentence_are_refused_before_they_wait(model):
     assert weigh_terms(["dog, " * 20, "dog. " * 20], terms) == [8, 8]
     for sentence in (many, "dog, " * 21):
         scene = Scene(model)
-        translate = scene.lane.translate(["A dog.", sentence], Manner(terms=terms), CLIENT)
+        translate = scene.queue.translate(
+            ["A dog.", sentence], TranslationSettings(terms=terms), CLIENT
+        )
         message = "occur 21 times in a sentence, but 20 are the most; send shorter sentences"
         with pytest.raises(ServiceError, match=message) as caught:
             asyncio.run(translate)
         assert caught.value.kind == "bad_request"
-        assert scene.lane.num_waiting == 0
+        assert scene.queue.num_waiting == 0
 
 
 def test_without_a_cache_everything_is_translated(model):
     scene = Scene(model, cache_characters=0)
 
-    async def work(lane):
+    async def work(queue):
         for _ in range(2):
-            await lane.translate(["A dog."], Manner(), CLIENT)
+            await queue.translate(["A dog."], TranslationSettings(), CLIENT)
 
     scene.run(work)
     assert scene.num_translated == 2
@@ -140,8 +149,8 @@ def test_without_a_cache_everything_is_translated(model):
 def test_the_cache_knows_models_apart(model, tiny_folder):
     scene = Scene(model)
 
-    async def work(lane):
-        return await lane.translate(["A dog."], Manner(), CLIENT)
+    async def work(queue):
+        return await queue.translate(["A dog."], TranslationSettings(), CLIENT)
 
     scene.run(work)
     assert [key[0] for key in scene.cache._entries] == ["tiny"]
@@ -164,16 +173,18 @@ def test_who_goes_away_costs_nothing_further(model):
     scene = Scene(model)
     obstacle = Obstacle()
 
-    async def work(lane):
-        holding = asyncio.create_task(lane.run_beside(obstacle))
+    async def work(queue):
+        holding = asyncio.create_task(queue.run_side_task(obstacle))
         await asyncio.to_thread(obstacle.has_begun.wait, 20)
-        gone = asyncio.create_task(lane.translate(["A dog."] + ["A tree."] * 3, Manner(), CLIENT))
-        stays = asyncio.create_task(lane.translate(["A house."], Manner(), CLIENT))
-        while lane.num_waiting < 3:
+        gone = asyncio.create_task(
+            queue.translate(["A dog."] + ["A tree."] * 3, TranslationSettings(), CLIENT)
+        )
+        stays = asyncio.create_task(queue.translate(["A house."], TranslationSettings(), CLIENT))
+        while queue.num_waiting < 3:
             await asyncio.sleep(0.001)
         gone.cancel()
         await asyncio.wait([gone])
-        assert lane.num_waiting == 1
+        assert queue.num_waiting == 1
         obstacle.may_end.set()
         await holding
         return await stays
@@ -183,8 +194,10 @@ def test_who_goes_away_costs_nothing_further(model):
 
 
 def test_other_work_gets_the_translator_and_gives_its_result(model):
-    async def work(lane):
-        return await lane.run_beside(lambda translator: (translator, threading.current_thread()))
+    async def work(queue):
+        return await queue.run_side_task(
+            lambda translator: (translator, threading.current_thread())
+        )
 
     translator, thread = Scene(model).run(work)
     assert translator is model.translator
@@ -200,8 +213,8 @@ def test_other_work_is_done_one_at_a_time(model):
         threading.Event().wait(0.01)
         inside.pop()
 
-    async def work(lane):
-        await asyncio.gather(*(lane.run_beside(look) for _ in range(6)))
+    async def work(queue):
+        await asyncio.gather(*(queue.run_side_task(look) for _ in range(6)))
 
     Scene(model).run(work)
 
@@ -211,10 +224,10 @@ def test_other_work_that_nobody_waits_for_is_not_done(model):
     obstacle = Obstacle()
     done = []
 
-    async def work(lane):
-        holding = asyncio.create_task(lane.run_beside(obstacle))
+    async def work(queue):
+        holding = asyncio.create_task(queue.run_side_task(obstacle))
         await asyncio.to_thread(obstacle.has_begun.wait, 20)
-        gone = asyncio.create_task(lane.run_beside(done.append))
+        gone = asyncio.create_task(queue.run_side_task(done.append))
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.wait([gone])
@@ -226,8 +239,8 @@ def test_other_work_that_nobody_waits_for_is_not_done(model):
 
 
 def test_failures_of_other_work_reach_whoever_asked(model):
-    async def work(lane):
-        await lane.run_beside(lambda _: 1 // 0)
+    async def work(queue):
+        await queue.run_side_task(lambda _: 1 // 0)
 
     with pytest.raises(ZeroDivisionError):
         Scene(model).run(work)
@@ -236,17 +249,17 @@ def test_failures_of_other_work_reach_whoever_asked(model):
 def test_processes_translate_as_the_server_does(model):
     sentences = [f"A {word} dog sees {other}." for word in "abc" for other in "gh"]
 
-    async def work(lane):
-        requests = [lane.translate([each], Manner(), CLIENT) for each in sentences]
+    async def work(queue):
+        requests = [queue.translate([each], TranslationSettings(), CLIENT) for each in sentences]
         found = [each[0].candidates[0].text for each in await asyncio.gather(*requests)]
-        while not lane.is_loaded:
+        while not queue.is_loaded:
             await asyncio.sleep(0.01)
-        thread = await lane.run_beside(lambda _: threading.current_thread().name)
+        thread = await queue.run_side_task(lambda _: threading.current_thread().name)
         return found, thread
 
     scene = Scene(model, processes=2)
-    assert not scene.lane.is_loaded
-    processes = scene.lane._processes
+    assert not scene.queue.is_loaded
+    processes = scene.queue._processes
     assert scene.run(work) == Scene(model).run(work)
     assert [process.process_id for process in processes] == [None, None]
 
@@ -255,13 +268,15 @@ def test_a_full_queue_refuses(model):
     scene = Scene(model, queue_tokens=10)
     obstacle = Obstacle()
 
-    async def work(lane):
-        holding = asyncio.create_task(lane.run_beside(obstacle))
+    async def work(queue):
+        holding = asyncio.create_task(queue.run_side_task(obstacle))
         await asyncio.to_thread(obstacle.has_begun.wait, 20)
-        first = asyncio.create_task(lane.translate(["A dog sees a tree."], Manner(), CLIENT))
+        first = asyncio.create_task(
+            queue.translate(["A dog sees a tree."], TranslationSettings(), CLIENT)
+        )
         await asyncio.sleep(0.01)
         with pytest.raises(ServiceError, match="too many texts are waiting"):
-            await lane.translate(["A house sees a garden."], Manner(), CLIENT)
+            await queue.translate(["A house sees a garden."], TranslationSettings(), CLIENT)
         obstacle.may_end.set()
         await asyncio.gather(holding, first)
 

@@ -5,11 +5,10 @@ import logging
 
 import pytest
 
-from dragoman.serving.protocols.client import Client
-from dragoman.serving.queue.batching import Queue
-from dragoman.serving.queue.model_thread import Worker
-from dragoman.serving.queue.pending_requests import Beside, Ticket
-from dragoman.serving.service_types import ServiceError
+from dragoman.serving.queue.batching import BatchQueue
+from dragoman.serving.queue.model_thread import ModelThread
+from dragoman.serving.queue.pending_requests import PendingRequest, SideTask
+from dragoman.serving.service_types import Client, ServiceError
 
 
 class Shouter:
@@ -31,10 +30,10 @@ class Scene:
     """A worker, its queue, and what it was told."""
 
     def __init__(self):
-        self.queue = Queue(batch_tokens=10_000, queue_tokens=10**6, wait_seconds=0.0)
+        self.queue = BatchQueue(batch_tokens=10_000, queue_tokens=10**6, wait_seconds=0.0)
         self.work = Shouter()
         self.noted = []
-        self.worker = Worker(
+        self.thread = ModelThread(
             "m", self.queue, self.work, lambda task: task.endswith("!"),
             lambda *figures: self.noted.append(figures),
         )  # fmt: skip
@@ -44,21 +43,21 @@ class Scene:
 
         async def submit():
             loop = asyncio.get_running_loop()
-            tickets = [
-                Ticket(
+            pending = [
+                PendingRequest(
                     client=Client(name=str(number)), tasks=tasks, costs=[1] * len(tasks), loop=loop
                 )
                 for number, tasks in enumerate(requests)
             ]
-            for ticket in tickets:
-                self.queue.submit(ticket)
-            self.worker.start()
-            return await asyncio.gather(*(each.done for each in tickets), return_exceptions=True)
+            for each in pending:
+                self.queue.submit(each)
+            self.thread.start()
+            return await asyncio.gather(*(each.done for each in pending), return_exceptions=True)
 
         found = asyncio.run(submit())
         self.queue.close()
-        self.worker.join(10)
-        assert not self.worker.is_alive
+        self.thread.join(10)
+        assert not self.thread.is_alive
         return found
 
 
@@ -100,8 +99,10 @@ def test_a_refusal_is_passed_on(scene):
 def test_the_worker_goes_on_after_failures_and_after_loops_that_are_gone(scene):
     async def give_up():
         loop = asyncio.get_running_loop()
-        scene.queue.submit(Ticket(client=Client(name="x"), tasks=["a"], costs=[1], loop=loop))
-        scene.queue.submit_beside(Beside(work=int, loop=loop))
+        scene.queue.submit(
+            PendingRequest(client=Client(name="x"), tasks=["a"], costs=[1], loop=loop)
+        )
+        scene.queue.submit_side_task(SideTask(work=int, loop=loop))
 
     asyncio.run(give_up())  # its loop is closed before the worker begins
     assert scene.run([["poison"], ["b"]])[1] == ["B"]
@@ -110,14 +111,14 @@ def test_the_worker_goes_on_after_failures_and_after_loops_that_are_gone(scene):
 def test_other_work_gives_its_result_or_its_exception(scene):
     async def ask():
         loop = asyncio.get_running_loop()
-        good, bad = Beside(work=lambda: 7, loop=loop), Beside(work=lambda: 1 // 0, loop=loop)
+        good, bad = SideTask(work=lambda: 7, loop=loop), SideTask(work=lambda: 1 // 0, loop=loop)
         for each in (good, bad):
-            scene.queue.submit_beside(each)
-        scene.worker.start()
+            scene.queue.submit_side_task(each)
+        scene.thread.start()
         return await asyncio.gather(good.done, bad.done, return_exceptions=True)
 
     seven, error = asyncio.run(ask())
     scene.queue.close()
-    scene.worker.join(10)
+    scene.thread.join(10)
     assert seven == 7
     assert isinstance(error, ZeroDivisionError)

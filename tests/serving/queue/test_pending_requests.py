@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from dragoman.serving.protocols.client import Client
-from dragoman.serving.queue.pending_requests import Batch, Beside, Ticket
-from dragoman.serving.service_types import ServiceError
+from dragoman.serving.queue.pending_requests import Batch, PendingRequest, SideTask
+from dragoman.serving.service_types import Client, ServiceError
 
 
 @pytest.fixture
@@ -18,7 +17,7 @@ def loop():
 
 def make_ticket(loop, costs, name="a"):
     tasks = [f"{name}{index}" for index in range(len(costs))]
-    return Ticket(client=Client(name=name), tasks=tasks, costs=costs, loop=loop)
+    return PendingRequest(client=Client(name=name), tasks=tasks, costs=costs, loop=loop)
 
 
 def test_a_batch_lists_its_sentences_and_counts_their_requests(loop):
@@ -29,25 +28,25 @@ def test_a_batch_lists_its_sentences_and_counts_their_requests(loop):
 
 
 def test_a_ticket_is_done_when_its_last_sentence_is(loop):
-    ticket = make_ticket(loop, [1, 1])
-    ticket.settle(1, "second")
-    assert not ticket.done.done()
-    ticket.settle(0, "first")
-    assert ticket.done.result() == ["first", "second"]
+    pending = make_ticket(loop, [1, 1])
+    pending.set_result(1, "second")
+    assert not pending.done.done()
+    pending.set_result(0, "first")
+    assert pending.done.result() == ["first", "second"]
 
 
 def test_a_ticket_fails_with_its_first_failure(loop):
-    ticket = make_ticket(loop, [1, 1])
+    pending = make_ticket(loop, [1, 1])
     failure = ServiceError("failed", "it broke")
-    ticket.settle(1, failure)
-    ticket.settle(0, "too late")
-    assert ticket.done.exception() is failure
+    pending.set_result(1, failure)
+    pending.set_result(0, "too late")
+    assert pending.done.exception() is failure
 
 
 def test_other_work_settles_once(loop):
-    good, bad = Beside(work=int, loop=loop), Beside(work=int, loop=loop)
-    good.settle(3)
-    good.settle(4)
-    bad.settle(ValueError("x"))
+    good, bad = SideTask(work=int, loop=loop), SideTask(work=int, loop=loop)
+    good.set_result(3)
+    good.set_result(4)
+    bad.set_result(ValueError("x"))
     assert good.done.result() == 3
     assert isinstance(bad.done.exception(), ValueError)

@@ -6,18 +6,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.serving.queue.process_messages import (
-    pack_renderings,
     pack_tasks,
+    pack_translations,
     read_message,
-    unpack_renderings,
     unpack_tasks,
+    unpack_translations,
     write_message,
 )
-from dragoman.serving.sentence_translation import Candidate, Manner, Rendering, Task
+from dragoman.serving.sentence_translation import (
+    Candidate,
+    SentenceTask,
+    SentenceTranslation,
+    TranslationSettings,
+)
 
 TEXTS = st.text(max_size=20)
 MANNERS = st.builds(
-    Manner,
+    TranslationSettings,
     num_best=st.integers(1, 9),
     beam_size=st.none() | st.integers(1, 9),
     prefix=TEXTS,
@@ -26,7 +31,7 @@ MANNERS = st.builds(
 )
 SPANS = st.lists(st.tuples(*[st.integers(0, 99)] * 4), max_size=3).map(tuple)
 RENDERINGS = st.builds(
-    Rendering,
+    SentenceTranslation,
     st.lists(st.builds(Candidate, TEXTS, SPANS), max_size=3).map(tuple),
     st.lists(TEXTS, max_size=2).map(tuple),
     st.integers(0, 99),
@@ -45,14 +50,14 @@ def sent(message):
 
 
 @given(MANNERS, st.lists(TEXTS, min_size=1, max_size=4))
-def test_sentences_arrive_as_they_were(manner, texts):
-    tasks = [Task(text, manner) for text in texts]
+def test_sentences_arrive_as_they_were(settings, texts):
+    tasks = [SentenceTask(text, settings) for text in texts]
     assert unpack_tasks(sent(pack_tasks(tasks))) == tasks
 
 
 @given(st.lists(RENDERINGS, max_size=4))
-def test_translations_arrive_as_they_were(renderings):
-    assert unpack_renderings(sent(pack_renderings(renderings))) == renderings
+def test_translations_arrive_as_they_were(translations):
+    assert unpack_translations(sent(pack_translations(translations))) == translations
 
 
 @given(st.integers(0, 20))

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from dragoman.serving.queue.process_translator import ProcessEndedError, ProcessTranslator
-from dragoman.serving.sentence_translation import Manner, Task
+from dragoman.serving.sentence_translation import SentenceTask, TranslationSettings
 from dragoman.serving.service_types import ServiceError
 
 # Stands in for a model: quick to start, and it can be told to crash.
@@ -27,7 +27,7 @@ while head := sys.stdin.buffer.read(4):
     elif "poison" in texts:
         send({"failure": "ValueError"})
     else:
-        send({"renderings": [[[[text.upper(), []]], [], 1] for text in texts]})
+        send({"translations": [[[[text.upper(), []]], [], 1] for text in texts]})
 """
 
 
@@ -49,7 +49,8 @@ def translator(tmp_path, monkeypatch):
 
 def translate(translator, *texts):
     return [
-        each.candidates[0].text for each in translator([Task(text, Manner()) for text in texts])
+        each.candidates[0].text
+        for each in translator([SentenceTask(text, TranslationSettings()) for text in texts])
     ]
 
 

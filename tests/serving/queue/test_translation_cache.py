@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.serving.queue.translation_cache import Cache
+from dragoman.serving.queue.translation_cache import TranslationCache
 
 CAPACITY = 100
 STEPS = st.lists(
@@ -17,7 +17,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_does_as_a_plain_list_of_what_was_used_last(steps):
-    cache: Cache[int] = Cache(CAPACITY)
+    cache: TranslationCache[int] = TranslationCache(CAPACITY)
     plain: list[tuple[str, int]] = []  # the one used last is at the end
     for number, (what, key, *size) in enumerate(steps):
         old = next((entry for entry in plain if entry[0] == key), None)
@@ -41,7 +41,7 @@ def test_does_as_a_plain_list_of_what_was_used_last(steps):
 
 
 def test_with_no_capacity_nothing_is_remembered():
-    cache: Cache[str] = Cache(0)
+    cache: TranslationCache[str] = TranslationCache(0)
     cache.put("a", "b", 1)
     assert cache.get("a") is None
     assert len(cache) == 0

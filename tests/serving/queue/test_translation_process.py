@@ -9,11 +9,16 @@ from dragoman.decoding.translator import Translator
 from dragoman.serving.queue.process_messages import (
     pack_tasks,
     read_message,
-    unpack_renderings,
+    unpack_translations,
     write_message,
 )
 from dragoman.serving.queue.translation_process import serve
-from dragoman.serving.sentence_translation import Candidate, Manner, Rendering, Task
+from dragoman.serving.sentence_translation import (
+    Candidate,
+    SentenceTask,
+    SentenceTranslation,
+    TranslationSettings,
+)
 from dragoman.serving.service_types import ServiceError
 
 
@@ -23,21 +28,21 @@ def shout(tasks):
         raise ServiceError("bad_request", "not that word")
     if tasks[0].text == "poison":
         raise ValueError("somebody's secret")
-    return [Rendering((Candidate(task.text.upper()),)) for task in tasks]
+    return [SentenceTranslation((Candidate(task.text.upper()),)) for task in tasks]
 
 
 def test_every_message_is_answered_until_the_end():
     questions, answers = io.BytesIO(), io.BytesIO()
     for text in ("a", "refused", "poison", "b"):
-        write_message(questions, pack_tasks([Task(text, Manner())]))
+        write_message(questions, pack_tasks([SentenceTask(text, TranslationSettings())]))
     questions.seek(0)
     serve(shout, questions, answers)
     answers.seek(0)
     found = [read_message(answers) for _ in range(5)]
-    assert unpack_renderings(found[0])[0].candidates[0].text == "A"
+    assert unpack_translations(found[0])[0].candidates[0].text == "A"
     assert found[1] == {"refusal": "not that word"}
     assert found[2] == {"failure": "ValueError"}  # and nothing of its words
-    assert unpack_renderings(found[3])[0].candidates[0].text == "B"
+    assert unpack_translations(found[3])[0].candidates[0].text == "B"
     assert found[4] is None
 
 
@@ -51,8 +56,10 @@ def test_as_a_process_it_outlives_signals_and_ends_with_its_input(tiny_folder):
         assert read_message(process.stdout) == {"ready": True}
         for number in (signal.SIGTERM, signal.SIGINT):
             process.send_signal(number)  # as a terminal or a service manager may do
-        write_message(process.stdin, pack_tasks([Task("A garden.", Manner(beam_size=2))]))
-        (found,) = unpack_renderings(read_message(process.stdout))
+        write_message(
+            process.stdin, pack_tasks([SentenceTask("A garden.", TranslationSettings(beam_size=2))])
+        )
+        (found,) = unpack_translations(read_message(process.stdout))
         process.stdin.close()
         assert process.wait(30) == 0
         assert process.stderr.read() == b""

@@ -13,8 +13,7 @@ from typing import Any
 from dragoman.errors import DataError
 from dragoman.options import read_toml, suggest
 from dragoman.serving.http.rate_limits import Buckets
-from dragoman.serving.protocols.client import Client
-from dragoman.serving.service_types import ServiceError
+from dragoman.serving.service_types import Client, ServiceError
 
 WRONG_KEYS_PER_MINUTE = 20
 """Of one address; then each is answered with status 429."""

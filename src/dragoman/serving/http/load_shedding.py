@@ -42,7 +42,7 @@ class Shedder:
         How to serve.
     metrics : Metrics
         Takes figures.
-    wait_for_room : Callable[[str, int], float | None] | None
+    seconds_until_room : Callable[[str, int], float | None] | None
         Says of an address how long it must wait until some subwords of it are accepted; None if it
         need not wait. None in its place: there is always room.
 
@@ -54,11 +54,11 @@ class Shedder:
     """
 
     def __init__(
-        self, options: ServeOptions, metrics: Metrics, wait_for_room: WaitForRoom | None
+        self, options: ServeOptions, metrics: Metrics, seconds_until_room: WaitForRoom | None
     ) -> None:
         self._options = options
         self._metrics = metrics
-        self._wait_for_room = wait_for_room
+        self._wait_for_room = seconds_until_room
 
     def find_wait(self, path: str, address: str, size: int) -> float | None:
         """Say how long a client must wait."""
@@ -67,7 +67,7 @@ class Shedder:
         num_tokens = 1 if path in FILE_PATHS else 1 + size // TOKEN_BYTES
         seconds = self._wait_for_room(address, num_tokens)
         if seconds is not None:
-            self._metrics.note_failure("overloaded")
+            self._metrics.count_failure("overloaded")
         return seconds
 
     def refuse(self, data: bytes, address: str) -> bytes | None:
@@ -88,8 +88,8 @@ class Shedder:
         seconds = self.find_wait(path, address, len(data))
         if seconds is None:
             return None
-        self._metrics.note_begun()
-        self._metrics.note_answered("other", 429, 0.0)
+        self._metrics.count_request()
+        self._metrics.record_response("other", 429, 0.0)
         headers, content = write_refusal(path, 429, TOO_MUCH, retry_after=seconds)
         headers += cors_headers(path, self._options.allow_origin)
         lines = [b"HTTP/1.1 429 Too Many Requests", *(b": ".join(each) for each in headers)]

@@ -12,9 +12,9 @@ from dragoman.serving.http.load_shedding import FILE_PATHS, TOO_MUCH, Shedder
 from dragoman.serving.http.request_heads import HeadCheck
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
-from dragoman.serving.pivot_path import begin_passage, describe_passage
 from dragoman.serving.protocols.error_responses import cors_headers, is_open, write_refusal
 from dragoman.serving.protocols.uploads import UploadCheck
+from dragoman.serving.service_types import format_pivot_paths, reset_pivot_paths
 
 # These are answered while the server is stopping or full.
 SIGNS_OF_LIFE = frozenset({"/health", "/ready", "/metrics"})
@@ -131,9 +131,9 @@ class Gate:
         began = time.perf_counter()
         progress = _Progress()
         answer = self._limited(send, progress, scope)
-        begin_passage()
+        reset_pivot_paths()
         self.num_in_progress += 1
-        self._metrics.note_begun()
+        self._metrics.count_request()
         try:
             body = await self._read(scope, receive)
             self._check_room(scope, len(body))
@@ -155,7 +155,7 @@ class Gate:
         finally:
             self.num_in_progress -= 1
             seconds = time.perf_counter() - began
-            self._metrics.note_answered(_route(scope), progress.status or GONE, seconds)
+            self._metrics.record_response(_route(scope), progress.status or GONE, seconds)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes:
         """Read a request's body, or refuse it as soon as it is clear that it is too large."""
@@ -253,7 +253,7 @@ class Gate:
             if message["type"] == "http.response.start":
                 progress.status = message["status"]
                 headers = [*message.get("headers", []), *extra]
-                if through := describe_passage():
+                if through := format_pivot_paths():
                     headers.append((b"x-translated-through", through.encode()))
                 message = {**message, "headers": headers}
                 await send(message)

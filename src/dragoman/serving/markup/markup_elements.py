@@ -101,7 +101,7 @@ def count_breaks(tokens: Sequence[Token], elements: Elements, rules: TagRules) -
         for place, token in enumerate(tokens)
     ]
     counts = [0]
-    wholes: list[tuple[int, int]] = []
+    from_pivot: list[tuple[int, int]] = []
     end_of_opaque = -1
     for place, token in enumerate(tokens):
         is_whole = token.kind == "start" and token.name in rules.islands
@@ -111,10 +111,10 @@ def count_breaks(tokens: Sequence[Token], elements: Elements, rules: TagRules) -
         elif place <= end_of_opaque:
             is_whole = False
         if is_whole and elements.is_closed[place]:
-            wholes.append((elements.lasts[place], counts[-1] + is_break[place]))
+            from_pivot.append((elements.lasts[place], counts[-1] + is_break[place]))
         counts.append(counts[-1] + is_break[place])
-        if wholes and wholes[-1][0] == place:
-            counts[-1] = wholes.pop()[1]
+        if from_pivot and from_pivot[-1][0] == place:
+            counts[-1] = from_pivot.pop()[1]
     return counts
 
 

@@ -215,7 +215,7 @@ def _write_translation(
 async def _choices(request: WebRequest) -> Response:
     pair, fields = await _read(request)
     begun = pair._replace(translation=fields.text("prefix", ""))
-    found = await service_of(request).run_beside(
+    found = await service_of(request).run_side_task(
         pair.model, lambda translator: _find_choices(translator, begun)
     )
     return JSONResponse({"choices": found})
@@ -238,7 +238,7 @@ def _find_choices(translator: Translator, pair: Pair) -> list[dict[str, Any]]:
 
 async def _alignment(request: WebRequest) -> Response:
     pair, _ = await _read(request)
-    found = await service_of(request).run_beside(
+    found = await service_of(request).run_side_task(
         pair.model, lambda translator: _align(translator, pair)
     )
     return JSONResponse(found)
@@ -254,7 +254,7 @@ async def _attention(request: WebRequest) -> Response:
     service = service_of(request)
     off = fields.heads("off")
     beam = fields.number("beam", 1, service.options.max_beam_size, 0) or None
-    found = await service.run_beside(
+    found = await service.run_side_task(
         pair.model, lambda translator: _look(translator, pair, off, beam)
     )
     return JSONResponse(found)
@@ -274,14 +274,14 @@ async def _why(request: WebRequest) -> Response:
     num_masks = fields.number("masks", 16, MOST_MASKS, NUM_MASKS)
     seed = fields.number("seed", 0, 1 << 31, 1)
     # Whatever is wrong with the request shows in the first step, while there is a status to send.
-    steps, first = await service.run_beside(
+    steps, first = await service.run_side_task(
         pair.model, lambda translator: _begin_explaining(translator, pair, num_masks, seed)
     )
 
     async def lines() -> AsyncIterator[str]:
         yield json.dumps(write_explanation(first, num_masks), ensure_ascii=False) + "\n"
         try:
-            while found := await service.run_beside(pair.model, lambda _: next(steps, None)):
+            while found := await service.run_side_task(pair.model, lambda _: next(steps, None)):
                 yield json.dumps(write_progress(found, num_masks)) + "\n"
         except ServiceError as error:
             yield json.dumps({"error": {"kind": error.kind, "message": error.message}}) + "\n"

@@ -7,9 +7,8 @@ from starlette.requests import Request as WebRequest
 
 from dragoman.decoding.translator import Translator
 from dragoman.insight.ablation import Head
-from dragoman.serving.protocols.client import Client
 from dragoman.serving.service import Service
-from dragoman.serving.service_types import ServedModel, ServiceError
+from dragoman.serving.service_types import Client, ServedModel, ServiceError
 
 LONGEST_LOOK = 160
 """Subwords of a sentence, or of its translation, that one can look into."""

@@ -7,7 +7,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
 from dragoman.serving.languages import match_language
-from dragoman.serving.protocols.client import Client
 from dragoman.serving.protocols.request_parameters import (
     SentParameters,
     find_client,
@@ -17,7 +16,7 @@ from dragoman.serving.protocols.request_parameters import (
     translate_charged,
 )
 from dragoman.serving.service import Service
-from dragoman.serving.service_types import Markup, Request, ServiceError
+from dragoman.serving.service_types import Client, Markup, Request, ServiceError
 
 _PATH = "/language/translate/v2"
 # Status, its word, and the reason that the older form of errors gives.

@@ -17,7 +17,6 @@ from dragoman.serving.documents.documents import (
 )
 from dragoman.serving.http.api_keys import Keys
 from dragoman.serving.languages import match_language
-from dragoman.serving.protocols.client import Client
 from dragoman.serving.protocols.request_parameters import (
     SentParameters,
     find_client,
@@ -27,7 +26,7 @@ from dragoman.serving.protocols.request_parameters import (
     translate_charged,
 )
 from dragoman.serving.service import Service
-from dragoman.serving.service_types import Markup, Request, ServiceError
+from dragoman.serving.service_types import Client, Markup, Request, ServiceError
 
 _STATUS = {
     "bad_request": 400,

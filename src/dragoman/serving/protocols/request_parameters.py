@@ -12,8 +12,7 @@ from starlette.requests import Request as WebRequest
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.serving.protocols.client import Client
-from dragoman.serving.service_types import Answer, Request, ServiceError
+from dragoman.serving.service_types import Answer, Client, Request, ServiceError
 
 MOST_FIELDS = 5000
 """Fields of a form; a text that comes many times is many fields."""

@@ -6,26 +6,32 @@ import time
 from collections import deque
 from typing import Generic, TypeVar
 
-from dragoman.serving.queue.fair_queue import Turns, Waiting
-from dragoman.serving.queue.pending_requests import NO_LOAD, Batch, Beside, Load, Ticket
+from dragoman.serving.queue.fair_queue import FairQueue, QueuedItem
+from dragoman.serving.queue.pending_requests import (
+    NO_BATCH,
+    Batch,
+    PendingRequest,
+    RunningBatch,
+    SideTask,
+)
 from dragoman.serving.service_types import ServiceError
 
 TURN_TOKENS = 256
-MOST_BESIDE = 8
+MAX_SIDE_TASKS = 8
 # The last part of a queue is kept for those who have little in it.
-KEPT_SHARE = 4
+RESERVED_SHARE = 4
 # A thread pauses for a tenth of the time that its last batch took, to see whether those whom it has
 # answered ask again, and again while they do, but not for longer than so many pauses.
 PAUSE_SHARE = 10
 MOST_PAUSES = 4
 # How much of what was measured before the newest batch still counts.
-FORGETTING = 0.8
+SPEED_DECAY = 0.8
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-class Queue(Generic[Task, Result]):
+class BatchQueue(Generic[Task, Result]):
     """What waits for one model; filled by the loop's thread, emptied by the model's threads.
 
     Parameters
@@ -62,92 +68,94 @@ class Queue(Generic[Task, Result]):
         self._queue_tokens = queue_tokens
         self._queue_seconds = queue_seconds
         self._wait = wait_seconds
-        self._turns: Turns[tuple[Ticket[Task, Result], int]] = Turns(TURN_TOKENS)
-        self._beside: deque[Beside] = deque()
+        self._waiting: FairQueue[tuple[PendingRequest[Task, Result], int]] = FairQueue(TURN_TOKENS)
+        self._side_tasks: deque[SideTask] = deque()
         self._changed = threading.Condition()
         self._is_closed = False
         self._oldest = self._newest = 0.0
-        self._is_beside_next = True
-        self._running: dict[int, Load] = {}
+        self._is_side_task_next = True
+        self._running: dict[int, RunningBatch] = {}
         self._recent_tokens = self._recent_seconds = 0.0
 
     @property
     def num_sentences(self) -> int:
         """How many sentences wait."""
-        return self._turns.num_items
+        return self._waiting.num_items
 
     @property
     def num_tokens(self) -> int:
         """How many subwords wait."""
-        return self._turns.cost
+        return self._waiting.cost
 
     @property
     def num_threads(self) -> int:
         """How many threads empty the queue."""
         return len(self._running)
 
-    def submit(self, ticket: Ticket[Task, Result], *, is_promised: bool = False) -> None:
+    def submit(self, pending: PendingRequest[Task, Result], *, is_accepted: bool = False) -> None:
         """Let the sentences of a request wait, or refuse it.
 
         Parameters
         ----------
-        ticket : Ticket
+        pending : PendingRequest
             The request.
-        is_promised : bool
+        is_accepted : bool
             Whether it was accepted before, as the second half of a way through a third language
             is, and cannot be refused any more.
         """
-        cost = sum(ticket.costs)
+        cost = sum(pending.costs)
         with self._changed:
-            if not is_promised and not self.has_room(ticket.client.name, cost):
+            if not is_accepted and not self.has_room(pending.client.name, cost):
                 raise ServiceError(
                     "overloaded",
                     "Slowdown: too many texts are waiting to be translated; try again",
-                    retry_after=self.guess_seconds(),
+                    retry_after=self.estimate_seconds(),
                 )
             self._newest = time.monotonic()
-            if not self._turns:
+            if not self._waiting:
                 self._oldest = self._newest
-            items = [Waiting((ticket, index), cost) for index, cost in enumerate(ticket.costs)]
-            self._turns.add(ticket.client.name, ticket, items)
+            items = [QueuedItem((pending, index), cost) for index, cost in enumerate(pending.costs)]
+            self._waiting.add(pending.client.name, pending, items)
             self._changed.notify_all()
 
-    def withdraw(self, ticket: Ticket[Task, Result]) -> int:
+    def withdraw(self, pending: PendingRequest[Task, Result]) -> int:
         """Forget the sentences of a request that nobody waits for any more."""
         with self._changed:
-            return self._turns.withdraw(ticket.client.name, ticket)
+            return self._waiting.withdraw(pending.client.name, pending)
 
-    def submit_beside(self, beside: Beside) -> None:
+    def submit_side_task(self, side_task: SideTask) -> None:
         """Let other work wait for the model, or refuse it."""
         with self._changed:
-            if len(self._beside) >= MOST_BESIDE:
+            if len(self._side_tasks) >= MAX_SIDE_TASKS:
                 raise ServiceError(
                     "overloaded", "Slowdown: too many are looking into the model; try again",
                     retry_after=1.0,
                 )  # fmt: skip
-            self._beside.append(beside)
+            self._side_tasks.append(side_task)
             self._changed.notify_all()
 
-    def withdraw_beside(self, beside: Beside) -> None:
+    def withdraw_side_task(self, side_task: SideTask) -> None:
         """Forget other work that nobody waits for any more."""
         with self._changed:
-            if beside in self._beside:
-                self._beside.remove(beside)
+            if side_task in self._side_tasks:
+                self._side_tasks.remove(side_task)
 
-    def take(self) -> Batch[Task, Result] | Beside | None:
+    def take(self) -> Batch[Task, Result] | SideTask | None:
         """Take what the model is to do next, waiting until there is something."""
         with self._changed:
             thread = threading.get_ident()
-            done = self._running.pop(thread, NO_LOAD)
+            done = self._running.pop(thread, NO_BATCH)
             others = sum(each.num_requests for each in self._running.values())
-            self._running[thread] = NO_LOAD
-            num_clients = self._turns.num_requests + others + done.num_requests
-            company = math.ceil(num_clients / max(2, self.num_threads))
+            self._running[thread] = NO_BATCH
+            num_clients = self._waiting.num_requests + others + done.num_requests
+            num_expected = math.ceil(num_clients / max(2, self.num_threads))
             pause = max(self._wait, (time.monotonic() - done.began) / PAUSE_SHARE)
-            taken = self._take(company, pause if self._wait else 0.0)
+            taken = self._wait_for_work(num_expected, pause if self._wait else 0.0)
             if isinstance(taken, Batch):
                 num_requests = taken.count_requests()
-                self._running[thread] = Load(taken.num_tokens, num_requests, time.monotonic())
+                self._running[thread] = RunningBatch(
+                    taken.num_tokens, num_requests, time.monotonic()
+                )
             return taken
 
     def close(self) -> None:
@@ -156,10 +164,10 @@ class Queue(Generic[Task, Result]):
             self._is_closed = True
             self._changed.notify_all()
 
-    def note_speed(self, num_tokens: int, seconds: float) -> None:
+    def record_speed(self, num_tokens: int, seconds: float) -> None:
         """Take note of how long a batch took."""
-        self._recent_tokens = FORGETTING * self._recent_tokens + num_tokens
-        self._recent_seconds = FORGETTING * self._recent_seconds + seconds
+        self._recent_tokens = SPEED_DECAY * self._recent_tokens + num_tokens
+        self._recent_seconds = SPEED_DECAY * self._recent_seconds + seconds
 
     def has_room(self, owner: str, cost: int) -> bool:
         """Say whether more may wait.
@@ -170,58 +178,60 @@ class Queue(Generic[Task, Result]):
             True if nothing waits, or there is room. The last quarter of it is for clients of which
             no more than a quarter waits.
         """
-        if not self._turns:
+        if not self._waiting:
             return True
         most = float(self._queue_tokens)
         if self._recent_seconds:
             most = min(most, max(self._batch_tokens, self._speed() * self._queue_seconds))
-        own = self._turns.cost_of(owner) + cost
-        kept = 0.0 if own * KEPT_SHARE <= most else most / KEPT_SHARE
-        return self._turns.cost + cost <= most - kept
+        own = self._waiting.cost_of(owner) + cost
+        kept = 0.0 if own * RESERVED_SHARE <= most else most / RESERVED_SHARE
+        return self._waiting.cost + cost <= most - kept
 
-    def guess_seconds(self) -> float:
+    def estimate_seconds(self) -> float:
         """Guess how long what waits will take."""
-        return self._turns.cost / self._speed() if self._recent_seconds else 1.0
+        return self._waiting.cost / self._speed() if self._recent_seconds else 1.0
 
     def _speed(self) -> float:
         """Tell how many subwords a second all threads together translate."""
         return max(1, self.num_threads) * self._recent_tokens / self._recent_seconds
 
-    def _take(self, company: int, pause: float) -> Batch[Task, Result] | Beside | None:
+    def _wait_for_work(
+        self, num_expected: int, pause: float
+    ) -> Batch[Task, Result] | SideTask | None:
         began = time.monotonic()
         while True:
-            while not self._turns and not self._beside and not self._is_closed:
+            while not self._waiting and not self._side_tasks and not self._is_closed:
                 self._changed.wait()
-            if self._beside and (self._is_beside_next or not self._turns):
-                self._is_beside_next = False
-                return self._beside.popleft()
-            if not self._turns:
+            if self._side_tasks and (self._is_side_task_next or not self._waiting):
+                self._is_side_task_next = False
+                return self._side_tasks.popleft()
+            if not self._waiting:
                 return None
-            self._is_beside_next = True
-            self._wait_for(company, max(began, self._oldest), pause)
-            if self._turns:
+            self._is_side_task_next = True
+            self._let_batch_fill(num_expected, max(began, self._oldest), pause)
+            if self._waiting:
                 return self._gather()
 
-    def _wait_for(self, company: int, began: float, pause: float) -> None:
+    def _let_batch_fill(self, num_expected: int, began: float, pause: float) -> None:
         """Let a batch fill for a moment, which is longer while more keep coming."""
-        while self._turns and not self._is_closed:
+        while self._waiting and not self._is_closed:
             until = min(began + MOST_PAUSES * pause, max(began, self._newest) + pause)
             left = until - time.monotonic()
-            is_full = self._turns.cost >= self._batch_tokens
-            if is_full or left <= 0 or self._turns.num_requests >= company:
+            is_full = self._waiting.cost >= self._batch_tokens
+            if is_full or left <= 0 or self._waiting.num_requests >= num_expected:
                 return
             self._changed.wait(left)
 
     def _gather(self) -> Batch[Task, Result]:
         """Take sentences by turns until the batch is full, or has what falls to one thread."""
         running = sum(each.num_tokens for each in self._running.values())
-        share = math.ceil((self._turns.cost + running) / self.num_threads)
+        share = math.ceil((self._waiting.cost + running) / self.num_threads)
         room = min(self._batch_tokens, share)
-        places: list[tuple[Ticket[Task, Result], int]] = []
+        places: list[tuple[PendingRequest[Task, Result], int]] = []
         num_tokens = 0
-        while self._turns and (not places or num_tokens + self._turns.peek().cost <= room):
-            num_tokens += self._turns.peek().cost
-            places.append(self._turns.take())
+        while self._waiting and (not places or num_tokens + self._waiting.peek().cost <= room):
+            num_tokens += self._waiting.peek().cost
+            places.append(self._waiting.take())
         self._oldest = -math.inf  # what is left, if anything, has waited long enough
         self._changed.notify_all()
         return Batch(places=places, num_tokens=num_tokens)

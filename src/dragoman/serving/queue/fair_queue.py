@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting(Generic[T]):
+class QueuedItem(Generic[T]):
     """Something that waits.
 
     Parameters
@@ -24,7 +24,7 @@ class Waiting(Generic[T]):
     cost: int
 
 
-class Turns(Generic[T]):
+class FairQueue(Generic[T]):
     """Things of several owners, who take turns; so do the requests of one owner.
 
     Parameters
@@ -43,7 +43,7 @@ class Turns(Generic[T]):
 
     def __init__(self, quantum: int) -> None:
         self._quantum = quantum
-        self._owners: _Ring[_Ring[deque[Waiting[T]]]] = _Ring(quantum)
+        self._owners: _RoundRobin[_RoundRobin[deque[QueuedItem[T]]]] = _RoundRobin(quantum)
         self._costs: dict[Hashable, int] = {}
         self.cost = 0
         self.num_items = 0
@@ -56,19 +56,19 @@ class Turns(Generic[T]):
         """Add up what waits of one owner."""
         return self._costs.get(owner, 0)
 
-    def add(self, owner: Hashable, request: Hashable, items: Sequence[Waiting[T]]) -> None:
+    def add(self, owner: Hashable, request: Hashable, items: Sequence[QueuedItem[T]]) -> None:
         """Let things wait."""
         if not items:
             return
         requests = self._owners.children.get(owner)
         if requests is None:
-            requests = _Ring(self._quantum)
+            requests = _RoundRobin(self._quantum)
             self._owners.add(owner, requests)
         requests.add(request, deque(items))
         self.num_requests += 1
         self._count(owner, len(items), sum(each.cost for each in items))
 
-    def peek(self) -> Waiting[T]:
+    def peek(self) -> QueuedItem[T]:
         """Look at what is next."""
         _, requests = self._owners.first()
         _, items = requests.first()
@@ -109,7 +109,7 @@ class Turns(Generic[T]):
             del self._costs[owner]
 
 
-class _Ring(Generic[T]):
+class _RoundRobin(Generic[T]):
     """Children in the order of their turns, with the credit that each has left."""
 
     def __init__(self, quantum: int) -> None:

@@ -9,14 +9,18 @@ from typing import TypeVar
 from dragoman.decoding.translator import Translator
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
-from dragoman.serving.protocols.client import Client
-from dragoman.serving.queue.batching import Queue
-from dragoman.serving.queue.model_thread import Worker
-from dragoman.serving.queue.pending_requests import Beside, Ticket
+from dragoman.serving.queue.batching import BatchQueue
+from dragoman.serving.queue.model_thread import ModelThread
+from dragoman.serving.queue.pending_requests import PendingRequest, SideTask
 from dragoman.serving.queue.process_translator import ProcessTranslator
-from dragoman.serving.queue.translation_cache import Cache
-from dragoman.serving.sentence_translation import Manner, Rendering, SentenceTranslator, Task
-from dragoman.serving.service_types import ServedModel, ServiceError
+from dragoman.serving.queue.translation_cache import TranslationCache
+from dragoman.serving.sentence_translation import (
+    SentenceTask,
+    SentenceTranslation,
+    SentenceTranslator,
+    TranslationSettings,
+)
+from dragoman.serving.service_types import Client, ServedModel, ServiceError
 from dragoman.serving.term_tree import TermTree
 
 T = TypeVar("T")
@@ -29,7 +33,7 @@ TERMS_WEIGHT = 8
 CPU_TOKENS, GPU_TOKENS = 1024, 8192
 
 
-class Lane:
+class ModelQueue:
     """Lets a model translate what clients send, in batches.
 
     Parameters
@@ -38,7 +42,7 @@ class Lane:
         The model.
     options : ServeOptions
         How to serve.
-    cache : Cache[Rendering]
+    cache : TranslationCache[SentenceTranslation]
         What was translated before, by any model.
     metrics : Metrics
         Takes figures.
@@ -49,7 +53,11 @@ class Lane:
     """
 
     def __init__(
-        self, model: ServedModel, options: ServeOptions, cache: Cache[Rendering], metrics: Metrics
+        self,
+        model: ServedModel,
+        options: ServeOptions,
+        cache: TranslationCache[SentenceTranslation],
+        metrics: Metrics,
     ) -> None:
         self.model = model
         self._cache = cache
@@ -68,19 +76,19 @@ class Lane:
         own = SentenceTranslator(model.translator)
         # Whoever looks inside does so between two batches, or beside them if those are elsewhere.
         if self._processes:
-            self._beside_queue = self._make_queue(options)
-            self._workers = [
-                self._make_worker(self._queue, process, process.load) for process in self._processes
+            self._side_queue = self._make_queue(options)
+            self._threads = [
+                self._make_thread(self._queue, process, process.load) for process in self._processes
             ]
-            self._workers.append(self._make_worker(self._beside_queue, own))
+            self._threads.append(self._make_thread(self._side_queue, own))
         else:
-            self._beside_queue = self._queue
-            self._workers = [self._make_worker(self._queue, own)]
+            self._side_queue = self._queue
+            self._threads = [self._make_thread(self._queue, own)]
 
     @property
     def is_alive(self) -> bool:
         """Whether the threads run."""
-        return all(worker.is_alive for worker in self._workers)
+        return all(thread.is_alive for thread in self._threads)
 
     @property
     def is_loaded(self) -> bool:
@@ -96,103 +104,110 @@ class Lane:
         """Say whether a client may let more wait."""
         return self._queue.has_room(client, num_tokens)
 
-    def guess_seconds(self) -> float:
+    def estimate_seconds(self) -> float:
         """Guess how long what waits will take."""
-        return self._queue.guess_seconds()
+        return self._queue.estimate_seconds()
 
     def start(self) -> None:
         """Begin to translate."""
-        for worker in self._workers:
-            worker.start()
+        for thread in self._threads:
+            thread.start()
 
     def close(self) -> None:
         """Let the threads end when nothing waits any more."""
-        for queue in (self._queue, self._beside_queue):
+        for queue in (self._queue, self._side_queue):
             queue.close()
 
     def stop(self, seconds: float) -> None:
         """Translate what waits, and end."""
         until = time.monotonic() + seconds
         self.close()
-        for worker in self._workers:
-            worker.join(max(0.0, until - time.monotonic()))
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
         for process in self._processes:
             process.close()
 
     async def translate(
         self,
         sentences: Sequence[str],
-        manner: Manner,
+        settings: TranslationSettings,
         client: Client,
         *,
-        is_promised: bool = False,
-    ) -> list[Rendering]:
+        is_accepted: bool = False,
+    ) -> list[SentenceTranslation]:
         """Translate sentences, or remember what they became."""
         name = self.model.name
-        known: dict[str, Rendering | None] = {
-            sentence: self._cache.get((name, sentence, manner))
+        known: dict[str, SentenceTranslation | None] = {
+            sentence: self._cache.get((name, sentence, settings))
             for sentence in dict.fromkeys(sentences)
         }
-        missing = [sentence for sentence, rendering in known.items() if rendering is None]
-        self._metrics.note_cached(len(known) - len(missing), len(missing))
+        missing = [sentence for sentence, translation in known.items() if translation is None]
+        self._metrics.count_cache_lookups(len(known) - len(missing), len(missing))
         if missing:
-            found = await self._ask(missing, manner, client, is_promised=is_promised)
+            found = await self._enqueue(missing, settings, client, is_accepted=is_accepted)
             known.update(found)
             for sentence, new in found.items():
-                self._cache.put((name, sentence, manner), new, len(sentence) + new.size)
-            self._figures.note_written(sum(each.num_tokens for each in found.values()))
-        return [rendering for each in sentences if (rendering := known[each]) is not None]
+                self._cache.put((name, sentence, settings), new, len(sentence) + new.size)
+            self._figures.count_target_tokens(sum(each.num_tokens for each in found.values()))
+        return [translation for each in sentences if (translation := known[each]) is not None]
 
-    async def run_beside(self, work: Callable[[Translator], T]) -> T:
+    async def run_side_task(self, work: Callable[[Translator], T]) -> T:
         """Do other work with the model, between two batches."""
         translator = self.model.translator
-        beside = Beside(work=lambda: work(translator), loop=asyncio.get_running_loop())
-        self._beside_queue.submit_beside(beside)
+        side_task = SideTask(work=lambda: work(translator), loop=asyncio.get_running_loop())
+        self._side_queue.submit_side_task(side_task)
         try:
-            return await beside.done
+            return await side_task.done
         finally:
-            self._beside_queue.withdraw_beside(beside)
+            self._side_queue.withdraw_side_task(side_task)
 
-    def _make_queue(self, options: ServeOptions) -> Queue[Task, Rendering]:
+    def _make_queue(self, options: ServeOptions) -> BatchQueue[SentenceTask, SentenceTranslation]:
         is_cpu = self.model.translator.device.type == "cpu"
-        return Queue(
+        return BatchQueue(
             batch_tokens=options.batch_tokens or (CPU_TOKENS if is_cpu else GPU_TOKENS),
             queue_tokens=options.queue_tokens,
             queue_seconds=options.queue_seconds,
             wait_seconds=options.wait_milliseconds / 1000,
         )
 
-    def _make_worker(
+    def _make_thread(
         self,
-        queue: Queue[Task, Rendering],
-        work: Callable[[Sequence[Task]], list[Rendering]],
+        queue: BatchQueue[SentenceTask, SentenceTranslation],
+        work: Callable[[Sequence[SentenceTask]], list[SentenceTranslation]],
         prepare: Callable[[], None] | None = None,
-    ) -> Worker[Task, Rendering]:
-        note_batch = self._figures.note_batch
-        return Worker(self.model.name, queue, work, lambda task: task.manner, note_batch, prepare)
+    ) -> ModelThread[SentenceTask, SentenceTranslation]:
+        record_batch = self._figures.record_batch
+        return ModelThread(
+            self.model.name, queue, work, lambda task: task.settings, record_batch, prepare
+        )
 
-    async def _ask(
-        self, sentences: Sequence[str], manner: Manner, client: Client, *, is_promised: bool
-    ) -> dict[str, Rendering]:
+    async def _enqueue(
+        self,
+        sentences: Sequence[str],
+        settings: TranslationSettings,
+        client: Client,
+        *,
+        is_accepted: bool,
+    ) -> dict[str, SentenceTranslation]:
         """Let the model translate sentences; if nobody waits for them any more, they leave."""
         translator = self.model.translator
         encoded = translator.folder.vocabularies.source.encode(sentences)
-        beam = max(manner.beam_size or 0, manner.num_best)
+        beam = max(settings.beam_size or 0, settings.num_best)
         weight = max(1, beam // translator.options.beam_size)
-        weights = weigh_terms(sentences, manner.terms)
-        ticket: Ticket[Task, Rendering] = Ticket(
+        weights = weigh_terms(sentences, settings.terms)
+        pending: PendingRequest[SentenceTask, SentenceTranslation] = PendingRequest(
             client=client,
-            tasks=[Task(sentence, manner) for sentence in sentences],
+            tasks=[SentenceTask(sentence, settings) for sentence in sentences],
             costs=[
                 weight * more * (len(ids) + 1) for ids, more in zip(encoded, weights, strict=True)
             ],
             loop=asyncio.get_running_loop(),
         )
-        self._queue.submit(ticket, is_promised=is_promised)
+        self._queue.submit(pending, is_accepted=is_accepted)
         try:
-            return dict(zip(sentences, await ticket.done, strict=True))
+            return dict(zip(sentences, await pending.done, strict=True))
         finally:
-            self._queue.withdraw(ticket)
+            self._queue.withdraw(pending)
 
 
 def weigh_terms(sentences: Sequence[str], terms: Sequence[tuple[str, str]]) -> list[int]:

@@ -8,8 +8,8 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
-from dragoman.serving.queue.batching import Queue
-from dragoman.serving.queue.pending_requests import Batch, Beside
+from dragoman.serving.queue.batching import BatchQueue
+from dragoman.serving.queue.pending_requests import Batch, SideTask
 from dragoman.serving.service_types import ServiceError
 
 Task = TypeVar("Task")
@@ -18,20 +18,20 @@ Result = TypeVar("Result")
 _log = logging.getLogger("dragoman.serving")
 
 
-class Worker(Generic[Task, Result]):
+class ModelThread(Generic[Task, Result]):
     """Empties a queue, batch by batch.
 
     Parameters
     ----------
     name : str
         Of the model.
-    queue : Queue
+    queue : BatchQueue
         What waits for it.
     work : Callable[[Sequence[Task]], list[Result]]
         Translates sentences of one group.
     group : Callable[[Task], Hashable]
         Says which sentences can be translated together: those of equal groups.
-    note_batch : Callable[[int, int, float], None]
+    record_batch : Callable[[int, int, float], None]
         Takes how many sentences and subwords a batch had, and the seconds that it took.
     prepare : Callable[[], None] | None
         What to do first; if it fails, the thread ends.
@@ -46,17 +46,17 @@ class Worker(Generic[Task, Result]):
     def __init__(
         self,
         name: str,
-        queue: Queue[Task, Result],
+        queue: BatchQueue[Task, Result],
         work: Callable[[Sequence[Task]], list[Result]],
         group: Callable[[Task], Hashable],
-        note_batch: Callable[[int, int, float], None],
+        record_batch: Callable[[int, int, float], None],
         prepare: Callable[[], None] | None = None,
     ) -> None:
         self._name = name
         self._queue = queue
         self._work = work
         self._group = group
-        self._note_batch = note_batch
+        self._record_batch = record_batch
         self._prepare = prepare
         self._thread = threading.Thread(target=self._run, name=f"model {name}", daemon=True)
 
@@ -82,18 +82,18 @@ class Worker(Generic[Task, Result]):
                 _log.error("%s: cannot begin: %s", self._name, type(error).__name__)
                 return
         while (next_work := self._queue.take()) is not None:
-            if isinstance(next_work, Beside):
-                self._do_beside(next_work)
+            if isinstance(next_work, SideTask):
+                self._run_side_task(next_work)
             else:
                 self._translate(next_work)
 
-    def _do_beside(self, beside: Beside) -> None:
+    def _run_side_task(self, side_task: SideTask) -> None:
         result: Any
         try:
-            result = beside.work()
+            result = side_task.work()
         except Exception as error:  # noqa: BLE001 - whoever asked is told
             result = error
-        _tell(beside.loop, beside.settle, result)
+        _call_on_loop(side_task.loop, side_task.set_result, result)
 
     def _translate(self, batch: Batch[Task, Result]) -> None:
         began = time.perf_counter()
@@ -103,18 +103,18 @@ class Worker(Generic[Task, Result]):
             groups.setdefault(self._group(task), []).append(place)
         results: dict[int, Result | Exception] = {}
         for places in groups.values():
-            found = self._translate_some([tasks[place] for place in places])
+            found = self._translate_or_bisect([tasks[place] for place in places])
             results.update(zip(places, found, strict=True))
         seconds = time.perf_counter() - began
-        self._queue.note_speed(batch.num_tokens, seconds)
-        self._note_batch(len(tasks), batch.num_tokens, seconds)
+        self._queue.record_speed(batch.num_tokens, seconds)
+        self._record_batch(len(tasks), batch.num_tokens, seconds)
         by_loop: dict[AbstractEventLoop, list[tuple[Any, int, Result | Exception]]] = {}
-        for place, (ticket, index) in enumerate(batch.places):
-            by_loop.setdefault(ticket.loop, []).append((ticket, index, results[place]))
+        for place, (pending, index) in enumerate(batch.places):
+            by_loop.setdefault(pending.loop, []).append((pending, index, results[place]))
         for loop, settled in by_loop.items():
-            _tell(loop, _settle, settled)
+            _call_on_loop(loop, _set_results, settled)
 
-    def _translate_some(self, tasks: Sequence[Task]) -> list[Result | Exception]:
+    def _translate_or_bisect(self, tasks: Sequence[Task]) -> list[Result | Exception]:
         """Translate sentences, or, if that fails, the two halves of them."""
         try:
             return [*self._work(tasks)]
@@ -128,16 +128,19 @@ class Worker(Generic[Task, Result]):
         if len(tasks) == 1:
             return [failure]
         middle = len(tasks) // 2
-        return [*self._translate_some(tasks[:middle]), *self._translate_some(tasks[middle:])]
+        return [
+            *self._translate_or_bisect(tasks[:middle]),
+            *self._translate_or_bisect(tasks[middle:]),
+        ]
 
 
-def _tell(loop: AbstractEventLoop, call: Callable[[Any], None], what: Any) -> None:  # noqa: ANN401
+def _call_on_loop(loop: AbstractEventLoop, call: Callable[[Any], None], what: Any) -> None:  # noqa: ANN401
     """Hand something to those who wait for it, if they still do."""
     with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
         loop.call_soon_threadsafe(call, what)
 
 
-def _settle(settled: list[tuple[Any, int, Any]]) -> None:
+def _set_results(settled: list[tuple[Any, int, Any]]) -> None:
     """Hand results to those who wait for them."""
-    for ticket, index, result in settled:
-        ticket.settle(index, result)
+    for pending, index, result in settled:
+        pending.set_result(index, result)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from dragoman.serving.protocols.client import Client
+from dragoman.serving.service_types import Client
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-class Load(NamedTuple):
+class RunningBatch(NamedTuple):
     """What a thread is translating: subwords, requests that they are of, and since when."""
 
     num_tokens: int
@@ -20,11 +20,11 @@ class Load(NamedTuple):
     began: float
 
 
-NO_LOAD = Load(0, 0, math.inf)
+NO_BATCH = RunningBatch(0, 0, math.inf)
 
 
 @dataclass(eq=False, kw_only=True)
-class Ticket(Generic[Task, Result]):
+class PendingRequest(Generic[Task, Result]):
     """Sentences of one request that one model is to translate.
 
     Parameters
@@ -52,7 +52,7 @@ class Ticket(Generic[Task, Result]):
         self.results = [None] * len(self.tasks)
         self.num_missing = len(self.tasks)
 
-    def settle(self, index: int, result: Result | Exception) -> None:
+    def set_result(self, index: int, result: Result | Exception) -> None:
         """Take the result of one sentence; on the loop's thread."""
         if self.done.done():
             return
@@ -71,26 +71,26 @@ class Batch(Generic[Task, Result]):
 
     Parameters
     ----------
-    places : list[tuple[Ticket, int]]
+    places : list[tuple[PendingRequest, int]]
         Of which tickets they are, and their places there.
     num_tokens : int
         Their subwords.
     """
 
-    places: list[tuple[Ticket[Task, Result], int]]
+    places: list[tuple[PendingRequest[Task, Result], int]]
     num_tokens: int
 
     def tasks(self) -> list[Task]:
         """List the sentences."""
-        return [ticket.tasks[index] for ticket, index in self.places]
+        return [pending.tasks[index] for pending, index in self.places]
 
     def count_requests(self) -> int:
         """Count the requests of which it has sentences."""
-        return len({id(ticket) for ticket, _ in self.places})
+        return len({id(pending) for pending, _ in self.places})
 
 
 @dataclass(eq=False, kw_only=True)
-class Beside:
+class SideTask:
     """Other work for a model's thread.
 
     Parameters
@@ -108,7 +108,7 @@ class Beside:
     def __post_init__(self) -> None:
         self.done = self.loop.create_future()
 
-    def settle(self, result: Any) -> None:  # noqa: ANN401
+    def set_result(self, result: Any) -> None:  # noqa: ANN401
         """Take the result, on the loop's thread."""
         if self.done.done():
             return

@@ -8,7 +8,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import IO, Any, cast
 
-from dragoman.serving.sentence_translation import Candidate, Manner, Rendering, Task
+from dragoman.serving.sentence_translation import (
+    Candidate,
+    SentenceTask,
+    SentenceTranslation,
+    TranslationSettings,
+)
 from dragoman.serving.service_types import Span
 
 Message = dict[str, Any]
@@ -31,28 +36,28 @@ def read_message(stream: IO[bytes]) -> Message | None:
     return json.loads(content) if len(content) == size else None
 
 
-def pack_tasks(tasks: Sequence[Task]) -> Message:
+def pack_tasks(tasks: Sequence[SentenceTask]) -> Message:
     """Write sentences of one manner as a message."""
-    return {"manner": asdict(tasks[0].manner), "texts": [task.text for task in tasks]}
+    return {"settings": asdict(tasks[0].settings), "texts": [task.text for task in tasks]}
 
 
-def unpack_tasks(message: Message) -> list[Task]:
+def unpack_tasks(message: Message) -> list[SentenceTask]:
     """Read sentences from a message."""
-    plain = message["manner"]
+    plain = message["settings"]
     terms = tuple((source, target) for source, target in plain["terms"])
-    manner = Manner(**(plain | {"terms": terms}))
-    return [Task(text, manner) for text in message["texts"]]
+    settings = TranslationSettings(**(plain | {"terms": terms}))
+    return [SentenceTask(text, settings) for text in message["texts"]]
 
 
-def pack_renderings(renderings: Sequence[Rendering]) -> Message:
+def pack_translations(translations: Sequence[SentenceTranslation]) -> Message:
     """Write translations as a message."""
-    return {"renderings": renderings}
+    return {"translations": translations}
 
 
-def unpack_renderings(message: Message) -> list[Rendering]:
+def unpack_translations(message: Message) -> list[SentenceTranslation]:
     """Read translations from a message."""
     return [
-        Rendering(
+        SentenceTranslation(
             tuple(
                 Candidate(text, tuple(cast(Span, tuple(span)) for span in spans))
                 for text, spans in candidates
@@ -60,5 +65,5 @@ def unpack_renderings(message: Message) -> list[Rendering]:
             tuple(notes),
             num_tokens,
         )
-        for candidates, notes, num_tokens in message["renderings"]
+        for candidates, notes, num_tokens in message["translations"]
     ]

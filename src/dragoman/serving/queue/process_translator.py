@@ -12,10 +12,10 @@ from dragoman.serving.queue.process_messages import (
     Message,
     pack_tasks,
     read_message,
-    unpack_renderings,
+    unpack_translations,
     write_message,
 )
-from dragoman.serving.sentence_translation import Rendering, Task
+from dragoman.serving.sentence_translation import SentenceTask, SentenceTranslation
 from dragoman.serving.service_types import ServiceError
 
 MODULE = "dragoman.serving.queue.translation_process"
@@ -72,7 +72,7 @@ class ProcessTranslator:
             self._receive()
             self._is_ready.set()
 
-    def __call__(self, tasks: Sequence[Task]) -> list[Rendering]:
+    def __call__(self, tasks: Sequence[SentenceTask]) -> list[SentenceTranslation]:
         """Translate sentences."""
         try:
             return self._translate(tasks)
@@ -87,7 +87,7 @@ class ProcessTranslator:
             self._is_closed = True
             self._end()
 
-    def _translate(self, tasks: Sequence[Task]) -> list[Rendering]:
+    def _translate(self, tasks: Sequence[SentenceTask]) -> list[SentenceTranslation]:
         self.load()
         assert self._process is not None
         assert self._process.stdin is not None
@@ -101,7 +101,7 @@ class ProcessTranslator:
             raise ServiceError("bad_request", answer["refusal"])
         if "failure" in answer:
             raise RuntimeError(answer["failure"])
-        return unpack_renderings(answer)
+        return unpack_translations(answer)
 
     def _start(self) -> None:
         self._is_ready.clear()

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 Value = TypeVar("Value")
 
 
-class Cache(Generic[Value]):
+class TranslationCache(Generic[Value]):
     """Remembers what was used last, up to a size.
 
     Parameters

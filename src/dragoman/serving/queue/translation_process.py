@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from dragoman.serving.queue.process_messages import (
     Message,
-    pack_renderings,
+    pack_translations,
     read_message,
     unpack_tasks,
     write_message,
@@ -51,7 +51,7 @@ def serve(work: SentenceTranslator, questions: BinaryIO, answers: BinaryIO) -> N
 def _answer(work: SentenceTranslator, message: Message) -> Message:
     """Translate, or say why not; of a failure the kind alone, for its words may be a client's."""
     try:
-        return pack_renderings(work(unpack_tasks(message)))
+        return pack_translations(work(unpack_tasks(message)))
     except ServiceError as error:
         return {"refusal": error.message}
     except Exception as error:  # noqa: BLE001 - the server decides what becomes of it

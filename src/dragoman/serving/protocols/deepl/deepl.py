@@ -11,7 +11,6 @@ from starlette.routing import BaseRoute
 from dragoman.serving.documents.documents import find_source, translate_document
 from dragoman.serving.documents.text_documents import Document, Translated
 from dragoman.serving.markup.markup import parse_markup
-from dragoman.serving.protocols.client import Client
 from dragoman.serving.protocols.deepl import deepl_documents, deepl_glossaries
 from dragoman.serving.protocols.deepl.deepl_common import (
     check_formality,
@@ -28,7 +27,7 @@ from dragoman.serving.protocols.request_parameters import (
     translate_charged,
 )
 from dragoman.serving.service import Service
-from dragoman.serving.service_types import Answer, Markup, Request, ServiceError
+from dragoman.serving.service_types import Answer, Client, Markup, Request, ServiceError
 
 NO_LIMIT = 1_000_000_000_000
 """What DeepL says where there is no limit."""

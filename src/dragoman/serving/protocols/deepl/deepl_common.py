@@ -9,10 +9,9 @@ from starlette.responses import JSONResponse, Response
 from dragoman.serving.documents.documents import FindTerms
 from dragoman.serving.glossaries import GlossaryStore
 from dragoman.serving.languages import match_language
-from dragoman.serving.protocols.client import Client
 from dragoman.serving.protocols.request_parameters import SentParameters, find_client, read_bearer
 from dragoman.serving.service import Service
-from dragoman.serving.service_types import ServiceError
+from dragoman.serving.service_types import Client, ServiceError
 
 _STATUS = {
     "bad_request": 400,

@@ -16,7 +16,6 @@ from dragoman.serving.documents.documents import (
     translate_document,
 )
 from dragoman.serving.http.api_keys import Keys
-from dragoman.serving.protocols.client import Client
 from dragoman.serving.protocols.deepl.deepl_common import (
     check_formality,
     find_deepl_client,
@@ -30,7 +29,7 @@ from dragoman.serving.protocols.request_parameters import (
     read_parameters,
 )
 from dragoman.serving.service import Service
-from dragoman.serving.service_types import Request, ServiceError
+from dragoman.serving.service_types import Client, Request, ServiceError
 
 _log = logging.getLogger("dragoman.serving")
 
