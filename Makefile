@@ -3,7 +3,7 @@ PYTHON ?= python3
 RUN = .venv/bin/python -m
 INSTALL = .venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-all check clean
+.PHONY: demo test test-all check docs package clean
 
 demo: .venv/installed        ## train on the built-in corpus, translate, score, draw
 	PATH="$(CURDIR)/.venv/bin:$$PATH" sh examples/demo.sh
@@ -20,6 +20,14 @@ check: .venv/installed-test  ## lint, types, layers
 	$(RUN) mypy
 	.venv/bin/lint-imports
 
+docs: .venv/installed-docs   ## a searchable site from docs/ and the docstrings: site/index.html
+	NO_MKDOCS_2_WARNING=1 PATH="$(CURDIR)/.venv/bin:$$PATH" mkdocs build --quiet --strict
+	@echo "open site/index.html"
+
+package: .venv/installed     ## a wheel and a source archive in dist/
+	$(INSTALL) build
+	$(RUN) build --outdir dist
+
 .venv/installed: pyproject.toml constraints.txt
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
 	$(INSTALL) --editable ".[serve]"
@@ -29,5 +37,9 @@ check: .venv/installed-test  ## lint, types, layers
 	$(INSTALL) --editable ".[test]"
 	touch $@
 
+.venv/installed-docs: .venv/installed
+	$(INSTALL) --editable ".[docs]"
+	touch $@
+
 clean:                       ## remove what the other targets made
-	rm -rf .venv demo
+	rm -rf .venv demo dist site

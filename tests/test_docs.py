@@ -229,6 +229,41 @@ def test_readme_tree_names_what_exists():
         assert name in names, name
 
 
+def test_every_page_is_in_the_contents_of_the_site():
+    named = re.findall(r": ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(named) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+
+
+def test_reference_names_all_that_is_public():
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    directives = set(re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE))
+    for name in dragoman.__all__:
+        found = getattr(dragoman, name)
+        places = {found.__module__, f"{found.__module__}.{name}"}
+        assert places & directives, name
+
+
+def test_gallery_shows_every_picture():
+    text = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    for path in (ROOT / "docs" / "pictures").iterdir():
+        assert f"(pictures/{path.name})" in text, path.name
+
+
+@pytest.mark.slow
+def test_site_is_built_and_loads_nothing_from_elsewhere(tmp_path):
+    pytest.importorskip("mkdocs", reason="needs the extra “docs”")
+    subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", tmp_path],
+        cwd=ROOT,
+        check=True,
+    )
+    assert "Translate one text" in (tmp_path / "api.html").read_text(encoding="utf-8")
+    assert "glossary" in (tmp_path / "search" / "search_index.js").read_text(encoding="utf-8")
+    for page in tmp_path.glob("*.html"):
+        loaded = re.findall(r"<(?:script|link|img|iframe)[^>]*>", page.read_text(encoding="utf-8"))
+        assert not [tag for tag in loaded if "://" in tag or '="//' in tag], page.name
+
+
 @pytest.mark.slow
 def test_demonstration_keeps_its_promises(tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
