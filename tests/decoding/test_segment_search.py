@@ -13,7 +13,7 @@ from dragoman.decoding.engines.cuda.cuda_engine import GraphEngine
 from dragoman.decoding.engines.search_engine import MOST_BEAMS
 from dragoman.decoding.options import SamplingOptions, SearchOptions
 from dragoman.decoding.search import batched_search as general_search
-from dragoman.decoding.segment_search import PieceSearch
+from dragoman.decoding.segment_search import SegmentSearch
 from dragoman.decoding.translator import Translator
 from dragoman.weights import vocabulary_of
 
@@ -106,8 +106,8 @@ def test_prefix_terms_and_forbidden_words_together(translator):
 
 @pytest.mark.parametrize("has_own_search", [True, False])
 def test_a_prefix_may_say_what_is_said_no_third_time(translator, has_own_search):
-    engine = translator.finder if has_own_search else translator.model
-    search = PieceSearch(
+    engine = translator.cpu_engine if has_own_search else translator.model
+    search = SegmentSearch(
         model=engine, vocabularies=translator.folder.vocabularies, device=CPU, max_length=None,
         options=SearchOptions(), num_best=1, constraints=Constraints(), is_unrepeated=True,
         prefix_ids=translator._prefix_ids("le le le le"),
@@ -249,7 +249,7 @@ def test_no_translation_is_longer_than_the_model_can_write(own, monkeypatch):
 
     monkeypatch.setattr(GraphEngine, "find", find)
     pieces = own._pieces(["The dog sees a house."], own.options)
-    search = PieceSearch(
+    search = SegmentSearch(
         model=own.engine,
         vocabularies=own.folder.vocabularies,
         device=CPU,

@@ -21,13 +21,15 @@ def test_parts_give_back_the_text_and_fit(tiny_folder, text, longest, splits, is
     options = SearchOptions(split_sentences=splits)
     parts = splitter.split(text, options, cuts_long=True)
     assert "".join(parts) == text
-    pieces = splitter.pieces([text, text], options, lambda _: 1)
+    segments = splitter.segments([text, text], options, lambda _: 1)
     for index in (0, 1):
-        own = [piece for piece in pieces if piece.text_index == index]
-        assert [piece.is_first for piece in own] == [True, *[False] * len(own)][: len(own)]
-        assert all(len(piece.ids) <= longest for piece in own)
-        assert [piece.text for piece in own] == [part for part in parts if encode(splitter, part)]
-        assert all(piece.text.rstrip() + piece.space == piece.text for piece in own)
+        own = [segment for segment in segments if segment.text_index == index]
+        assert [segment.is_first for segment in own] == [True, *[False] * len(own)][: len(own)]
+        assert all(len(segment.ids) <= longest for segment in own)
+        assert [segment.text for segment in own] == [
+            part for part in parts if encode(splitter, part)
+        ]
+        assert all(segment.text.rstrip() + segment.space == segment.text for segment in own)
 
 
 def encode(splitter, part):

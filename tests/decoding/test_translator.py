@@ -11,7 +11,7 @@ import dragoman
 from dragoman.data.batches import flatten, make_batch, pad_sequences
 from dragoman.decoding.engines.search_engine import Hypothesis
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.output.quality_checks import Suspicion
+from dragoman.decoding.output.quality_checks import QualityIssue
 from dragoman.decoding.search.beam import search
 from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
@@ -287,8 +287,8 @@ def test_only_the_sentence_that_looks_wrong_is_searched_for_again(translator, mo
 
     monkeypatch.setattr(Translator, "_find", spy)
     monkeypatch.setattr(
-        "dragoman.decoding.output.quality_checks.find_suspicion",
-        lambda source, _: Suspicion(kind="repetition", words="odd") if "dog" in source else None,
+        "dragoman.decoding.output.quality_checks.find_quality_issue",
+        lambda source, _: QualityIssue(kind="repetition", words="odd") if "dog" in source else None,
     )
     found = translator.translate(TWO)
     assert seen == ["The dog sees a house."]

@@ -12,7 +12,7 @@ from dragoman.data.corpus import CorpusFiles
 from dragoman.data.options import CorpusOptions
 from dragoman.data.store.clean_text import store_text
 from dragoman.data.store.store import store_ids
-from dragoman.decoding.output.quality_checks import find_suspicion
+from dragoman.decoding.output.quality_checks import find_quality_issue
 from dragoman.decoding.translator import Translator
 from dragoman.evaluation.evaluate import evaluate_model
 from dragoman.serving.language_pairs import load_models
@@ -108,7 +108,7 @@ def test_both_can_be_switched_off(path, expected, files, capsys):
     found = translator.translate_all(TEXTS, options=options)
     assert [each.text for each in found] == raw != expected
     assert all(len(each.parts) == 1 and not each.notes for each in found)
-    doubts = [find_suspicion(text, each) for text, each in zip(TEXTS, raw, strict=True)]
+    doubts = [find_quality_issue(text, each) for text, each in zip(TEXTS, raw, strict=True)]
     assert any(doubts)
 
 

@@ -6,7 +6,7 @@ from dragoman.decoding.engines.search_engine import Hypothesis
 
 
 @dataclass(frozen=True, kw_only=True)
-class Piece:
+class Segment:
     """A part of a text that is translated by itself, short enough for the model.
 
     Parameters
@@ -31,8 +31,8 @@ class Piece:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """What was found for a piece.
+class SegmentResult:
+    """What was found for a segment.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Pieces of text in, hypotheses out, under the constraints of a user."""
+"""Segments of text in, hypotheses out, under the constraints of a user."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from dragoman.decoding.engines.search_engine import (
     count_candidates,
 )
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.segment import Found, Piece
+from dragoman.decoding.segment import Segment, SegmentResult
 from dragoman.text.vocabulary import Vocabularies
 
 if TYPE_CHECKING:  # PyTorch, which most translations on a CPU do not need
@@ -31,8 +31,8 @@ _NOTHING = Hypothesis(tokens=(), log_probability=-inf, score=-inf, token_log_pro
 
 
 @dataclass(frozen=True, kw_only=True)
-class PieceSearch:
-    """Searches for translations of pieces of text.
+class SegmentSearch:
+    """Searches for translations of segments of text.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ class PieceSearch:
     options : SearchOptions
         How to search.
     num_best : int
-        Translations of a piece.
+        Translations of a segment.
     prefix_ids : Sequence[int]
-        Subwords with which the translation of a text's first piece must begin.
+        Subwords with which the translation of a text's first segment must begin.
     constraints : Constraints
         What else must be.
     is_unrepeated : bool
@@ -66,37 +66,38 @@ class PieceSearch:
     constraints: Constraints
     is_unrepeated: bool = False
 
-    def find(self, pieces: Sequence[Piece]) -> list[Found]:
-        """Translate pieces.
+    def find(self, segments: Sequence[Segment]) -> list[SegmentResult]:
+        """Translate segments.
 
         Returns
         -------
-        list[Found]
-            In that order. A piece for which nothing meets all constraints is translated without
+        list[SegmentResult]
+            In that order. A segment for which nothing meets all constraints is translated without
             them; one for which nothing is found at all has an empty translation, and a note.
 
         Notes
         -----
-        All pieces are first translated without their terms; only where a translation lacks one
+        All segments are first translated without their terms; only where a translation lacks one
         is it searched for again, with terms and a wider beam. So terms cost little where the
         model knows them anyway, and change nothing there.
         """
-        wanted = [self.constraints.want(piece.text, self._room(piece)) for piece in pieces]
-        free = self._search(pieces, [()] * len(pieces))
+        wanted = [self.constraints.want(segment.text, self._room(segment)) for segment in segments]
+        free = self._search(segments, [()] * len(segments))
         results = [
-            Found(hypotheses=hypotheses, notes=each.notes)
+            SegmentResult(hypotheses=hypotheses, notes=each.notes)
             for hypotheses, each in zip(free, wanted, strict=True)
         ]
         lacking = [index for index, each in enumerate(wanted) if self._lacks(each, results[index])]
         again = self._search(
-            [pieces[index] for index in lacking], [wanted[index].requirements for index in lacking]
+            [segments[index] for index in lacking],
+            [wanted[index].requirements for index in lacking],
         )
         for index, hypotheses in zip(lacking, again, strict=True):
             results[index] = replace(results[index], hypotheses=hypotheses)
-        self._give_up(pieces, wanted, results)
+        self._give_up(segments, wanted, results)
         return list(map(_or_nothing, results))
 
-    def _lacks(self, wanted: SegmentTerms, found: Found) -> bool:
+    def _lacks(self, wanted: SegmentTerms, found: SegmentResult) -> bool:
         """Say whether a translation lacks a term."""
         if not wanted.requirements:
             return False
@@ -107,29 +108,32 @@ class PieceSearch:
         )
 
     def _give_up(
-        self, pieces: Sequence[Piece], wanted: Sequence[SegmentTerms], results: list[Found]
+        self,
+        segments: Sequence[Segment],
+        wanted: Sequence[SegmentTerms],
+        results: list[SegmentResult],
     ) -> None:
         """Translate without constraints where nothing was found that meets them, and say so."""
         failed = [index for index, each in enumerate(results) if not each.hypotheses]
         if not failed or (self.constraints.glossary is None and self.constraints.forbidden is None):
             return
         free = replace(self, constraints=self.constraints.without_words())
-        again = free.find([pieces[index] for index in failed])
+        again = free.find([segments[index] for index in failed])
         for index, found in zip(failed, again, strict=True):
             note = _say_what_failed(wanted[index], self.constraints)
             results[index] = replace(found, notes=(*wanted[index].notes, note, *found.notes))
 
     def _search(
-        self, pieces: Sequence[Piece], requirements: Sequence[tuple[Requirement, ...]]
+        self, segments: Sequence[Segment], requirements: Sequence[tuple[Requirement, ...]]
     ) -> list[list[Hypothesis]]:
         """Let the engine search, if it can do all that is asked; else the search of all models."""
-        if not pieces:
+        if not segments:
             return []
         if isinstance(self.model, FindingEngine) and self._can_find(requirements):
-            return self._ask(self.model, pieces, requirements)
+            return self._ask(self.model, segments, requirements)
         from dragoman.decoding.search.batched_search import GeneralSearch
 
-        return GeneralSearch(self).find(pieces, requirements)
+        return GeneralSearch(self).find(segments, requirements)
 
     def _can_find(self, requirements: Sequence[tuple[Requirement, ...]]) -> bool:
         """Say whether an engine can do all that is asked."""
@@ -146,17 +150,17 @@ class PieceSearch:
     def _ask(
         self,
         engine: FindingEngine,
-        pieces: Sequence[Piece],
+        segments: Sequence[Segment],
         requirements: Sequence[tuple[Requirement, ...]],
     ) -> list[list[Hypothesis]]:
-        """Let the engine search, at once for all pieces with equally many hypotheses."""
+        """Let the engine search, at once for all segments with equally many hypotheses."""
         groups: dict[tuple[int, bool], list[int]] = defaultdict(list)
         for index, each in enumerate(requirements):
             groups[self.count_beams(each), bool(each)].append(index)
-        results: list[list[Hypothesis]] = [[] for _ in pieces]
+        results: list[list[Hypothesis]] = [[] for _ in segments]
         for (num_beams, has_terms), group in groups.items():
-            chosen = [pieces[index] for index in group]
-            prefixes = [self.prefix_ids if piece.is_first else () for piece in chosen]
+            chosen = [segments[index] for index in group]
+            prefixes = [self.prefix_ids if segment.is_first else () for segment in chosen]
             asking = Asking(
                 num_beams=num_beams,
                 num_best=self.num_best,
@@ -172,21 +176,22 @@ class PieceSearch:
                 is_aligned=self.constraints.is_aligned,
             )
             limits = [
-                self._limit(piece, prefix) for piece, prefix in zip(chosen, prefixes, strict=True)
+                self._limit(segment, prefix)
+                for segment, prefix in zip(chosen, prefixes, strict=True)
             ]
-            found = engine.find([piece.ids for piece in chosen], limits, asking, prefixes)
+            found = engine.find([segment.ids for segment in chosen], limits, asking, prefixes)
             for index, hypotheses in zip(group, found, strict=True):
                 results[index] = hypotheses
         return results
 
-    def _limit(self, piece: Piece, prefix: Sequence[int]) -> int:
+    def _limit(self, segment: Segment, prefix: Sequence[int]) -> int:
         """Say how many subwords a translation may have, the prefix and the end included."""
-        limit = len(piece.ids) + self.options.max_extra_tokens + len(prefix)
+        limit = len(segment.ids) + self.options.max_extra_tokens + len(prefix)
         return limit if self.max_length is None else min(limit, self.max_length)
 
-    def _room(self, piece: Piece) -> int:
+    def _room(self, segment: Segment) -> int:
         """Count the subwords that a translation may have, less the prefix and the end."""
-        return self._limit(piece, self.prefix_ids) - len(self.prefix_ids) - 1
+        return self._limit(segment, self.prefix_ids) - len(self.prefix_ids) - 1
 
     def _require(self, requirements: Sequence[tuple[Requirement, ...]]) -> Required:
         """Say what must appear in translations, of which each has terms."""
@@ -197,7 +202,7 @@ class PieceSearch:
         return Required(machines, speller.kinds, num_words)
 
     def count_beams(self, requirements: tuple[Requirement, ...]) -> int:
-        """Count the hypotheses that a piece takes."""
+        """Count the hypotheses that a segment takes."""
         if self.constraints.sampling is not None:
             return self.num_best
         return count_beams(self.options.beam_size, requirements)
@@ -208,11 +213,11 @@ class PieceSearch:
         return () if self.vocabularies.is_closed else (self.vocabularies.target.unk_id,)
 
 
-def _or_nothing(found: Found) -> Found:
-    """Give a piece for which nothing was found an empty translation, and a note."""
+def _or_nothing(found: SegmentResult) -> SegmentResult:
+    """Give a segment for which nothing was found an empty translation, and a note."""
     if found.hypotheses:
         return found
-    return Found(hypotheses=[_NOTHING], notes=(*found.notes, "found no translation"))
+    return SegmentResult(hypotheses=[_NOTHING], notes=(*found.notes, "found no translation"))
 
 
 def _say_what_failed(wanted: SegmentTerms, constraints: Constraints) -> str:

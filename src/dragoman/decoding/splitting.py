@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.segment import Piece
+from dragoman.decoding.segment import Segment
 from dragoman.folder import ModelFolder
 from dragoman.text.sentence_splitting import cut_long, split_text
 
@@ -36,9 +36,9 @@ class Splitter:
         )
         return [part for unit in units for part in self._cut(unit)] if cuts_long else units
 
-    def pieces(
+    def segments(
         self, texts: Sequence[str], options: SearchOptions, num_threads: Callable[[int], int]
-    ) -> list[Piece]:
+    ) -> list[Segment]:
         """Split texts and encode the parts."""
         units = [
             (index, unit)
@@ -46,7 +46,7 @@ class Splitter:
             for unit in self.split(text, options, cuts_long=False)
         ]
         every = self._subwords.encode([unit for _, unit in units], num_threads(len(units)))
-        pieces: list[Piece] = []
+        segments: list[Segment] = []
         for (index, unit), unit_ids in zip(units, every, strict=True):
             parts, encoded = [unit], [unit_ids]
             if len(unit_ids) >= self._longest:
@@ -54,15 +54,15 @@ class Splitter:
                 encoded = self._subwords.encode(parts)
             for part, ids in zip(parts, encoded, strict=True):
                 if ids:
-                    piece = Piece(
+                    segment = Segment(
                         text_index=index,
                         text=part,
                         ids=(*ids, self._subwords.eos_id),
                         space=part[len(part.rstrip()) :],
-                        is_first=not pieces or pieces[-1].text_index != index,
+                        is_first=not segments or segments[-1].text_index != index,
                     )
-                    pieces.append(piece)
-        return pieces
+                    segments.append(segment)
+        return segments
 
     def _cut(self, part: str) -> list[str]:
         """Cut a part as far as needed for the model to read it."""

@@ -9,7 +9,7 @@ import numpy as np
 from dragoman.decoding.engines.search_engine import Hypothesis
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search.length_penalty import length_penalty
-from dragoman.decoding.segment import Piece
+from dragoman.decoding.segment import Segment
 from dragoman.shapes import Float
 
 
@@ -75,12 +75,12 @@ class Translation:
 
 
 class Part(NamedTuple):
-    """A piece, its translations, best first, and what is to be said of them.
+    """A segment, its translations, best first, and what is to be said of them.
 
     Attributes
     ----------
-    piece : Piece
-        The piece.
+    segment : Segment
+        The segment.
     candidates : list[tuple[str, Hypothesis]]
         What it may become.
     notes : tuple[str, ...]
@@ -89,7 +89,7 @@ class Part(NamedTuple):
         With which options a second search found them; None: the first search did.
     """
 
-    piece: Piece
+    segment: Segment
     candidates: list[tuple[str, Hypothesis]]
     notes: tuple[str, ...] = ()
     anew: SearchOptions | None = None
@@ -98,12 +98,12 @@ class Part(NamedTuple):
 def join_parts(
     parts: list[Part], options: SearchOptions, eos_id: int, is_distinct: bool
 ) -> Translation:
-    """Put the translations of a text's pieces together, the best of each first.
+    """Put the translations of a text's segments together, the best of each first.
 
     Parameters
     ----------
     parts : list[Part]
-        The pieces in order, each with its translations; none: the text has no words.
+        The segments in order, each with its translations; none: the text has no words.
     options : SearchOptions
         How they were searched for at first, by which all are scored.
     eos_id : int
@@ -172,11 +172,11 @@ def _compose(
     tokens: list[int] = []
     log_probabilities: list[float] = []
     for part, (text, each) in zip(parts, chosen, strict=True):
-        space = find_space(part.piece.text.rstrip(), part.piece.space, text)
+        space = find_space(part.segment.text.rstrip(), part.segment.space, text)
         attended = None
         if each.attention is not None:
-            attended = Attended(tuple(part.piece.ids[:-1]), each.tokens, each.attention)
-        made.append(TranslatedPart(part.piece.text, text, space, attended))
+            attended = Attended(tuple(part.segment.ids[:-1]), each.tokens, each.attention)
+        made.append(TranslatedPart(part.segment.text, text, space, attended))
         tokens += [*each.tokens, eos_id]
         log_probabilities += each.token_log_probabilities
         total += each.log_probability

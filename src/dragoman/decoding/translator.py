@@ -16,8 +16,8 @@ from dragoman.decoding.gc_freeze import only_new_garbage
 from dragoman.decoding.options import LARGEST_BEAM, Precision, SearchOptions
 from dragoman.decoding.output.quality_checks import search_again
 from dragoman.decoding.search.shortlist import ShortList
-from dragoman.decoding.segment import Found, Piece
-from dragoman.decoding.segment_search import PieceSearch
+from dragoman.decoding.segment import Segment, SegmentResult
+from dragoman.decoding.segment_search import SegmentSearch
 from dragoman.decoding.splitting import Splitter
 from dragoman.decoding.translation import Part, Translation, join_parts
 from dragoman.errors import OptionError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # PyTorch, which most translations on a CPU do not need
     from dragoman.models.interface import SearchedModel, TranslationModel
 
 LONGEST_PREFIX = 500
-FEW_PIECES = 16
+FEW_SEGMENTS = 16
 """So many are translated by PyTorch while functions are being compiled; more wait for these."""
 
 
@@ -48,22 +48,22 @@ class Translator:
         That device, or its name.
     engine : SearchedModel | None
         What translates in the model's place; None: the model itself, or what is loaded in its
-        place when something is demanded that `finder` cannot do.
+        place when something is demanded that `cpu_engine` cannot do.
     short_list : ShortList | None
         The words among which to search; None: all.
-    finder : CpuEngine | None
+    cpu_engine : CpuEngine | None
         What translates where nothing special is demanded; None: the engine.
     choice : Choice | None
         Which engine was chosen and why, for `dragoman translate --explain-engine`.
     members : Sequence[ModelFolder]
         Of all models, where several translate together.
     compiling : Compiling | None
-        What compiles the finder's functions; it is loaded when that is done.
+        What compiles the compiled search's functions; it is loaded when that is done.
 
     Notes
     -----
-    PyTorch is imported when it is needed: with a `finder`, only for what looks inside, and where
-    functions are still being compiled, which a few texts do not wait for.
+    PyTorch is imported when it is needed: with a `cpu_engine`, only for what looks inside, and
+    where functions are still being compiled, which a few texts do not wait for.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Translator:
         device: "torch.device | str",
         engine: "SearchedModel | None" = None,
         short_list: ShortList | None = None,
-        finder: CpuEngine | None = None,
+        cpu_engine: CpuEngine | None = None,
         choice: Choice | None = None,
         members: Sequence[ModelFolder] = (),
         compiling: Compiling | None = None,
@@ -83,7 +83,7 @@ class Translator:
         self._model = model
         self._engine = engine
         self.short_list = short_list
-        self._finder, self._compiling = finder, compiling
+        self._cpu_engine, self._compiling = cpu_engine, compiling
         self.choice = choice
         self._members = members
         self._splitter = Splitter(folder)
@@ -121,34 +121,34 @@ class Translator:
         return self._model
 
     @property
-    def finder(self) -> CpuEngine | None:
+    def cpu_engine(self) -> CpuEngine | None:
         """What translates on a CPU, as soon as it is compiled; None: another engine does."""
         if self._compiling is not None:
             assert self.choice is not None
             assert self.choice.precision != "float16"
             self._compiling.wait()
-            self._finder = CpuEngine.load(self.folder, self.choice.precision)
+            self._cpu_engine = CpuEngine.load(self.folder, self.choice.precision)
             self._compiling = None
-        return self._finder
+        return self._cpu_engine
 
     @property
     def is_compiling(self) -> bool:
-        """Whether few texts are translated by PyTorch, because the finder is being compiled."""
+        """Whether few texts are translated by PyTorch, because the CPU engine is being compiled."""
         return self._compiling is not None and not self._compiling.is_over
 
     @property
     def engine(self) -> "SearchedModel":
         """What translates step by step: the model, or what was rebuilt of it to be faster."""
-        if self._engine is None and self.finder is not None:
+        if self._engine is None and self.cpu_engine is not None:
             from dragoman.decoding.engines.cpu.cpu_decoder import CpuDecoder
 
-            self._engine = CpuDecoder(self.finder)
+            self._engine = CpuDecoder(self.cpu_engine)
         return self.model if self._engine is None else self._engine
 
     @property
     def takes_short_list(self) -> bool:
         """Whether it can search among some words alone."""
-        return self._finder is not None or self._compiling is not None
+        return self._cpu_engine is not None or self._compiling is not None
 
     @staticmethod
     def load(
@@ -193,9 +193,9 @@ class Translator:
         if choice.engine == "cpu":
             assert choice.precision != "float16"
             compiling = compile_behind(choice.precision)
-            finder = None if compiling else CpuEngine.load(folder, choice.precision)
+            cpu_engine = None if compiling else CpuEngine.load(folder, choice.precision)
             return Translator(
-                folder, None, where, finder=finder, choice=choice, compiling=compiling
+                folder, None, where, cpu_engine=cpu_engine, choice=choice, compiling=compiling
             )
         engine: Any = load_engine(folder, where, choice)
         model = engine if choice.engine == "reference" else None
@@ -292,19 +292,19 @@ class Translator:
         prefix_ids = self._prefix_ids(prefix)
 
         def search(
-            pieces: Sequence[Piece], options: SearchOptions, *, is_unrepeated: bool
+            segments: Sequence[Segment], options: SearchOptions, *, is_unrepeated: bool
         ) -> list[Part]:
             wanted = (num_best, prefix_ids, options, constraints)
-            found = self._find(pieces, *wanted, is_unrepeated=is_unrepeated)
-            return self._write(pieces, found, options)
+            found = self._find(segments, *wanted, is_unrepeated=is_unrepeated)
+            return self._write(segments, found, options)
 
         with only_new_garbage(len(texts)):
-            parts = search(self._pieces(texts, options), options, is_unrepeated=False)
+            parts = search(self._segments(texts, options), options, is_unrepeated=False)
             if options.search_again:
                 parts = search_again(parts, search, options)
             of_text: list[list[Part]] = [[] for _ in texts]
             for part in parts:
-                of_text[part.piece.text_index].append(part)
+                of_text[part.segment.text_index].append(part)
             eos_id, is_distinct = self.folder.vocabularies.eos_id, constraints.sampling is None
             return [join_parts(each, options, eos_id, is_distinct) for each in of_text]
 
@@ -348,24 +348,24 @@ class Translator:
 
     def _find(
         self,
-        pieces: Sequence[Piece],
+        segments: Sequence[Segment],
         num_best: int,
         prefix_ids: Sequence[int],
         options: SearchOptions,
         constraints: Constraints,
         *,
         is_unrepeated: bool,
-    ) -> list[Found]:
-        """Search for the translations of pieces, on request without saying a phrase thrice."""
-        if self.is_compiling and len(pieces) <= FEW_PIECES:
+    ) -> list[SegmentResult]:
+        """Search for the translations of segments, on request without saying a phrase thrice."""
+        if self.is_compiling and len(segments) <= FEW_SEGMENTS:
             model: Any = self.model
-        elif self.finder is None:
+        elif self.cpu_engine is None:
             model = self.engine
         elif self.short_list is None:
-            model = self.finder
+            model = self.cpu_engine
         else:
-            model = ListedEngine(self.finder, self.short_list.words_of)
-        search = PieceSearch(
+            model = ListedEngine(self.cpu_engine, self.short_list.words_of)
+        search = SegmentSearch(
             model=model,
             vocabularies=self.folder.vocabularies,
             device=self._device,
@@ -376,33 +376,33 @@ class Translator:
             constraints=constraints,
             is_unrepeated=is_unrepeated,
         )
-        return search.find(pieces)
+        return search.find(segments)
 
-    def _pieces(self, texts: Sequence[str], options: SearchOptions) -> list[Piece]:
+    def _segments(self, texts: Sequence[str], options: SearchOptions) -> list[Segment]:
         """Cut texts into parts that the model can read; a text without words has none."""
-        return self._splitter.pieces(texts, options, self._num_threads)
+        return self._splitter.segments(texts, options, self._num_threads)
 
     def _write(
-        self, pieces: Sequence[Piece], found: Sequence[Found], options: SearchOptions
+        self, segments: Sequence[Segment], found: Sequence[SegmentResult], options: SearchOptions
     ) -> list[Part]:
         """Turn hypotheses into text, all at once."""
         vocabularies = self.folder.vocabularies
         every = [
-            (piece, each)
-            for piece, all_found in zip(pieces, found, strict=True)
+            (segment, each)
+            for segment, all_found in zip(segments, found, strict=True)
             for each in all_found.hypotheses
         ]
         if vocabularies.is_closed and options.replace_unknown:
             from dragoman.decoding.output.unknown_words import Draft, replace_unknown
 
-            drafts = [Draft(piece.text, each.tokens) for piece, each in every]
+            drafts = [Draft(segment.text, each.tokens) for segment, each in every]
             texts = iter(replace_unknown(self.model, vocabularies, drafts, self.device))
         else:
             tokens = [each.tokens for _, each in every]
             texts = iter(vocabularies.target.decode(tokens, self._num_threads(len(tokens))))
         return [
-            Part(piece, [(next(texts), each) for each in all_found.hypotheses], all_found.notes)
-            for piece, all_found in zip(pieces, found, strict=True)
+            Part(segment, [(next(texts), each) for each in all_found.hypotheses], all_found.notes)
+            for segment, all_found in zip(segments, found, strict=True)
         ]
 
     def _num_threads(self, num_texts: int) -> int:

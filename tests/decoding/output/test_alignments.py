@@ -275,7 +275,7 @@ class TestCollected:
 
     @pytest.mark.parametrize("num_beams", [1, 3])
     def test_attention_is_that_of_given_translations(self, translator, num_beams):
-        engine, eos_id = translator.finder, translator.folder.vocabularies.eos_id
+        engine, eos_id = translator.cpu_engine, translator.folder.vocabularies.eos_id
         sources = [translator.encode(text) for text in TEXTS]
         asking = Asking(num_beams, num_beams, 0.6, (), num_beams > 1, is_aligned=True)
         every = engine.find(sources, [9, 14, 20, 5], asking)
@@ -305,7 +305,7 @@ class TestCollected:
                 assert aligner._link_attended(part) is None
                 continue
             ended = [[(*ids, eos_id)] for ids in (attended.source, attended.target)]
-            (weights,) = translator.finder.attend(*ended)
+            (weights,) = translator.cpu_engine.attend(*ended)
             links = aligner.align_translations([part.source], [Translation(
                 text=part.text, score=0.0, parts=(part,)
             )])[0]  # fmt: skip

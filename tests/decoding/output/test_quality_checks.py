@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 
 from dragoman.decoding.engines.search_engine import Hypothesis
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.output.quality_checks import find_repetition, find_suspicion, search_again
-from dragoman.decoding.segment import Piece
+from dragoman.decoding.output.quality_checks import (
+    find_quality_issue,
+    find_repetition,
+    search_again,
+)
+from dragoman.decoding.segment import Segment
 from dragoman.decoding.translation import Part
 
 GOOD = "The man who came from Paris yesterday will visit the old museum with his two daughters."
@@ -54,7 +58,7 @@ def test_repetition_is_what_trying_all_finds(units, longest):
     ],
 )
 def test_suspicious(source, translation, words):
-    found = find_suspicion(source, translation)
+    found = find_quality_issue(source, translation)
     assert found is not None
     assert found.words.startswith(words)
     assert found.kind in ("repetition", "short", "long")
@@ -76,12 +80,12 @@ def test_suspicious(source, translation, words):
     ],
 )
 def test_not_suspicious(source, translation):
-    assert find_suspicion(source, translation) is None
+    assert find_quality_issue(source, translation) is None
 
 
 @given(st.text(alphabet="abc ", max_size=60))
 def test_characters_are_judged_as_trying_all_would(text):
-    found = find_suspicion("x" * len(text), text)
+    found = find_quality_issue("x" * len(text), text)
     pattern = re.compile(r"(?=((.{1,12}?)\2{7,}))")
     babbles = any(len(match.group(1)) >= 24 for match in pattern.finditer(text))
     words = text.split()
@@ -96,15 +100,15 @@ def test_characters_are_judged_as_trying_all_would(text):
 
 def test_a_very_long_line_takes_little_time():
     start = time.process_time()
-    find_suspicion("x" * 100_000, GOOD * 1000)
-    find_suspicion(GOOD, "a b " * 25_000)
+    find_quality_issue("x" * 100_000, GOOD * 1000)
+    find_quality_issue(GOOD, "a b " * 25_000)
     assert time.process_time() - start < 5
 
 
 def part(source, text, notes=()):
-    piece = Piece(text_index=0, text=source, ids=(5, 0), space="", is_first=True)
+    segment = Segment(text_index=0, text=source, ids=(5, 0), space="", is_first=True)
     hypothesis = Hypothesis(tokens=(7,), log_probability=-1.0, score=-1.0)
-    return Part(piece, [(text, hypothesis)], notes)
+    return Part(segment, [(text, hypothesis)], notes)
 
 
 def texts_of(parts):
@@ -118,11 +122,11 @@ def test_the_second_search_is_kept_where_it_is_not_suspicious():
     before = list(map(part, sources, (GOOD, loop, short, long, loop + "!")))
     asked = []
 
-    def search(pieces, how, *, is_unrepeated):
-        asked.append((tuple(each.text for each in pieces), how, is_unrepeated))
+    def search(segments, how, *, is_unrepeated):
+        asked.append((tuple(each.text for each in segments), how, is_unrepeated))
         if is_unrepeated:
             return [part(FRENCH, GOOD), part(FRENCH, loop)]
-        return [part(each.text, GOOD * 3 if how.length_penalty else GOOD) for each in pieces]
+        return [part(each.text, GOOD * 3 if how.length_penalty else GOOD) for each in segments]
 
     options = SearchOptions(beam_size=2, length_penalty=0.6)
     after = search_again(before, search, options)
@@ -162,9 +166,9 @@ def test_a_second_search_that_drops_a_demand_is_not_better():
 
 
 def test_the_length_penalty_is_raised_no_further_than_it_may_be():
-    def search(pieces, how, *, is_unrepeated):
+    def search(segments, how, *, is_unrepeated):
         assert (how.length_penalty, is_unrepeated) == (10, False)
-        return [part(each.text, GOOD) for each in pieces]
+        return [part(each.text, GOOD) for each in segments]
 
     (found,) = search_again([part(FRENCH, "")], search, SearchOptions(length_penalty=9.5))
     assert found.candidates[0][0] == GOOD

@@ -45,11 +45,11 @@ class Glossary:
     def __init__(self, terms: Sequence[Term]) -> None:
         self.terms = tuple(terms)
         self._by_source = {fold_case(normalise(each.source)): each for each in terms}
-        self._finder = WordFinder([each.source for each in terms], joiners="-‐‑")
+        self._words = WordFinder([each.source for each in terms], joiners="-‐‑")
 
     def find(self, text: str) -> list[Term]:
         """Find the terms of a text."""
-        return [self._by_source[each] for each in self._finder.find(text)]
+        return [self._by_source[each] for each in self._words.find(text)]
 
     def without(self, dropped: Sequence[Term]) -> "Glossary":
         """Leave some terms out."""
@@ -117,11 +117,11 @@ class Prohibition:
 
     def __init__(self, phrases: Sequence[ForbiddenPhrase]) -> None:
         self._by_text = {fold_case(normalise(each.text)): each for each in phrases}
-        self._finder = WordFinder([each.text for each in phrases])
+        self._words = WordFinder([each.text for each in phrases])
 
     def find(self, text: str) -> ForbiddenPhrase | None:
         """Find what forbids a text."""
-        found = self._finder.find(text)
+        found = self._words.find(text)
         return self._by_text[found[0]] if found else None
 
 

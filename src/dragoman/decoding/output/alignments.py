@@ -98,8 +98,8 @@ class Aligner:
         """
         folder = translator.folder
         max_length = folder.options.max_length
-        model = translator.finder or translator.model
-        device = "cpu" if translator.finder else translator.device
+        model = translator.cpu_engine or translator.model
+        device = "cpu" if translator.cpu_engine else translator.device
         return Aligner(model, folder.vocabularies, device, max_length)
 
     def align_translations(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from dragoman.decoding.options import LARGEST_ALPHA, SearchOptions
-from dragoman.decoding.segment import Piece
+from dragoman.decoding.segment import Segment
 from dragoman.decoding.translation import Part
 
 LONGEST_PHRASE = 12
@@ -23,11 +23,11 @@ Kind = Literal["repetition", "short", "long"]
 
 
 @runtime_checkable
-class SearchPieces(Protocol):
-    """Translates pieces in order; told so, without saying a phrase three times in a row."""
+class SearchSegments(Protocol):
+    """Translates segments in order; told so, without saying a phrase three times in a row."""
 
     def __call__(
-        self, pieces: Sequence[Piece], options: SearchOptions, *, is_unrepeated: bool
+        self, segments: Sequence[Segment], options: SearchOptions, *, is_unrepeated: bool
     ) -> list[Part]:
         """Translate."""
         ...
@@ -42,7 +42,7 @@ class Repetition(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Suspicion:
+class QualityIssue:
     """Why a translation cannot be right.
 
     Parameters
@@ -57,7 +57,7 @@ class Suspicion:
     words: str
 
 
-def find_suspicion(source: str, translation: str) -> Suspicion | None:
+def find_quality_issue(source: str, translation: str) -> QualityIssue | None:
     """Look for a sign that a translation went wrong.
 
     Notes
@@ -77,9 +77,9 @@ def find_suspicion(source: str, translation: str) -> Suspicion | None:
     lengths = len("".join(source.split())), len("".join(translation.split()))
     said = f"{lengths[1]:,} characters from {lengths[0]:,}"
     if lengths[1] > LENGTH_RATIO * lengths[0] + LENGTH_SLACK:
-        return Suspicion(kind="long", words=f"far too long ({said})")
+        return QualityIssue(kind="long", words=f"far too long ({said})")
     if lengths[0] > LENGTH_RATIO * lengths[1] + LENGTH_SLACK:
-        return Suspicion(kind="short", words=f"far too short ({said})")
+        return QualityIssue(kind="short", words=f"far too short ({said})")
     return None
 
 
@@ -102,7 +102,9 @@ def find_repetition(units: Sequence[str], longest: int) -> Repetition:
     return best
 
 
-def search_again(parts: Sequence[Part], search: SearchPieces, options: SearchOptions) -> list[Part]:
+def search_again(
+    parts: Sequence[Part], search: SearchSegments, options: SearchOptions
+) -> list[Part]:
     """Search once more for suspicious translations, and keep what is not suspicious.
 
     Returns
@@ -119,22 +121,22 @@ def search_again(parts: Sequence[Part], search: SearchPieces, options: SearchOpt
     which different searches give differently.
     """
     chosen = list(parts)
-    found: dict[Kind, list[tuple[int, Suspicion]]] = {}
+    found: dict[Kind, list[tuple[int, QualityIssue]]] = {}
     for index, part in enumerate(parts):
-        suspicion = find_suspicion(part.piece.text, part.candidates[0][0])
-        if suspicion is not None:
-            found.setdefault(suspicion.kind, []).append((index, suspicion))
-    for kind, suspects in found.items():
+        issue = find_quality_issue(part.segment.text, part.candidates[0][0])
+        if issue is not None:
+            found.setdefault(issue.kind, []).append((index, issue))
+    for kind, flagged in found.items():
         other = _other_options(options, kind)
-        pieces = [parts[index].piece for index, _ in suspects]
-        anew = search(pieces, other, is_unrepeated=kind == "repetition")
-        for (index, suspicion), new in zip(suspects, anew, strict=True):
+        segments = [parts[index].segment for index, _ in flagged]
+        anew = search(segments, other, is_unrepeated=kind == "repetition")
+        for (index, issue), new in zip(flagged, anew, strict=True):
             old = parts[index]
-            is_better = find_suspicion(old.piece.text, new.candidates[0][0]) is None and set(
+            is_better = find_quality_issue(old.segment.text, new.candidates[0][0]) is None and set(
                 new.notes
             ) <= set(old.notes)
             outcome = "another search did better" if is_better else "another search did no better"
-            remark = f"translation {suspicion.words}; {outcome}"
+            remark = f"translation {issue.words}; {outcome}"
             best = new._replace(anew=other) if is_better else old
             chosen[index] = best._replace(notes=(remark, *best.notes))
     return chosen
@@ -149,7 +151,7 @@ def _other_options(options: SearchOptions, kind: Kind) -> SearchOptions:
     return replace(options, beam_size=wide, length_penalty=alpha)
 
 
-def _repeated_words(words: list[str], source: list[str]) -> Suspicion | None:
+def _repeated_words(words: list[str], source: list[str]) -> QualityIssue | None:
     """Look for a phrase that comes many times in a row."""
     if len(words) - len(set(words)) < MOST_REPEATS - 1:
         return None
@@ -159,10 +161,12 @@ def _repeated_words(words: list[str], source: list[str]) -> Suspicion | None:
     if found.num_times <= 2 * find_repetition(source, LONGEST_PHRASE).num_times:
         return None
     phrase = " ".join(words[found.start : found.start + found.period])
-    return Suspicion(kind="repetition", words=f"says “{phrase}” {found.num_times:,} times in a row")
+    return QualityIssue(
+        kind="repetition", words=f"says “{phrase}” {found.num_times:,} times in a row"
+    )
 
 
-def _repeated_characters(text: str, source: str) -> Suspicion | None:
+def _repeated_characters(text: str, source: str) -> QualityIssue | None:
     """Look for a syllable that comes many times in a row; the pattern rules most texts out fast."""
     if not any(len(each.group()) >= SHORTEST_BABBLE for each in _BABBLE.finditer(text)):
         return None
@@ -170,6 +174,6 @@ def _repeated_characters(text: str, source: str) -> Suspicion | None:
     if found.num_times <= 2 * find_repetition(source, LONGEST_SYLLABLE).num_times:
         return None
     syllable = text[found.start : found.start + found.period]
-    return Suspicion(
+    return QualityIssue(
         kind="repetition", words=f"says “{syllable}” {found.num_times:,} times in a row"
     )

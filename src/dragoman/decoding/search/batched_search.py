@@ -1,4 +1,4 @@
-"""The search of all models over pieces of text, in batches of similar length."""
+"""The search of all models over segments of text, in batches of similar length."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,8 +17,8 @@ from dragoman.decoding.search.candidates import Chooser
 from dragoman.decoding.search.repetition import WithoutRepetition
 from dragoman.decoding.search.sampling import SampledWords
 from dragoman.decoding.search.scorer import ForbiddenWords
-from dragoman.decoding.segment import Piece
-from dragoman.decoding.segment_search import PieceSearch
+from dragoman.decoding.segment import Segment
+from dragoman.decoding.segment_search import SegmentSearch
 from dragoman.weights import vocabulary_of
 
 # Places in the decoder's cache: sentences × beams × longest translation.
@@ -34,11 +34,11 @@ class GeneralSearch:
 
     Parameters
     ----------
-    job : PieceSearch
+    job : SegmentSearch
         What is asked for.
     """
 
-    def __init__(self, job: PieceSearch) -> None:
+    def __init__(self, job: SegmentSearch) -> None:
         model: Any = job.model
         if isinstance(model, ListedEngine):
             model = model.engine
@@ -47,32 +47,32 @@ class GeneralSearch:
         self._device = torch.device(job.device)
 
     def find(
-        self, pieces: Sequence[Piece], requirements: Sequence[tuple[Requirement, ...]]
+        self, segments: Sequence[Segment], requirements: Sequence[tuple[Requirement, ...]]
     ) -> list[list[Hypothesis]]:
         """Search for translations."""
 
         def find(batch: list[int]) -> list[list[Hypothesis]]:
             return self._search(
-                [pieces[index] for index in batch], [requirements[index] for index in batch]
+                [segments[index] for index in batch], [requirements[index] for index in batch]
             )
 
-        results: list[list[Hypothesis]] = [[] for _ in pieces]
-        for batch in self._batches(pieces, list(map(self._job.count_beams, requirements))):
+        results: list[list[Hypothesis]] = [[] for _ in segments]
+        for batch in self._batches(segments, list(map(self._job.count_beams, requirements))):
             for index, hypotheses in zip(batch, find(batch), strict=True):
                 results[index] = hypotheses
         return results
 
-    def _batches(self, pieces: Sequence[Piece], beams: Sequence[int]) -> Iterator[list[int]]:
-        """Put pieces of similar length and equally wide beams together, within the room."""
+    def _batches(self, segments: Sequence[Segment], beams: Sequence[int]) -> Iterator[list[int]]:
+        """Put segments of similar length and equally wide beams together, within the room."""
         most, most_rows = BATCH_PLACES[self._device.type], BATCH_ROWS[self._device.type]
         most_rows = max(most_rows, CACHED_SCORES // len(self._job.vocabularies.target))
-        lengths = [len(piece.ids) for piece in pieces]
+        lengths = [len(segment.ids) for segment in segments]
         # In a forced beginning anything may be repeated: that is one rule for a whole batch.
-        begins = [piece.is_first and self._job.is_unrepeated for piece in pieces]
+        begins = [segment.is_first and self._job.is_unrepeated for segment in segments]
         batch: list[int] = []
         largest = 0
         for index in sorted(
-            range(len(pieces)), key=lambda each: (begins[each], -beams[each], -lengths[each])
+            range(len(segments)), key=lambda each: (begins[each], -beams[each], -lengths[each])
         ):
             places = (lengths[index] + self._job.options.max_extra_tokens) * beams[index]
             size = len(batch) + 1
@@ -86,22 +86,22 @@ class GeneralSearch:
             yield batch
 
     def _search(
-        self, pieces: Sequence[Piece], requirements: Sequence[tuple[Requirement, ...]]
+        self, segments: Sequence[Segment], requirements: Sequence[tuple[Requirement, ...]]
     ) -> list[list[Hypothesis]]:
         """Search for the translations of one batch."""
         job, vocabulary = self._job, vocabulary_of(self._job.vocabularies)
-        ids = [piece.ids for piece in pieces]
+        ids = [segment.ids for segment in segments]
         table = job.constraints.forbidden
         model = self._model
         if job.is_unrepeated:
-            model = WithoutRepetition(model, len(job.prefix_ids) if pieces[0].is_first else 0)
+            model = WithoutRepetition(model, len(job.prefix_ids) if segments[0].is_first else 0)
         return search(
             model,
             pad_sequences(flatten(ids), vocabulary.pad_id).to(self._device),
             job.options,
             vocabulary,
             num_best=job.num_best,
-            prefixes=self._prefixes(pieces),
+            prefixes=self._prefixes(segments),
             banned_ids=job.banned_ids,
             max_length=job.max_length,
             chooser=self._chooser(ids, requirements, vocabulary.eos_id),
@@ -137,11 +137,11 @@ class GeneralSearch:
             device=self._device,
         )
 
-    def _prefixes(self, pieces: Sequence[Piece]) -> Tensor | None:
-        """Lay down how each piece must begin; only a text's first piece is not free."""
+    def _prefixes(self, segments: Sequence[Segment]) -> Tensor | None:
+        """Lay down how each segment must begin; only a text's first segment is not free."""
         job = self._job
         if not job.prefix_ids:
             return None
         free = [-1] * len(job.prefix_ids)
-        rows = [list(job.prefix_ids) if piece.is_first else free for piece in pieces]
+        rows = [list(job.prefix_ids) if segment.is_first else free for segment in segments]
         return torch.tensor(rows, device=self._device)

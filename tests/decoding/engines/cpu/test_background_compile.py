@@ -58,7 +58,7 @@ def test_many_texts_wait(tiny_folder, process):
     found, texts = load(tiny_folder), TEXTS * FEW_PIECES
     assert len(found.translate_all(texts)) == len(texts)
     assert process.num_waits == 1
-    assert isinstance(found.finder, CpuEngine)
+    assert isinstance(found.cpu_engine, CpuEngine)
     assert not found.is_compiling
     assert found._model is None
 
@@ -68,7 +68,7 @@ def test_what_is_compiled_is_used_from_then_on(tiny_folder, process):
     found.translate("dog")
     process.code = 1  # whoever failed, it is compiled here
     plain = found.translate("dog")
-    assert isinstance(found.finder, CpuEngine)
+    assert isinstance(found.cpu_engine, CpuEngine)
     assert found.translate("dog") == plain
 
 

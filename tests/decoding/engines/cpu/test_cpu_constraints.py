@@ -9,7 +9,7 @@ import pytest
 from dragoman.decoding.constraints.constraints import Constraints, prepare_constraints
 from dragoman.decoding.constraints.glossary import ForbiddenPhrase, Glossary, Term
 from dragoman.decoding.options import SamplingOptions
-from dragoman.decoding.segment_search import PieceSearch
+from dragoman.decoding.segment_search import SegmentSearch
 from dragoman.decoding.translator import Translator
 from dragoman.kernels import processor
 
@@ -56,7 +56,7 @@ def translate_both_ways(translator, monkeypatch, constraints, **said):
     options = translator.options_with({"max_extra_tokens": 8, "search_again": False} | said)
     compiled = translator.translate_all(TEXTS, options=options, constraints=constraints, **how)
     with monkeypatch.context() as changed:
-        changed.setattr(PieceSearch, "_can_find", lambda *_: False)
+        changed.setattr(SegmentSearch, "_can_find", lambda *_: False)
         general = translator.translate_all(TEXTS, options=options, constraints=constraints, **how)
     return compiled, general
 

@@ -386,4 +386,4 @@ class TestDevices:
         translator = Translator.load(folder.path, "auto", precision="int8")
         assert asked == ["auto"] * may_have
         assert translator.device_type == "cpu"
-        assert isinstance(translator.finder, CpuEngine)
+        assert isinstance(translator.cpu_engine, CpuEngine)
