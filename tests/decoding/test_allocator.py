@@ -12,7 +12,7 @@ FORGET = """
 import ctypes, re
 from pathlib import Path
 import llvmlite.binding as llvm
-from dragoman.decoding.allocator import forget_code, give_freed_memory_back
+from dragoman.decoding.allocator import drop_code_pages, release_freed_memory
 
 def resident():
     text = Path("/proc/self/smaps").read_text()
@@ -21,10 +21,10 @@ def resident():
     return sum(int(re.search(r"Rss: +(\\d+)", part).group(1)) for part in code)
 
 before = resident()
-forget_code("libllvmlite")
+drop_code_pages("libllvmlite")
 assert resident() < before / 4, (before, resident())
 assert llvm.parse_assembly("define i32 @f() { ret i32 7 }").functions
-give_freed_memory_back()
+release_freed_memory()
 """
 
 
@@ -35,7 +35,7 @@ def test_code_that_is_forgotten_is_read_again():
 
 def test_elsewhere_nothing_happens(monkeypatch):
     monkeypatch.setattr(memory, "_find_glibc", lambda: None)
-    for forget in (memory.keep_freed_memory, memory.keep_little_memory):
+    for forget in (memory.keep_freed_memory, memory.return_large_blocks):
         forget()
-    memory.give_freed_memory_back()
-    memory.forget_code("libllvmlite")
+    memory.release_freed_memory()
+    memory.drop_code_pages("libllvmlite")

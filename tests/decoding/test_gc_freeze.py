@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from dragoman.decoding.gc_freeze import MANY, only_new_garbage
+from dragoman.decoding.gc_freeze import MANY, frozen_garbage_collector
 
 
 class Ring:
@@ -18,7 +18,7 @@ class Ring:
 def test_old_garbage_waits_and_new_garbage_goes():
     gc.collect()
     old = weakref.ref(Ring())
-    with only_new_garbage(MANY):
+    with frozen_garbage_collector(MANY):
         new = weakref.ref(Ring())
         gc.collect()
         assert new() is None
@@ -28,13 +28,13 @@ def test_old_garbage_waits_and_new_garbage_goes():
 
 
 def test_everything_is_looked_at_again_after_a_failure():
-    with pytest.raises(ValueError, match="broken"), only_new_garbage(MANY):
+    with pytest.raises(ValueError, match="broken"), frozen_garbage_collector(MANY):
         raise ValueError("broken")
     assert gc.get_freeze_count() == 0
 
 
 def test_few_results_leave_the_collector_alone():
-    with only_new_garbage(MANY - 1):
+    with frozen_garbage_collector(MANY - 1):
         assert gc.get_freeze_count() == 0
-    with only_new_garbage(MANY):
+    with frozen_garbage_collector(MANY):
         assert gc.get_freeze_count() > 0

@@ -9,7 +9,7 @@ import torch
 from dragoman.decoding.constraints.constraints import Constraints, prepare_constraints
 from dragoman.decoding.constraints.glossary import ForbiddenPhrase, Glossary, Term
 from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine
-from dragoman.decoding.engines.cuda.cuda_engine import GraphEngine
+from dragoman.decoding.engines.cuda.cuda_engine import CudaEngine
 from dragoman.decoding.engines.search_engine import MOST_BEAMS
 from dragoman.decoding.options import SamplingOptions, SearchOptions
 from dragoman.decoding.search import batched_search as general_search
@@ -149,10 +149,10 @@ def test_what_does_not_fit_is_left_out_and_told(translator):
 def test_what_cannot_be_is_given_up_and_told(translator, monkeypatch):
     find = CpuEngine.find
 
-    def find_nothing_with_constraints(self, sources, limits, asking, *rest):
-        if asking.forbidden is not None:
+    def find_nothing_with_constraints(self, sources, limits, request, *rest):
+        if request.forbidden is not None:
             return [[] for _ in sources]
-        return find(self, sources, limits, asking, *rest)
+        return find(self, sources, limits, request, *rest)
 
     monkeypatch.setattr(CpuEngine, "find", find_nothing_with_constraints)
     constraints = constrain(translator, [("dog", "teckel")], ["le"])
@@ -202,7 +202,7 @@ def test_scores_are_left_out_only_where_nobody_asks(translator):
 @pytest.fixture(scope="module")
 def own(tiny_folder, translator):
     folder = tiny_folder.folder
-    engine = GraphEngine(tiny_folder.model, vocabulary_of(folder.vocabularies), CPU)
+    engine = CudaEngine(tiny_folder.model, vocabulary_of(folder.vocabularies), CPU)
     return Translator(folder, None, CPU, engine)
 
 
@@ -231,7 +231,7 @@ def test_an_engine_s_own_search_is_asked_and_finds_the_same(
     ],
 )
 def test_other_demands_are_met_by_the_general_search(own, translator, monkeypatch, options):
-    monkeypatch.setattr(GraphEngine, "find", None)  # must not be called
+    monkeypatch.setattr(CudaEngine, "find", None)  # must not be called
     constraints = constrain(translator, forbidden=["le"]) if options.beam_size == 1 else None
     found, expected = (
         each.translate_all(TEXTS[:2], options=options, constraints=constraints)
@@ -243,11 +243,11 @@ def test_other_demands_are_met_by_the_general_search(own, translator, monkeypatc
 def test_no_translation_is_longer_than_the_model_can_write(own, monkeypatch):
     seen = []
 
-    def find(self, sources, limits, asking, prefixes):
+    def find(self, sources, limits, request, prefixes):
         seen.extend(limits)
         return [[] for _ in sources]
 
-    monkeypatch.setattr(GraphEngine, "find", find)
+    monkeypatch.setattr(CudaEngine, "find", find)
     pieces = own._pieces(["The dog sees a house."], own.options)
     search = SegmentSearch(
         model=own.engine,

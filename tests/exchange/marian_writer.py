@@ -3,7 +3,7 @@
 import numpy as np
 import yaml
 
-from dragoman.exchange.sinusoid_layout import to_halves
+from dragoman.exchange.sinusoid_layout import to_concatenated_sinusoids
 from dragoman.weights import load_model, weights_of
 
 NAMES = {"self_attention": "self", "cross_attention": "context", "query": "q", "key": "k",
@@ -29,7 +29,7 @@ def marian_name(name, suffix):
 def write_marian(path, folder, changes=(), **said):
     """Write a model as Marian would: no padding, matrices turned, sines before cosines."""
     options, subwords = folder.options, folder.vocabularies.source
-    weights = to_halves(weights_of(load_model(folder)))
+    weights = to_concatenated_sinusoids(weights_of(load_model(folder)))
     kept = [i for i in range(len(subwords)) if i != subwords.pad_id]
     is_pre = options.norm_position == "pre"
     arrays = {}

@@ -22,7 +22,7 @@ from dragoman.errors import FolderError, OptionError
 from dragoman.exchange import marian_files
 from dragoman.exchange.marian import import_marian
 from dragoman.exchange.marian_files import read_yaml_vocabulary
-from dragoman.exchange.sinusoid_layout import to_halves
+from dragoman.exchange.sinusoid_layout import to_concatenated_sinusoids
 from dragoman.folder import read_folder
 from dragoman.weights import load_model, weights_of, write_model
 
@@ -79,7 +79,9 @@ def test_a_vocabulary_of_sentencepiece_itself(make_model, vocabularies, own, tex
     foreign = write_marian(tmp_path / "opus", folder)
     (foreign / "opus.vocab.yml").unlink()
     # Marian counts all pieces, so the one called padding has a row there.
-    words = to_halves(weights_of(load_model(folder)))["source_embedding.words"].numpy()
+    words = to_concatenated_sinusoids(weights_of(load_model(folder)))[
+        "source_embedding.words"
+    ].numpy()
     bias = load_model(folder).output.bias.detach().numpy()
     write_marian(foreign, folder, {"Wemb": words, "decoder_ff_logit_out_b": bias[None]})
     (foreign / "opus.vocab.yml").unlink()

@@ -8,7 +8,7 @@ import torch
 
 from dragoman.data.batches import flatten, make_batch
 from dragoman.errors import OptionError
-from dragoman.insight.ablation import Head, check_heads, list_heads, silence, translate_without
+from dragoman.insight.ablation import Head, check_heads, list_heads, mask_heads, translate_without
 from dragoman.insight.attention import look_at
 from dragoman.models.attention.observer import observed_attention
 from dragoman.models.convolutional.options import ConvS2SOptions
@@ -31,7 +31,7 @@ def score(translator, off):
     target = (*vocabularies.target.encode(["Le vieux chien."])[0], vocabularies.eos_id)
     source = translator.encode("The old dog.")
     batch = make_batch(flatten([source]), flatten([target]), vocabularies.pad_id)
-    with torch.inference_mode(), observed_attention(translator.model, silence(off)):
+    with torch.inference_mode(), observed_attention(translator.model, mask_heads(off)):
         return token_log_probabilities(translator.model, batch)[0]
 
 
@@ -63,7 +63,9 @@ def test_weights_of_a_silent_head_are_zero_and_others_as_they_were(translator_of
     # Of the last layer, so that no other layer sees the difference.
     last = max(list_heads(translator.model), key=lambda head: (head.kind == "cross", head.layer))
     before, after = (
-        look_at(translator, "The old dog.", translation="Le chien.", replace_weights=silence(off))
+        look_at(
+            translator, "The old dog.", translation="Le chien.", replace_weights=mask_heads(off)
+        )
         for off in ((), (last,))
     )
     for one, other in zip(before.maps, after.maps, strict=True):
@@ -100,7 +102,7 @@ def test_translation_without_a_head_is_the_best_without_it(translator):
         flatten([translator.encode("The old dog sees.")]), flatten([changed.tokens]),
         vocabularies.pad_id,
     )  # fmt: skip
-    with torch.inference_mode(), observed_attention(translator.model, silence(off)):
+    with torch.inference_mode(), observed_attention(translator.model, mask_heads(off)):
         logits = translator.model.output(translator.model.forward(batch).hidden)[0]
         logits[:, vocabularies.target.unk_id] = -torch.inf
     assert logits.argmax(-1).tolist()[:-1] == list(changed.tokens[:-1])
@@ -111,7 +113,7 @@ def test_nothing_off_is_the_translation_itself(translator):
     once = replace(translator.options, search_again=False)
     expected = translator.translate(text, options=once)
     assert translate_without(translator, text, []).text == expected.text
-    assert silence([]) is None
+    assert mask_heads([]) is None
 
 
 def test_model_is_left_unobserved(translator):

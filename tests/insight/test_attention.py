@@ -143,12 +143,12 @@ def test_gradients_can_be_asked_of_every_family(translator_of, family):
     ],
 )
 def test_names_tell_kind_and_layer(name, expected):
-    assert attention.place_of(name) == expected
+    assert attention.parse_module_name(name) == expected
 
 
 def test_attention_elsewhere_is_a_mistake():
     with pytest.raises(ValueError, match="neither in the encoder nor in the decoder"):
-        attention.place_of("bridge.0.attention")
+        attention.parse_module_name("bridge.0.attention")
 
 
 def test_what_another_family_lacks_is_named(translator_of):

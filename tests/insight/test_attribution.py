@@ -7,7 +7,7 @@ from torch import nn
 
 from dragoman.data.batches import Sequences, flatten, make_batch
 from dragoman.insight import attribution
-from dragoman.insight.attribution import gradient_times_input, shares_of
+from dragoman.insight.attribution import contribution_shares, gradient_times_input
 from dragoman.models.build import build_model
 from dragoman.models.convolutional.options import ByteNetOptions, ConvS2SOptions
 from dragoman.models.interface import Output, Vocabulary
@@ -139,7 +139,7 @@ def test_the_word_that_decides_has_the_whole_share(family, place):
     with torch.no_grad():
         model.source_embedding.words[[5, EOS]] = 0
     batch = make_batch(flatten([source]), flatten([[6, 3, EOS]]), PAD)
-    shares = shares_of(gradient_times_input(model, batch).numpy())
+    shares = contribution_shares(gradient_times_input(model, batch).numpy())
     expected = np.zeros((3, 5))
     expected[:, place] = 1
     np.testing.assert_array_equal(shares, expected)
@@ -159,7 +159,7 @@ def test_positions_are_part_of_the_vector():
 
 def test_shares_sum_to_one_whatever_the_sign():
     signed = np.array([[1.0, -3.0], [0.0, 0.0], [-2.0, 0.0]])
-    np.testing.assert_allclose(shares_of(signed), [[0.25, 0.75], [0, 0], [1, 0]])
+    np.testing.assert_allclose(contribution_shares(signed), [[0.25, 0.75], [0, 0], [1, 0]])
 
 
 def test_model_is_left_as_it_was():

@@ -10,7 +10,7 @@ from torch import nn
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DataError, OptionError
 from dragoman.insight import rise as rise_module
-from dragoman.insight.rise import MaskedScorer, Rise, least_masks, occlude, regress
+from dragoman.insight.rise import MaskedScorer, Rise, minimum_masks, occlude, regress
 from dragoman.insight.word_groups import WordGroups, group_words
 from dragoman.models.build import build_model
 from dragoman.models.interface import Output, Vocabulary
@@ -272,6 +272,6 @@ def test_what_cannot_be_asked_is_refused():
     scorer = make_scorer(12, 12)
     with pytest.raises(OptionError, match="hidden_share is 1: must be between 0 and 1"):
         Rise(scorer, 100, hidden_share=1)
-    assert least_masks(12) == 26
+    assert minimum_masks(12) == 26
     with pytest.raises(OptionError, match="--masks is 20: 12 source words need at least 26"):
         Rise(scorer, 20)

@@ -37,7 +37,7 @@ def _score(options: argparse.Namespace) -> None:
     from dragoman.decoding.device import choose_device
     from dragoman.decoding.output.sequence_scores import PairScorer, open_both, split_pair
     from dragoman.decoding.stream.line_stream import PrintedOutput, run_stream
-    from dragoman.decoding.stream.progress import Watch
+    from dragoman.decoding.stream.progress import ProgressDisplay
     from dragoman.folder import read_folder
 
     if (options.source is None) != (options.target is None):
@@ -60,5 +60,5 @@ def _score(options: argparse.Namespace) -> None:
             for each in scorer.score(pairs, name_of)
         ]
 
-    with Watch(num_bytes=reader.num_bytes) as watch:
-        run_stream(reader, work, PrintedOutput(), watch, WINDOW_LINES)
+    with ProgressDisplay(num_bytes=reader.num_bytes) as display:
+        run_stream(reader, work, PrintedOutput(), display, WINDOW_LINES)

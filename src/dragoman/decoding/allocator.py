@@ -23,7 +23,7 @@ def keep_freed_memory() -> None:
     _set_kept(_KEPT_BYTES)
 
 
-def keep_little_memory() -> None:
+def return_large_blocks() -> None:
     """Let the C library give large blocks back as soon as they are freed, while weights are read.
 
     Notes
@@ -34,14 +34,14 @@ def keep_little_memory() -> None:
     _set_kept(_SMALL_BYTES)
 
 
-def give_freed_memory_back() -> None:
+def release_freed_memory() -> None:
     """Let the C library give back what it kept: what loading needed, translating does not."""
     library = _find_glibc()
     if library is not None:
         library.malloc_trim(0)
 
 
-def forget_code(name: str) -> None:
+def drop_code_pages(name: str) -> None:
     """Let the system forget the pages of a library's code that it has read.
 
     Notes

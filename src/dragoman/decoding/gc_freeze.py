@@ -9,7 +9,7 @@ MANY = 256
 
 
 @contextmanager
-def only_new_garbage(num_results: int) -> Iterator[None]:
+def frozen_garbage_collector(num_results: int) -> Iterator[None]:
     """Let the collector look only at objects that are made while the context lasts.
 
     Parameters

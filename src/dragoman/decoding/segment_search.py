@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from dragoman.decoding.constraints.constraints import Constraints, SegmentTerms
 from dragoman.decoding.constraints.term_automaton import Requirement
 from dragoman.decoding.constraints.term_speller import NARROWEST_BEAM, count_beams
-from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine, ListedEngine
+from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine, ShortListEngine
 from dragoman.decoding.engines.search_engine import (
     MOST_BEAMS,
-    Asking,
-    FindingEngine,
     Hypothesis,
-    Required,
+    SearchEngine,
+    SearchRequest,
+    TermConstraints,
     count_candidates,
 )
 from dragoman.decoding.options import SearchOptions
@@ -36,7 +36,7 @@ class SegmentSearch:
 
     Parameters
     ----------
-    model : SearchedModel | FindingEngine
+    model : SearchedModel | SearchEngine
         What translates, on its device.
     vocabularies : Vocabularies
         Its subwords.
@@ -56,7 +56,7 @@ class SegmentSearch:
         Whether no phrase may be said three times in a row.
     """
 
-    model: "SearchedModel | FindingEngine"
+    model: "SearchedModel | SearchEngine"
     vocabularies: Vocabularies
     device: "torch.device | str"
     max_length: int | None
@@ -129,7 +129,7 @@ class SegmentSearch:
         """Let the engine search, if it can do all that is asked; else the search of all models."""
         if not segments:
             return []
-        if isinstance(self.model, FindingEngine) and self._can_find(requirements):
+        if isinstance(self.model, SearchEngine) and self._can_find(requirements):
             return self._ask(self.model, segments, requirements)
         from dragoman.decoding.search.batched_search import GeneralSearch
 
@@ -139,7 +139,7 @@ class SegmentSearch:
         """Say whether an engine can do all that is asked."""
         if self.options.coverage_penalty:
             return False
-        return isinstance(self.model, CpuEngine | ListedEngine) or not (
+        return isinstance(self.model, CpuEngine | ShortListEngine) or not (
             any(requirements)
             or self.is_unrepeated
             or self.constraints.sampling
@@ -149,7 +149,7 @@ class SegmentSearch:
 
     def _ask(
         self,
-        engine: FindingEngine,
+        engine: SearchEngine,
         segments: Sequence[Segment],
         requirements: Sequence[tuple[Requirement, ...]],
     ) -> list[list[Hypothesis]]:
@@ -161,7 +161,7 @@ class SegmentSearch:
         for (num_beams, has_terms), group in groups.items():
             chosen = [segments[index] for index in group]
             prefixes = [self.prefix_ids if segment.is_first else () for segment in chosen]
-            asking = Asking(
+            request = SearchRequest(
                 num_beams=num_beams,
                 num_best=self.num_best,
                 alpha=self.options.length_penalty,
@@ -179,7 +179,7 @@ class SegmentSearch:
                 self._limit(segment, prefix)
                 for segment, prefix in zip(chosen, prefixes, strict=True)
             ]
-            found = engine.find([segment.ids for segment in chosen], limits, asking, prefixes)
+            found = engine.find([segment.ids for segment in chosen], limits, request, prefixes)
             for index, hypotheses in zip(group, found, strict=True):
                 results[index] = hypotheses
         return results
@@ -193,13 +193,13 @@ class SegmentSearch:
         """Count the subwords that a translation may have, less the prefix and the end."""
         return self._limit(segment, self.prefix_ids) - len(self.prefix_ids) - 1
 
-    def _require(self, requirements: Sequence[tuple[Requirement, ...]]) -> Required:
+    def _require(self, requirements: Sequence[tuple[Requirement, ...]]) -> TermConstraints:
         """Say what must appear in translations, of which each has terms."""
         speller = self.constraints.speller
         assert speller is not None
         num_words = count_candidates(max(self.options.beam_size, NARROWEST_BEAM))
         machines = [speller.automaton(each) for each in requirements]
-        return Required(machines, speller.kinds, num_words)
+        return TermConstraints(machines, speller.kinds, num_words)
 
     def count_beams(self, requirements: tuple[Requirement, ...]) -> int:
         """Count the hypotheses that a segment takes."""

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 from dragoman.data.workers import count_cores
 from dragoman.decoding.accelerator import may_have_accelerator
 from dragoman.decoding.constraints.constraints import Constraints
-from dragoman.decoding.engines.cpu.background_compile import Compiling, compile_behind
-from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine, ListedEngine
+from dragoman.decoding.engines.cpu.background_compile import (
+    BackgroundCompilation,
+    compile_in_background,
+)
+from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine, ShortListEngine
 from dragoman.decoding.engines.select import Choice, choose_engine, load_engine
-from dragoman.decoding.gc_freeze import only_new_garbage
+from dragoman.decoding.gc_freeze import frozen_garbage_collector
 from dragoman.decoding.options import LARGEST_BEAM, Precision, SearchOptions
 from dragoman.decoding.output.quality_checks import search_again
 from dragoman.decoding.search.shortlist import ShortList
@@ -57,7 +60,7 @@ class Translator:
         Which engine was chosen and why, for `dragoman translate --explain-engine`.
     members : Sequence[ModelFolder]
         Of all models, where several translate together.
-    compiling : Compiling | None
+    compiling : BackgroundCompilation | None
         What compiles the compiled search's functions; it is loaded when that is done.
 
     Notes
@@ -76,7 +79,7 @@ class Translator:
         cpu_engine: CpuEngine | None = None,
         choice: Choice | None = None,
         members: Sequence[ModelFolder] = (),
-        compiling: Compiling | None = None,
+        compiling: BackgroundCompilation | None = None,
     ) -> None:
         self.folder = folder
         self._device = device
@@ -192,7 +195,7 @@ class Translator:
             return Translator(joined, None, where, together, choice=choice, members=members)
         if choice.engine == "cpu":
             assert choice.precision != "float16"
-            compiling = compile_behind(choice.precision)
+            compiling = compile_in_background(choice.precision)
             cpu_engine = None if compiling else CpuEngine.load(folder, choice.precision)
             return Translator(
                 folder, None, where, cpu_engine=cpu_engine, choice=choice, compiling=compiling
@@ -298,7 +301,7 @@ class Translator:
             found = self._find(segments, *wanted, is_unrepeated=is_unrepeated)
             return self._write(segments, found, options)
 
-        with only_new_garbage(len(texts)):
+        with frozen_garbage_collector(len(texts)):
             parts = search(self._segments(texts, options), options, is_unrepeated=False)
             if options.search_again:
                 parts = search_again(parts, search, options)
@@ -364,7 +367,7 @@ class Translator:
         elif self.short_list is None:
             model = self.cpu_engine
         else:
-            model = ListedEngine(self.cpu_engine, self.short_list.words_of)
+            model = ShortListEngine(self.cpu_engine, self.short_list.words_of)
         search = SegmentSearch(
             model=model,
             vocabularies=self.folder.vocabularies,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import FolderError
-from dragoman.exchange.sinusoid_layout import from_halves, to_halves
+from dragoman.exchange.sinusoid_layout import to_concatenated_sinusoids, to_interleaved_sinusoids
 from dragoman.models.options import TransformerOptions
 
 NO_WORD = -30_000.0
@@ -77,7 +77,7 @@ def to_huggingface(
     pad_id : int
         Our padding.
     """
-    halves = to_halves(weights)
+    halves = to_concatenated_sinusoids(weights)
     source_order, target_order = (torch.tensor(order) for order in orders)
     theirs = {THEIR_WORDS[SOURCE][options.tied_embeddings == "all"]: halves[SOURCE][source_order]}
     if options.tied_embeddings != "all":
@@ -136,7 +136,7 @@ def from_huggingface(
     found["output.bias"] = bias[0][torch.tensor(orders[1])]
     for ours, name in pairs.items():
         found[ours] = _take(theirs, (name,), _shape_of(ours, options), place)
-    return from_halves(found)
+    return to_interleaved_sinusoids(found)
 
 
 def check_tying(options: TransformerOptions, orders: Sequence[list[int]], place: Path) -> None:

@@ -23,7 +23,7 @@ from dragoman.exchange.marian_files import (
     read_yaml_vocabulary,
 )
 from dragoman.exchange.names import build_vocabularies, list_pieces, names_by_id, own_order
-from dragoman.exchange.sinusoid_layout import from_halves
+from dragoman.exchange.sinusoid_layout import to_interleaved_sinusoids
 from dragoman.exchange.unsupported import check_new
 from dragoman.files import written_beside
 from dragoman.folder import Facts, ModelFolder
@@ -219,7 +219,7 @@ def _weights_of(
         if options.norm_position == "pre":
             found |= _norm_of(arrays, options, f"{stack}_norm", f"{stack}_top", "")
     arrays.check_all_taken()
-    return from_halves(found)
+    return to_interleaved_sinusoids(found)
 
 
 def _words_of(

@@ -9,7 +9,7 @@ from torch import Tensor
 from dragoman.exchange.huggingface_layout import NO_WORD
 from dragoman.exchange.marian import ATTENTION, BLOCKS
 from dragoman.exchange.marian_files import CONFIG
-from dragoman.exchange.sinusoid_layout import to_halves
+from dragoman.exchange.sinusoid_layout import to_concatenated_sinusoids
 from dragoman.exchange.unsupported import check_for_marian, check_new, subwords_of
 from dragoman.files import written_beside
 from dragoman.folder import ModelFolder, read_folder
@@ -136,7 +136,7 @@ def _describe(options: TransformerOptions, sizes: list[int]) -> dict[str, object
 
 def _list_arrays(folder: ModelFolder, options: TransformerOptions) -> dict[str, np.ndarray]:
     """Give all weights Marian's names and shapes: one row for a vector, inputs × outputs."""
-    weights = to_halves(weights_of(load_model(folder)))
+    weights = to_concatenated_sinusoids(weights_of(load_model(folder)))
     width, inner = options.model_dim, options.feed_forward_dim
     arrays: dict[str, Tensor] = {}
     for name, each in weights.items():

@@ -18,17 +18,17 @@ CELLS = ("forget", "update")
 """Those that do both: a recurrent cell is as wide as the stream, and goes there as it is."""
 
 
-def to_halves(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def to_concatenated_sinusoids(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Put the sines before the cosines."""
-    return _move(weights, halved)
+    return _move(weights, concatenated_order)
 
 
-def from_halves(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def to_interleaved_sinusoids(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Let sines and cosines alternate."""
-    return _move(weights, lambda model_dim: halved(model_dim).argsort())
+    return _move(weights, lambda model_dim: concatenated_order(model_dim).argsort())
 
 
-def halved(model_dim: int) -> Int[Tensor, "model_dim"]:
+def concatenated_order(model_dim: int) -> Int[Tensor, "model_dim"]:
     """List the even channels, then the odd ones."""
     return torch.arange(model_dim).view(-1, 2).t().flatten()
 

@@ -11,7 +11,7 @@ from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.translation import Translation
 from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
-from dragoman.insight.attention import place_of
+from dragoman.insight.attention import parse_module_name
 from dragoman.models.attention.observer import Replacement, observed_attention
 
 
@@ -23,7 +23,7 @@ class Head(NamedTuple):
     head: int
 
 
-def silence(heads: Collection[Head]) -> Replacement | None:
+def mask_heads(heads: Collection[Head]) -> Replacement | None:
     """Make what takes heads out of a model while it is observed.
 
     Returns
@@ -39,7 +39,7 @@ def silence(heads: Collection[Head]) -> Replacement | None:
         off.setdefault((each.kind, each.layer), []).append(each.head - 1)
 
     def replace_weights(name: str, weights: Tensor) -> Tensor:
-        indices = off.get(place_of(name))
+        indices = off.get(parse_module_name(name))
         if indices is None:
             return weights
         keeps = torch.ones(weights.size(1), device=weights.device, dtype=weights.dtype)
@@ -65,7 +65,7 @@ def list_heads(model: object) -> list[Head]:
     heads = []
     for name, module in model.named_modules():
         if hasattr(module, "observer"):
-            kind, layer = place_of(name)
+            kind, layer = parse_module_name(name)
             count = int(getattr(module, "num_heads", 1))
             heads += [Head(kind, layer, number + 1) for number in range(count)]
     return heads
@@ -102,5 +102,5 @@ def translate_without(
     options: SearchOptions = replace(plain.options, search_again=False)
     if beam_size is not None:
         options = replace(options, beam_size=beam_size)
-    with observed_attention(translator.model, silence(heads)):  # type: ignore[arg-type]
+    with observed_attention(translator.model, mask_heads(heads)):  # type: ignore[arg-type]
         return plain.translate(source, options=options)

@@ -9,7 +9,7 @@ from torch import Tensor
 from dragoman.data.batches import Batch, flatten, make_batch
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DataError, OptionError
-from dragoman.insight.attribution import gradient_times_input, shares_of
+from dragoman.insight.attribution import contribution_shares, gradient_times_input
 from dragoman.insight.maps import ATTENTION_KINDS, GRADIENT, KINDS, AttentionMap
 from dragoman.insight.word_groups import END
 from dragoman.models.attention.observer import Replacement, observed_attention
@@ -79,7 +79,7 @@ def look_at(
         Counted from 1; none: all.
     replace_weights : Replacement | None
         Given an attention module's name and its weights, returns those to use instead, as
-        `silence` does; None: the model's own.
+        `mask_heads` does; None: the model's own.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def _see_attention(
         model.forward(batch)
     maps = []
     for name, calls in seen.items():
-        kind, layer = place_of(name)
+        kind, layer = parse_module_name(name)
         # Recurrent decoders look once a word, others once a sentence.
         weights = torch.cat(calls, dim=2)[0]
         maps.append(_make_map(kind, layer, weights, labels))
@@ -139,7 +139,7 @@ def _see_attention(
 def _see_gradient(translator: Translator, batch: Batch, labels: Labels) -> AttentionMap:
     """Find how much the probability of each target word depends on each source word."""
     signed = gradient_times_input(translator.model, batch)
-    shares = shares_of(signed.double().cpu().numpy())
+    shares = contribution_shares(signed.double().cpu().numpy())
     return _make_map(GRADIENT, 1, torch.from_numpy(shares).unsqueeze(0), labels)
 
 
@@ -176,7 +176,7 @@ def _choose(
     return chosen
 
 
-def place_of(name: str) -> tuple[str, int]:
+def parse_module_name(name: str) -> tuple[str, int]:
     """Read the kind and the layer off a module's name such as ``decoder.3.cross_attention``.
 
     Parameters

@@ -45,7 +45,9 @@ def gradient_times_input(
     return found
 
 
-def shares_of(signed: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, "rows columns"]:
+def contribution_shares(
+    signed: Float[np.ndarray, "rows columns"],
+) -> Float[np.ndarray, "rows columns"]:
     """Turn contributions into shares, whatever their sign.
 
     Returns

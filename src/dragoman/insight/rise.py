@@ -202,7 +202,7 @@ class Rise:
         if not 0 < hidden_share < 1:
             raise OptionError(f"hidden_share is {hidden_share}: must be between 0 and 1")
         self.is_exact = 2**scorer.num_words <= min(num_masks, MOST_WAYS)
-        fewest = least_masks(scorer.num_words)
+        fewest = minimum_masks(scorer.num_words)
         if num_masks < fewest and not self.is_exact:
             raise OptionError(
                 f"--masks is {num_masks}: {scorer.num_words} source words need at least {fewest}"
@@ -228,7 +228,7 @@ class Rise:
         if self.is_exact:
             yield self._try_all()
             return
-        fewest = least_masks(self._scorer.num_words)
+        fewest = minimum_masks(self._scorer.num_words)
         visible = np.zeros((0, self._scorer.num_words), bool)
         scores: np.ndarray | None = None
         while len(visible) < self._num_masks:
@@ -274,7 +274,7 @@ class Rise:
         )
 
 
-def least_masks(num_words: int) -> int:
+def minimum_masks(num_words: int) -> int:
     """Say how many masks a sentence needs for an estimate and its error.
 
     Parameters

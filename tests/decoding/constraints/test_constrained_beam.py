@@ -11,7 +11,7 @@ from tests.decoding.random_model import EOS, PAD, UNK, RandomModel
 from tests.decoding.small_vocabulary import SmallVocabulary
 
 from dragoman.data.batches import flatten, pad_sequences
-from dragoman.decoding.constraints.constrained_beam import RequiredTerms
+from dragoman.decoding.constraints.constrained_beam import ConstrainedBeamChooser
 from dragoman.decoding.constraints.term_automaton import count_subwords
 from dragoman.decoding.constraints.term_speller import TermSpeller, count_beams
 from dragoman.decoding.options import SearchOptions
@@ -58,7 +58,7 @@ def search_exhaustively(model, source, options, terms, prefix=()):
 
 def run(model, sources, options, terms, **rest):
     requirements = [SPELLER.require(each) for each in terms]
-    chooser = RequiredTerms(
+    chooser = ConstrainedBeamChooser(
         requirements, SPELLER, beam_size=options.beam_size, eos_id=EOS, device=CPU
     )
     source = pad_sequences(flatten(sources), PAD)

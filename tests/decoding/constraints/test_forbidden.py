@@ -14,7 +14,7 @@ from dragoman.data.batches import flatten, pad_sequences
 from dragoman.decoding.constraints.forbidden import make_forbidden_table
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search.beam import search
-from dragoman.decoding.search.scorer import ForbiddenWords
+from dragoman.decoding.search.scorer import ForbiddenWordTracker
 from dragoman.models.interface import Vocabulary
 
 CPU = torch.device("cpu")
@@ -56,7 +56,7 @@ def test_wide_beam_finds_the_best_of_all_without_them(seed, phrases):
     model = RandomModel(seed, size=len(target))
     options = SearchOptions(beam_size=600, max_extra_tokens=2)
     sources = [[3, EOS], [EOS]]
-    forbidden = ForbiddenWords(make_forbidden_table(phrases, target), CPU)
+    forbidden = ForbiddenWordTracker(make_forbidden_table(phrases, target), CPU)
     found = search(
         model, pad_sequences(flatten(sources), PAD), options,
         Vocabulary(len(target), len(target), PAD, EOS), num_best=3, banned_ids=(UNK,),
@@ -71,7 +71,7 @@ def test_wide_beam_finds_the_best_of_all_without_them(seed, phrases):
 
 def may_write(table, tokens, size):
     """Say whether a sequence of subwords and then the end are possible."""
-    forbidden = ForbiddenWords(table, CPU)
+    forbidden = ForbiddenWordTracker(table, CPU)
     for token in (*tokens, EOS):
         logits = torch.zeros(1, 1, size)
         forbidden.rule_out(logits)
@@ -114,7 +114,7 @@ def test_every_spelling_with_subwords_and_bytes_is_seen(subwords, data):
 def test_company_is_followed_row_by_row(subwords):
     table = make_forbidden_table(["chien"], subwords)
     (ids,) = subwords.encode(["chien"])
-    forbidden = ForbiddenWords(table, CPU)
+    forbidden = ForbiddenWordTracker(table, CPU)
     for token in ids:
         forbidden.rule_out(torch.zeros(2, 2, len(subwords)))
         forbidden.follow(torch.tensor([[0, 1], [1, 0]]), torch.tensor([[token, 5], [5, token]]))

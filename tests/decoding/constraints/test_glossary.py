@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dragoman.decoding.constraints.glossary import (
     ForbiddenPhrase,
+    ForbiddenPhrases,
     Glossary,
-    Prohibition,
     Term,
     read_forbidden,
     read_glossary,
@@ -114,9 +114,9 @@ def test_malformed_lists_are_refused_by_line(tmp_path):
 
 def test_contradictions_are_found_between_whole_words():
     forbidden = [ForbiddenPhrase("Noir", "f:1"), ForbiddenPhrase("chat", "f:2")]
-    assert Prohibition(forbidden).find("un chat noir") == forbidden[1]
-    assert Prohibition(forbidden).find("chaton noiraud") is None
-    assert Prohibition([]).find("chat") is None
+    assert ForbiddenPhrases(forbidden).find("un chat noir") == forbidden[1]
+    assert ForbiddenPhrases(forbidden).find("chaton noiraud") is None
+    assert ForbiddenPhrases([]).find("chat") is None
 
 
 @pytest.mark.parametrize("text", ["Je vais à İzmir.", "izmir", "IZMIR"])
@@ -133,7 +133,9 @@ def test_large_demands_are_ready_soon():
     start = time.process_time()
     glossary = make(*((f"terme {number}", f"term {number}") for number in range(100_000)))
     assert targets(glossary, "Le terme 99999 est là. " * 20) == ["term 99999"] * 20
-    prohibition = Prohibition([ForbiddenPhrase(f"word {number}", "f") for number in range(2000)])
+    prohibition = ForbiddenPhrases(
+        [ForbiddenPhrase(f"word {number}", "f") for number in range(2000)]
+    )
     assert all(prohibition.find(term.target) is None for term in glossary.terms[:2000])
     assert time.process_time() - start < 5
 

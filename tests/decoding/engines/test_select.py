@@ -9,7 +9,7 @@ import torch
 from dragoman.cli.command import main
 from dragoman.data.batches import flatten
 from dragoman.decoding.engines import select as engines
-from dragoman.decoding.engines.cuda.cuda_engine import GraphEngine
+from dragoman.decoding.engines.cuda.cuda_engine import CudaEngine
 from dragoman.decoding.engines.select import choose_engine, fits_int8, load_engine
 from dragoman.decoding.quantise import write_int8
 from dragoman.decoding.translator import Translator
@@ -162,7 +162,7 @@ def test_a_card_has_an_engine_with_a_search_of_its_own(folder, precision):
         pytest.skip("needs a CUDA device")
     texts = ["the cat sees a dog .", "a dog", "we read the books ."]
     fast = Translator.load(folder.path, "cuda", precision=precision)
-    assert isinstance(fast.engine, GraphEngine)
+    assert isinstance(fast.engine, CudaEngine)
     found = [each.text for each in fast.translate_all(texts, num_best=2)]
     exact = Translator.load(folder.path, "cpu", precision="float32")
     same = [each.text for each in exact.translate_all(texts, num_best=2)]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.decoding.constraints.constraints import Constraints
-from dragoman.decoding.engines.search_engine import Asking
+from dragoman.decoding.engines.search_engine import SearchRequest
 from dragoman.decoding.output.alignments import (
     Aligner,
     _merge,
@@ -277,9 +277,9 @@ class TestCollected:
     def test_attention_is_that_of_given_translations(self, translator, num_beams):
         engine, eos_id = translator.cpu_engine, translator.folder.vocabularies.eos_id
         sources = [translator.encode(text) for text in TEXTS]
-        asking = Asking(num_beams, num_beams, 0.6, (), num_beams > 1, is_aligned=True)
-        every = engine.find(sources, [9, 14, 20, 5], asking)
-        plain = engine.find(sources, [9, 14, 20, 5], asking._replace(is_aligned=False))
+        request = SearchRequest(num_beams, num_beams, 0.6, (), num_beams > 1, is_aligned=True)
+        every = engine.find(sources, [9, 14, 20, 5], request)
+        plain = engine.find(sources, [9, 14, 20, 5], request._replace(is_aligned=False))
         for source, found, same in zip(sources, every, plain, strict=True):
             assert [each.tokens for each in found] == [each.tokens for each in same]
             targets = [(*each.tokens, eos_id) for each in found]

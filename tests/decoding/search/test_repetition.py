@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dragoman.data.batches import flatten, pad_sequences
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search.beam import search
-from dragoman.decoding.search.repetition import BlockedOutput, WithoutRepetition
+from dragoman.decoding.search.repetition import BlockedOutput, RepetitionBlocker
 from dragoman.weights import vocabulary_of
 
 SOURCES = ["The dog sees a house.", "A red tree.", "Old garden near the big house!"]
@@ -59,7 +59,7 @@ def test_no_phrase_comes_three_times_in_a_row(stuck, vocabularies, beam_size):
     source = pad_sequences(flatten(ids), vocabularies.pad_id)
     options = SearchOptions(beam_size=beam_size, max_extra_tokens=30)
     found = {}
-    for name, model in (("plain", stuck), ("kept", WithoutRepetition(stuck))):
+    for name, model in (("plain", stuck), ("kept", RepetitionBlocker(stuck))):
         results = search(model, source, options, vocabulary_of(vocabularies))
         found[name] = [list(hypotheses[0].tokens) for hypotheses in results]
     assert any(
@@ -78,7 +78,7 @@ def test_until_something_repeats_it_is_the_model(stuck, vocabularies, sentence_p
     found = [
         [list(hypotheses[0].tokens) for hypotheses in search(model, source, options, special)]
         for model, special in (
-            (each, vocabulary_of(vocabularies)) for each in (stuck, WithoutRepetition(stuck))
+            (each, vocabulary_of(vocabularies)) for each in (stuck, RepetitionBlocker(stuck))
         )
     ]
     lengths = set()
@@ -99,7 +99,7 @@ def test_many_sentences_are_kept_from_it_together(stuck, vocabularies):
 
     def find(sentences):
         source = pad_sequences(flatten(sentences), vocabularies.pad_id)
-        return search(WithoutRepetition(stuck), source, options, vocabulary)
+        return search(RepetitionBlocker(stuck), source, options, vocabulary)
 
     together, alone = find(ids), [find([each])[0] for each in ids[:3]]
     for place, found in enumerate(together):

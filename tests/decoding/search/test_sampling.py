@@ -10,7 +10,7 @@ import torch
 from dragoman.data.batches import flatten, make_batch, pad_sequences
 from dragoman.decoding.options import SamplingOptions, SearchOptions
 from dragoman.decoding.search.beam import search
-from dragoman.decoding.search.sampling import SampledWords, draw_words, sample_translations
+from dragoman.decoding.search.sampling import SamplingChooser, draw_words, sample_translations
 from dragoman.models.build import build_model
 from dragoman.models.interface import Vocabulary
 from dragoman.models.likelihood import token_log_probabilities
@@ -105,7 +105,7 @@ def test_one_sample_is_enough(model):
 
 def draw(model, options, sources=SOURCES, num_samples=8, order=None, **rest):
     chosen = [sources[index] for index in order or range(len(sources))]
-    chooser = SampledWords(
+    chooser = SamplingChooser(
         options, chosen, num_samples=num_samples, capacity=20, eos_id=EOS, device=CPU
     )
     return search(

@@ -66,10 +66,10 @@ def test_parts_say_what_the_whole_says():
 
     logits = torch.randn(PART_ROWS, 3, 40)
     whole = Scorer(torch.clone, banned_ids=(5,)).score(logits)
-    parts = Scorer(output, banned_ids=(5,)).score_in_parts(logits)
+    parts = Scorer(output, banned_ids=(5,)).score_in_chunks(logits)
     for found, expected in zip(parts.best(4), whole.best(4), strict=True):
         torch.testing.assert_close(found, expected)
     words = torch.randint(40, (PART_ROWS, 3, 2))
     torch.testing.assert_close(parts.of(words), whole.of(words))
     assert sizes == [PART_ROWS] * 6
-    assert isinstance(Scorer(output).score_in_parts(logits[:4]), WordScores)
+    assert isinstance(Scorer(output).score_in_chunks(logits[:4]), WordScores)

@@ -27,8 +27,8 @@ from dragoman.decoding.stream.line_stream import (
     run_stream,
     window_lines,
 )
-from dragoman.decoding.stream.progress import Watch
-from dragoman.decoding.stream.resumable_output import ContinuedOutput
+from dragoman.decoding.stream.progress import ProgressDisplay
+from dragoman.decoding.stream.resumable_output import ResumableOutput
 from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
 
@@ -64,7 +64,7 @@ def test_every_line_once_and_in_order(count, is_steady):
         seen.append((first, len(block)))
         return [f"{first + index}: {line}" for index, line in enumerate(block)]
 
-    run_stream(reader, work, PrintedOutput(out), Watch(io.StringIO()), 1000)
+    run_stream(reader, work, PrintedOutput(out), ProgressDisplay(io.StringIO()), 1000)
     assert out.getvalue() == "".join(f"{n + 1}: {line}\n" for n, line in enumerate(lines))
     assert all(length <= 1000 for _, length in seen)
     if is_steady and count == 3000:
@@ -95,7 +95,7 @@ def test_results_come_before_the_next_lines_are_asked_for():
         order.append(len(block))
         return block
 
-    run_stream(reader, work, PrintedOutput(Noting()), Watch(io.StringIO()), 256)
+    run_stream(reader, work, PrintedOutput(Noting()), ProgressDisplay(io.StringIO()), 256)
     assert order == [8, "flushed", 128, "flushed", 256, "flushed", 208, "flushed"]
 
 
@@ -126,8 +126,8 @@ def test_slow_work_is_written_down_in_small_parts(tmp_path, monkeypatch):
         time.sleep(0.001 * len(block))
         return block
 
-    with ContinuedOutput(tmp_path / "out", {}) as output:
-        run_stream(reader, work, output, Watch(io.StringIO()), 1000)
+    with ResumableOutput(tmp_path / "out", {}) as output:
+        run_stream(reader, work, output, ProgressDisplay(io.StringIO()), 1000)
     assert sum(sizes) == 100
     assert max(sizes) <= 20
     assert (tmp_path / "out").read_text().splitlines() == [str(n) for n in range(100)]

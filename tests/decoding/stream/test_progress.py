@@ -2,7 +2,7 @@
 
 import io
 
-from dragoman.decoding.stream.progress import MOST_WARNINGS, Watch
+from dragoman.decoding.stream.progress import MOST_WARNINGS, ProgressDisplay
 
 
 class Terminal(io.StringIO):
@@ -12,10 +12,10 @@ class Terminal(io.StringIO):
 
 def test_warnings_are_lines_as_they_are():
     stream = io.StringIO()
-    with Watch(stream) as watch:
-        watch.warn("a [bold]file[/bold], line 3: " + "long " * 50)
-        watch.say("going on")
-        watch.advance(10, 100)
+    with ProgressDisplay(stream) as display:
+        display.warn("a [bold]file[/bold], line 3: " + "long " * 50)
+        display.say("going on")
+        display.advance(10, 100)
     assert stream.getvalue() == (
         "dragoman: warning: a [bold]file[/bold], line 3: " + "long " * 50 + "\ndragoman: going on\n"
     )
@@ -23,9 +23,9 @@ def test_warnings_are_lines_as_they_are():
 
 def test_many_warnings_are_counted():
     stream = io.StringIO()
-    with Watch(stream) as watch:
+    with ProgressDisplay(stream) as display:
         for number in range(MOST_WARNINGS + 1234):
-            watch.warn(f"line {number}")
+            display.warn(f"line {number}")
     lines = stream.getvalue().splitlines()
     assert len(lines) == MOST_WARNINGS + 1
     assert lines[MOST_WARNINGS - 1] == f"dragoman: warning: line {MOST_WARNINGS - 1}"
@@ -34,9 +34,9 @@ def test_many_warnings_are_counted():
 
 def test_a_terminal_sees_how_far_it_is():
     stream = Terminal()
-    with Watch(stream, num_bytes=200) as watch:
-        watch.advance(1500, 50)
-        watch.warn("something")
+    with ProgressDisplay(stream, num_bytes=200) as display:
+        display.advance(1500, 50)
+        display.warn("something")
     shown = stream.getvalue()
     assert "1,500 lines" in shown
     assert "25 %" in shown
@@ -45,16 +45,16 @@ def test_a_terminal_sees_how_far_it_is():
 
 def test_nobody_knows_how_much_there_is():
     stream = Terminal()
-    with Watch(stream) as watch:
-        watch.advance(1500, 50)
+    with ProgressDisplay(stream) as display:
+        display.advance(1500, 50)
     assert "1,500 lines" in stream.getvalue()
     assert "%" not in stream.getvalue()
 
 
 def test_progress_may_be_left_out():
     stream = Terminal()
-    with Watch(stream, num_bytes=200, shows_progress=False) as watch:
-        watch.advance(1500, 50)
+    with ProgressDisplay(stream, num_bytes=200, shows_progress=False) as display:
+        display.advance(1500, 50)
     assert stream.getvalue() == ""
 
 
@@ -66,6 +66,6 @@ def test_what_cannot_be_written_is_lost():
             tried.append(text)
             raise OSError("no space")
 
-    with Watch(Full()) as watch:
-        watch.warn("something")
+    with ProgressDisplay(Full()) as display:
+        display.warn("something")
     assert "something" in tried[0]

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.data.lines import LineReader
 from dragoman.decoding.stream import resumable_output as journal
-from dragoman.decoding.stream.resumable_output import ContinuedOutput
+from dragoman.decoding.stream.resumable_output import ResumableOutput
 from dragoman.errors import DataError, FolderError, OptionError
 
 LINES = [b"line %d\n" % number for number in range(10)]
@@ -25,7 +25,7 @@ class StoppedError(Exception):
 def run(path, *, lines=LINES, identity=IDENTITY, stop_after=None, block=3):
     """Do the work, or stop outright after so many blocks; give back the lines worked on."""
     worked = []
-    with ContinuedOutput(path, identity) as output:
+    with ResumableOutput(path, identity) as output:
         reader = LineReader(iter(lines), place="input")
         output.skip(reader)
         number = reader.num_taken
@@ -241,7 +241,7 @@ def test_files_of_a_person_stay(tmp_path):
 
 def test_two_runs_at_once(tmp_path):
     path = tmp_path / "out"
-    with ContinuedOutput(path, IDENTITY):
+    with ResumableOutput(path, IDENTITY):
         assert message_of(FolderError, path) == (
             f"{path}.journal: another run is writing there; wait for its end"
         )
@@ -301,7 +301,7 @@ def test_everything_is_on_the_disk_before_the_journal_says_so(tmp_path, monkeypa
 def test_a_block_has_as_many_lines_as_take_some_seconds(tmp_path, monkeypatch):
     monkeypatch.setattr(journal, "BLOCK_SECONDS", 0.05)
     reader = LineReader(iter(LINES), place="input")
-    with ContinuedOutput(tmp_path / "out", IDENTITY) as output:
+    with ResumableOutput(tmp_path / "out", IDENTITY) as output:
         output.skip(reader)
         assert output.limit(1000) == 1000  # nothing is known yet
         raw = reader.take(5)
@@ -312,14 +312,14 @@ def test_a_block_has_as_many_lines_as_take_some_seconds(tmp_path, monkeypatch):
         before = output.limit(1000)
     limits = []
     while not limits or limits[-1] > 1:  # each run is killed before its first block is done
-        with ContinuedOutput(tmp_path / "out", IDENTITY) as output:
+        with ResumableOutput(tmp_path / "out", IDENTITY) as output:
             limits.append(output.limit(1000))
     assert limits[0] <= max(1, before // 2)
     assert len(limits) <= 4
 
 
 def test_windows_of_quick_work_stay_as_they_are(tmp_path):
-    with ContinuedOutput(tmp_path / "out", IDENTITY) as output:
+    with ResumableOutput(tmp_path / "out", IDENTITY) as output:
         output.add(LINES, [""] * 10)
         assert output.limit(32) == 32
         output.finish()

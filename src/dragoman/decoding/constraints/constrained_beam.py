@@ -9,12 +9,12 @@ from torch import Tensor
 from dragoman.decoding.constraints.term_automaton import NUM_KINDS, Requirement, TermAutomaton
 from dragoman.decoding.constraints.term_speller import NARROWEST_BEAM, TermSpeller, count_beams
 from dragoman.decoding.engines.search_engine import count_candidates
-from dragoman.decoding.search.candidates import Candidates, Extensions, Moment, find_best
+from dragoman.decoding.search.candidates import Candidates, Extensions, StepContext, find_best
 from dragoman.decoding.search.scorer import IMPOSSIBLE, WordScores
 from dragoman.shapes import Int
 
 
-class RequiredTerms:
+class ConstrainedBeamChooser:
     """Beam search in which hypotheses compete only with those that are as far with their terms.
 
     Parameters
@@ -83,7 +83,7 @@ class RequiredTerms:
         self._states = torch.zeros(len(machines), 1, dtype=torch.int64, device=device)
         self._met = torch.zeros_like(self._states)
 
-    def choose(self, scores: WordScores, moment: Moment) -> Extensions:
+    def choose(self, scores: WordScores, context: StepContext) -> Extensions:
         """Extend hypotheses by their most probable words and by those of their terms.
 
         Returns
@@ -91,7 +91,7 @@ class RequiredTerms:
         Extensions
             Those that end with all terms, and the best of those that are equally far.
         """
-        totals, words = self._propose(scores, moment)
+        totals, words = self._propose(scores, context)
         num_words = words.size(1) // scores.logits.size(1)
         parents = torch.arange(words.size(1), device=words.device) // num_words
         parents = parents.expand_as(words)
@@ -99,7 +99,7 @@ class RequiredTerms:
         done, missing = self._measure(states, met)
         is_end = words == self._eos_id
         all_met = met == (1 << self._table("sizes").ne(0).sum(1, keepdim=True)) - 1
-        room = moment.limits.unsqueeze(1) - moment.length - 2
+        room = context.limits.unsqueeze(1) - context.length - 2
         totals = totals.masked_fill(torch.where(is_end, ~all_met, missing > room), IMPOSSIBLE)
         totals, order = totals.sort(dim=1, descending=True, stable=True)
         words, parents, states, met, done, is_end = (
@@ -124,19 +124,19 @@ class RequiredTerms:
     def _table(self, name: str) -> Tensor:
         return self._tables[name]
 
-    def _propose(self, scores: WordScores, moment: Moment) -> tuple[Tensor, Tensor]:
+    def _propose(self, scores: WordScores, context: StepContext) -> tuple[Tensor, Tensor]:
         """List each hypothesis's best words, then all subwords of its sentence's terms."""
-        logs, words = find_best(scores, self._num_words, moment.forced)
+        logs, words = find_best(scores, self._num_words, context.forced)
         num_parents = words.size(1)
         alphabet = self._alphabet.unsqueeze(1).expand(-1, num_parents, -1)
         own = scores.of(alphabet.clamp(min=0)).masked_fill(alphabet < 0, IMPOSSIBLE)
         is_twice = (words.unsqueeze(3) == self._alphabet[:, None, None, :]).any(3)
-        if moment.forced is not None:
-            is_free = (moment.forced < 0)[:, None, None]
+        if context.forced is not None:
+            is_free = (context.forced < 0)[:, None, None]
             is_twice, own = is_twice & is_free, own.where(is_free, IMPOSSIBLE)
         logs = torch.cat([logs.masked_fill(is_twice, IMPOSSIBLE), own], dim=2)
         words = torch.cat([words, alphabet.clamp(min=0)], dim=2)
-        return (logs + moment.alive.unsqueeze(2)).flatten(1), words.flatten(1)
+        return (logs + context.alive.unsqueeze(2)).flatten(1), words.flatten(1)
 
     def _read(self, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
         """Let the machines read each candidate's word: their states, and the terms met."""

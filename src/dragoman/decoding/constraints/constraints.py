@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.decoding.constraints.forbidden import make_forbidden_table
-from dragoman.decoding.constraints.glossary import ForbiddenPhrase, Glossary, Prohibition, Term
+from dragoman.decoding.constraints.glossary import ForbiddenPhrase, ForbiddenPhrases, Glossary, Term
 from dragoman.decoding.constraints.term_automaton import (
     MOST_TERMS,
     Requirement,
@@ -119,7 +119,7 @@ class Constraints:
         prefix : str
             The words with which translations must begin.
         """
-        phrase = Prohibition(self.phrases).find(prefix) if prefix else None
+        phrase = ForbiddenPhrases(self.phrases).find(prefix) if prefix else None
         if phrase is not None:
             raise OptionError(
                 f"prefix: “{prefix}” has “{phrase.text}”, which {phrase.place} forbids; leave "
@@ -185,7 +185,7 @@ def prepare_constraints(
     speller = None
     if glossary is not None:
         speller = TermSpeller(vocabulary)
-        prohibition = Prohibition(phrases)
+        prohibition = ForbiddenPhrases(phrases)
         is_written = can_spell([term.target for term in glossary.terms], vocabulary)
         dropped = []
         for term, is_possible in zip(glossary.terms, is_written, strict=True):

@@ -106,7 +106,7 @@ def read_forbidden(path: Path) -> list[ForbiddenPhrase]:
     return phrases
 
 
-class Prohibition:
+class ForbiddenPhrases:
     """All words that must not appear.
 
     Parameters

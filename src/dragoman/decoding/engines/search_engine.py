@@ -15,7 +15,7 @@ MOST_BEAMS = 16
 """Hypotheses of a sentence at most, in the search of an accelerator."""
 
 
-class Required(NamedTuple):
+class TermConstraints(NamedTuple):
     """What must appear in each sentence, and how many words of a hypothesis are looked at.
 
     `kinds` has the kind of each subword of the vocabulary, see `TermAutomaton`.
@@ -26,7 +26,7 @@ class Required(NamedTuple):
     num_words: int
 
 
-class Asking(NamedTuple):
+class SearchRequest(NamedTuple):
     """A search for translations: what `find` is asked for beside the sentences.
 
     What stands behind `is_scored` only `CpuEngine` can do. Unrepeated translations say no phrase
@@ -42,7 +42,7 @@ class Asking(NamedTuple):
     is_unrepeated: bool = False
     forbidden: ForbiddenTable | None = None
     sampling: SamplingOptions | None = None
-    required: Required | None = None
+    required: TermConstraints | None = None
     is_aligned: bool = False
 
     @property
@@ -92,14 +92,14 @@ def count_candidates(num_beams: int) -> int:
 
 
 @runtime_checkable
-class FindingEngine(Protocol):
+class SearchEngine(Protocol):
     """A model that searches by itself, where nothing is asked but the most probable words."""
 
     def find(
         self,
         sources: Sequence[Sequence[int]],
         limits: Sequence[int],
-        asking: Asking,
+        request: SearchRequest,
         prefixes: Sequence[Sequence[int]] = (),
     ) -> list[list[Hypothesis]]:
         """Find the best translations of some sentences."""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from dragoman.data.batches import Flat
     from dragoman.decoding.engines.cpu.cpu_decoder import CpuDecoder
-    from dragoman.decoding.engines.cuda.cuda_engine import GraphEngine
-    from dragoman.decoding.engines.cuda.rebuilt_transformer import Engine
+    from dragoman.decoding.engines.cuda.cuda_engine import CudaEngine
+    from dragoman.decoding.engines.cuda.rebuilt_transformer import RebuiltTransformer
     from dragoman.models.interface import TranslationModel
 
 LARGEST_LOSS = 0.01
@@ -125,7 +125,7 @@ def can_rebuild(options: object) -> bool:
 
 def load_engine(
     folder: ModelFolder, device: "torch.device | str", choice: Choice
-) -> "CpuDecoder | Engine | GraphEngine | TranslationModel":
+) -> "CpuDecoder | RebuiltTransformer | CudaEngine | TranslationModel":
     """Load an engine for the search over any model, which is PyTorch's."""
     if choice.engine == "cpu":
         from dragoman.decoding.engines.cpu.cpu_decoder import CpuDecoder
@@ -146,15 +146,15 @@ def load_engine(
         model = model.half()
     if choice.engine == "reference":
         return model
-    from dragoman.decoding.engines.cuda.rebuilt_transformer import Engine
+    from dragoman.decoding.engines.cuda.rebuilt_transformer import RebuiltTransformer
     from dragoman.models.transformer import Transformer
 
     assert isinstance(model, Transformer)
     if choice.engine == "rebuilt":
-        return Engine(model)
-    from dragoman.decoding.engines.cuda.cuda_engine import GraphEngine
+        return RebuiltTransformer(model)
+    from dragoman.decoding.engines.cuda.cuda_engine import CudaEngine
 
-    return GraphEngine(model, vocabulary_of(folder.vocabularies), where)
+    return CudaEngine(model, vocabulary_of(folder.vocabularies), where)
 
 
 def fits_int8(folder: ModelFolder, source: "Flat", target: "Flat") -> bool:

@@ -7,16 +7,16 @@ import torch
 from torch import Tensor
 
 from dragoman.data.batches import flatten, pad_sequences
-from dragoman.decoding.constraints.constrained_beam import RequiredTerms
+from dragoman.decoding.constraints.constrained_beam import ConstrainedBeamChooser
 from dragoman.decoding.constraints.term_automaton import Requirement
 from dragoman.decoding.engines.cpu.cpu_decoder import CpuDecoder
-from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine, ListedEngine
+from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine, ShortListEngine
 from dragoman.decoding.engines.search_engine import Hypothesis
 from dragoman.decoding.search.beam import search
 from dragoman.decoding.search.candidates import Chooser
-from dragoman.decoding.search.repetition import WithoutRepetition
-from dragoman.decoding.search.sampling import SampledWords
-from dragoman.decoding.search.scorer import ForbiddenWords
+from dragoman.decoding.search.repetition import RepetitionBlocker
+from dragoman.decoding.search.sampling import SamplingChooser
+from dragoman.decoding.search.scorer import ForbiddenWordTracker
 from dragoman.decoding.segment import Segment
 from dragoman.decoding.segment_search import SegmentSearch
 from dragoman.weights import vocabulary_of
@@ -40,7 +40,7 @@ class GeneralSearch:
 
     def __init__(self, job: SegmentSearch) -> None:
         model: Any = job.model
-        if isinstance(model, ListedEngine):
+        if isinstance(model, ShortListEngine):
             model = model.engine
         self._model = CpuDecoder(model) if isinstance(model, CpuEngine) else model
         self._job = job
@@ -94,7 +94,7 @@ class GeneralSearch:
         table = job.constraints.forbidden
         model = self._model
         if job.is_unrepeated:
-            model = WithoutRepetition(model, len(job.prefix_ids) if segments[0].is_first else 0)
+            model = RepetitionBlocker(model, len(job.prefix_ids) if segments[0].is_first else 0)
         return search(
             model,
             pad_sequences(flatten(ids), vocabulary.pad_id).to(self._device),
@@ -105,7 +105,7 @@ class GeneralSearch:
             banned_ids=job.banned_ids,
             max_length=job.max_length,
             chooser=self._chooser(ids, requirements, vocabulary.eos_id),
-            forbidden=None if table is None else ForbiddenWords(table, self._device),
+            forbidden=None if table is None else ForbiddenWordTracker(table, self._device),
             is_scored=job.constraints.is_scored,
         )
 
@@ -119,7 +119,7 @@ class GeneralSearch:
         job = self._job
         if job.constraints.sampling is not None:
             capacity = max(map(len, ids)) + job.options.max_extra_tokens + len(job.prefix_ids)
-            return SampledWords(
+            return SamplingChooser(
                 job.constraints.sampling,
                 ids,
                 num_samples=job.num_best,
@@ -129,7 +129,7 @@ class GeneralSearch:
             )
         if not any(requirements) or job.constraints.speller is None:
             return None
-        return RequiredTerms(
+        return ConstrainedBeamChooser(
             requirements,
             job.constraints.speller,
             beam_size=job.options.beam_size,

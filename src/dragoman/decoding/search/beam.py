@@ -8,11 +8,11 @@ from torch import Tensor
 from dragoman.data.batches import Sequences
 from dragoman.decoding.engines.search_engine import Hypothesis
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.search.candidates import BestWords, Candidates, Chooser, Moment
+from dragoman.decoding.search.candidates import BeamChooser, Candidates, Chooser, StepContext
 from dragoman.decoding.search.coverage_penalty import check_coverage, coverage_penalty
 from dragoman.decoding.search.hypotheses import Finished, History, trace_back
 from dragoman.decoding.search.length_penalty import length_penalty
-from dragoman.decoding.search.scorer import ForbiddenWords, Scorer
+from dragoman.decoding.search.scorer import ForbiddenWordTracker, Scorer
 from dragoman.kernels.cuda_search.beam_step import farthest_end
 from dragoman.models.interface import SearchedModel, Vocabulary
 from dragoman.shapes import Bool, Float, Int
@@ -99,7 +99,7 @@ def search(
     banned_ids: tuple[int, ...] = (),
     max_length: int | None = None,
     chooser: Chooser | None = None,
-    forbidden: ForbiddenWords | None = None,
+    forbidden: ForbiddenWordTracker | None = None,
     is_scored: bool = True,
 ) -> list[list[Hypothesis]]:
     """Find the best translations of some sentences.
@@ -123,7 +123,7 @@ def search(
     eos_id, alpha, beta = vocabulary.eos_id, options.length_penalty, options.coverage_penalty
     limits = find_limits(source.lengths, options, prefixes, max_length)
     capacity, shortest = int(limits.max()), int(limits.min())
-    chooser = chooser or BestWords(options.beam_size, eos_id)
+    chooser = chooser or BeamChooser(options.beam_size, eos_id)
     is_scored = is_scored or chooser.num_beams > 1
     scorer = Scorer(
         model.output,
@@ -131,7 +131,7 @@ def search(
         forbidden=forbidden,
         is_normalised=is_scored,
     )
-    score = scorer.score_in_parts if isinstance(chooser, BestWords) else scorer.score
+    score = scorer.score_in_chunks if isinstance(chooser, BeamChooser) else scorer.score
     beams = _begin(limits, capacity, vocabulary, num_best, prefixes, chooser.num_beams)
     state = model.start(model.encode(source), capacity)
     if beta:
@@ -140,8 +140,10 @@ def search(
     between = STEPS_BETWEEN_LOOKS.get(limits.device.type, 1)
     for length in range(capacity):
         hidden, state = model.step(beams.newest, state)
-        moment = Moment(beams.alive, length, beams.limits, beams.forced(length, shortest, eos_id))
-        ended, alive = chooser.choose(score(hidden), moment)  # type: ignore[arg-type]
+        context = StepContext(
+            beams.alive, length, beams.limits, beams.forced(length, shortest, eos_id)
+        )
+        ended, alive = chooser.choose(score(hidden), context)  # type: ignore[arg-type]
         neglect = coverage_penalty(state.coverage, beta) if beta else None
         if between > 1:
             ended = ended.without(beams.is_done)

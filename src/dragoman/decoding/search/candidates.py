@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dragoman.decoding.engines.search_engine import count_candidates
-from dragoman.decoding.search.scorer import IMPOSSIBLE, ScoresInParts, WordScores
+from dragoman.decoding.search.scorer import IMPOSSIBLE, ChunkedWordScores, WordScores
 from dragoman.shapes import Bool, Float, Int
 
 
@@ -48,7 +48,7 @@ class Extensions(NamedTuple):
     alive: Candidates
 
 
-class Moment(NamedTuple):
+class StepContext(NamedTuple):
     """Where a search stands: log-probabilities of the living, words so far, what is forced."""
 
     alive: Float[Tensor, "sentences beams"]
@@ -66,7 +66,7 @@ class Chooser(Protocol):
         """Hypotheses of a sentence at most."""
         ...
 
-    def choose(self, scores: WordScores, moment: Moment) -> Extensions:
+    def choose(self, scores: WordScores, context: StepContext) -> Extensions:
         """Extend hypotheses by one word."""
         ...
 
@@ -75,7 +75,7 @@ class Chooser(Protocol):
         ...
 
 
-class BestWords:
+class BeamChooser:
     """Plain beam search; with one beam, greedy search.
 
     Parameters
@@ -95,11 +95,11 @@ class BestWords:
         self.num_beams = num_beams
         self._eos_id = eos_id
 
-    def choose(self, scores: WordScores | ScoresInParts, moment: Moment) -> Extensions:
+    def choose(self, scores: WordScores | ChunkedWordScores, context: StepContext) -> Extensions:
         """Extend hypotheses by their most probable words."""
         count = count_candidates(self.num_beams)
-        logs, words = find_best(scores, count, moment.forced)
-        totals = (logs + moment.alive.unsqueeze(2)).flatten(1)
+        logs, words = find_best(scores, count, context.forced)
+        totals = (logs + context.alive.unsqueeze(2)).flatten(1)
         num_words, words = words.size(2), words.flatten(1)
         if totals.size(1) == 1:
             parents = torch.zeros_like(words)
@@ -113,20 +113,20 @@ class BestWords:
             return Extensions(ended, Candidates(going_on, words, parents))
         logs, best = going_on.topk(min(self.num_beams, totals.size(1)))
         alive = Candidates(logs, words.gather(1, best), parents.gather(1, best))
-        return Extensions(ended, alive.settled(moment.alive.size(1)))
+        return Extensions(ended, alive.settled(context.alive.size(1)))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> None:
         """Forget all sentences but these: nothing is remembered of any."""
 
 
 def find_best(
-    scores: WordScores | ScoresInParts, count: int, forced: Int[Tensor, "sentences"] | None
+    scores: WordScores | ChunkedWordScores, count: int, forced: Int[Tensor, "sentences"] | None
 ) -> tuple[Float[Tensor, "sentences beams best"], Int[Tensor, "sentences beams best"]]:
     """Find the most probable words of each hypothesis, heeding what is forced.
 
     Parameters
     ----------
-    scores : WordScores | ScoresInParts
+    scores : WordScores | ChunkedWordScores
         Of all words.
     count : int
         How many.

@@ -14,7 +14,7 @@ from dragoman.shapes import Float, Int
 
 
 @dataclass(frozen=True, kw_only=True)
-class RememberingState:
+class StateWithHistory:
     """A decoder's state, and the words that it has read.
 
     Parameters
@@ -33,12 +33,12 @@ class RememberingState:
         """How much attention each source word has had in all, if the state knows."""
         return self.state.coverage
 
-    def reorder(self, beams: Int[Tensor, "sentences beams"]) -> "RememberingState":
+    def reorder(self, beams: Int[Tensor, "sentences beams"]) -> "StateWithHistory":
         """Let each hypothesis continue another of the same sentence."""
         places = beams.unsqueeze(-1).expand(-1, -1, self.past.size(2))
         return replace(self, state=self.state.reorder(beams), past=self.past.gather(1, places))
 
-    def keep(self, sentences: Int[Tensor, "kept"]) -> "RememberingState":
+    def keep(self, sentences: Int[Tensor, "kept"]) -> "StateWithHistory":
         """Forget all sentences but these."""
         return replace(self, state=self.state.keep(sentences), past=self.past[sentences])
 
@@ -81,7 +81,7 @@ class BlockedOutput:
         return logits
 
 
-class WithoutRepetition:
+class RepetitionBlocker:
     """A model that says no phrase three times in a row.
 
     Parameters
@@ -106,17 +106,17 @@ class WithoutRepetition:
         """Read the source sentences."""
         return self._model.encode(source)
 
-    def start(self, memory: Any, capacity: int) -> RememberingState:  # noqa: ANN401
+    def start(self, memory: Any, capacity: int) -> StateWithHistory:  # noqa: ANN401
         """Begin one hypothesis a sentence."""
         state = self._model.start(memory, capacity)
-        return RememberingState(state=state, past=torch.empty(0, 1, 0, dtype=torch.int64))
+        return StateWithHistory(state=state, past=torch.empty(0, 1, 0, dtype=torch.int64))
 
     def step(
-        self, tokens: Int[Tensor, "sentences beams"], state: RememberingState
-    ) -> tuple[Float[Tensor, "sentences beams model_dim"], RememberingState]:
+        self, tokens: Int[Tensor, "sentences beams"], state: StateWithHistory
+    ) -> tuple[Float[Tensor, "sentences beams model_dim"], StateWithHistory]:
         """Read one more word of each hypothesis."""
         hidden, inner = self._model.step(tokens, state.state)
         newest = tokens.unsqueeze(-1)
         past = torch.cat([state.past, newest], dim=2) if state.past.size(2) else newest
         self.output.past = past
-        return hidden, RememberingState(state=inner, past=past)
+        return hidden, StateWithHistory(state=inner, past=past)

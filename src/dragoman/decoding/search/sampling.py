@@ -10,7 +10,7 @@ from torch import Tensor
 from dragoman.data.batches import Sequences
 from dragoman.decoding.constraints.constraints import draw_chance
 from dragoman.decoding.options import SamplingOptions
-from dragoman.decoding.search.candidates import Candidates, Extensions, Moment
+from dragoman.decoding.search.candidates import Candidates, Extensions, StepContext
 from dragoman.decoding.search.scorer import IMPOSSIBLE, WordScores, find_largest
 from dragoman.models.interface import SearchedModel, Vocabulary
 from dragoman.shapes import Bool, Float, Int
@@ -107,7 +107,7 @@ def _draw(
     return drawn.view(len(logits), count)
 
 
-class SampledWords:
+class SamplingChooser:
     """Words drawn at random, for `search`: each hypothesis is a translation of its own.
 
     Parameters
@@ -149,14 +149,14 @@ class SampledWords:
         chance = [draw_chance(options.seed, ids, num_samples, capacity) for ids in sources]
         self._chance = torch.from_numpy(np.stack(chance)).to(device)
 
-    def choose(self, scores: WordScores, moment: Moment) -> Extensions:
+    def choose(self, scores: WordScores, context: StepContext) -> Extensions:
         """Draw one word for each hypothesis.
 
         Parameters
         ----------
         scores : WordScores
             Of all words.
-        moment : Moment
+        context : StepContext
             Where the search stands.
 
         Returns
@@ -165,12 +165,12 @@ class SampledWords:
             Every hypothesis with its word, ended or alive.
         """
         num_parents = scores.logits.size(1)
-        chance = self._chance[:, :, moment.length].unflatten(1, (num_parents, -1))
+        chance = self._chance[:, :, context.length].unflatten(1, (num_parents, -1))
         words = draw_words(scores.logits, chance, self._options)
-        if moment.forced is not None:
-            forced = moment.forced[:, None, None]
+        if context.forced is not None:
+            forced = context.forced[:, None, None]
             words = words.where(forced < 0, forced)
-        totals = (scores.of(words) + moment.alive.unsqueeze(2)).flatten(1)
+        totals = (scores.of(words) + context.alive.unsqueeze(2)).flatten(1)
         words = words.flatten(1)
         parents = torch.arange(self.num_beams, device=words.device) * num_parents // self.num_beams
         parents = parents.expand_as(words).contiguous()

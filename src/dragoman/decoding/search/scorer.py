@@ -60,7 +60,7 @@ class WordScores:
         return scores if self.normaliser is None else scores - self.normaliser
 
 
-class ScoresInParts:
+class ChunkedWordScores:
     """What many hypotheses say, of which only some are kept at once.
 
     Parameters
@@ -96,7 +96,7 @@ class ScoresInParts:
         return torch.cat(found, dim=1).view(words.shape)
 
 
-class ForbiddenWords:
+class ForbiddenWordTracker:
     """How far the hypotheses of one search have come in spelling what is forbidden.
 
     Parameters
@@ -153,7 +153,7 @@ class Scorer:
         From hidden states to a score for every word.
     banned_ids : tuple[int, ...]
         Subwords that must not occur.
-    forbidden : ForbiddenWords | None
+    forbidden : ForbiddenWordTracker | None
         Words that must not occur however they are spelt; None: any may.
     is_normalised : bool
         Whether anybody needs probabilities; greedy search by itself does not.
@@ -164,7 +164,7 @@ class Scorer:
         output: Callable[[Tensor], Tensor],
         *,
         banned_ids: tuple[int, ...] = (),
-        forbidden: ForbiddenWords | None = None,
+        forbidden: ForbiddenWordTracker | None = None,
         is_normalised: bool = True,
     ) -> None:
         self._output = output
@@ -185,20 +185,20 @@ class Scorer:
             self._forbidden.rule_out(logits)
         return WordScores(logits=logits, normaliser=normaliser)
 
-    def score_in_parts(
+    def score_in_chunks(
         self, hidden: Float[Tensor, "sentences beams model_dim"]
-    ) -> WordScores | ScoresInParts:
+    ) -> WordScores | ChunkedWordScores:
         """Score every word that may follow each hypothesis, for who asks only for some of them.
 
         Returns
         -------
-        WordScores | ScoresInParts
+        WordScores | ChunkedWordScores
             The scores; on a CPU those of many hypotheses are computed when they are asked for.
         """
         is_whole = self._forbidden is not None or getattr(self._output, "knows_rows", False)
         if is_whole or hidden.device.type != "cpu" or hidden.shape[:2].numel() <= PART_ROWS:
             return self.score(hidden)
-        return ScoresInParts(self.score, hidden)
+        return ChunkedWordScores(self.score, hidden)
 
     def follow(
         self, parents: Int[Tensor, "sentences beams"], words: Int[Tensor, "sentences beams"]

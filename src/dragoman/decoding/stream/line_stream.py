@@ -11,8 +11,8 @@ from typing import Protocol, runtime_checkable
 
 from dragoman import __version__
 from dragoman.data.lines import LineReader, decode_line
-from dragoman.decoding.stream.progress import Watch
-from dragoman.decoding.stream.resumable_output import ContinuedOutput
+from dragoman.decoding.stream.progress import ProgressDisplay
+from dragoman.decoding.stream.resumable_output import ResumableOutput
 from dragoman.errors import OptionError
 
 # A window holds a few dozen batches, so that sorting it leaves little padding.
@@ -92,22 +92,22 @@ def stream_lines(
     """
     printed = PrintedOutput() if options.output is None else None
     is_watched = printed is None or not sys.stdout.isatty()
-    with Watch(num_bytes=reader.num_bytes, shows_progress=is_watched) as watch:
-        work = work_with(watch.warn)
+    with ProgressDisplay(num_bytes=reader.num_bytes, shows_progress=is_watched) as display:
+        work = work_with(display.warn)
         if printed is not None:
-            run_stream(reader, work, printed, watch, WINDOW_LINES[device])
+            run_stream(reader, work, printed, display, WINDOW_LINES[device])
             return
         check_apart(options.output, options.file)
         reader.is_steady = True  # nobody sees a line before the last
-        with ContinuedOutput(options.output, identity_of(options, ("output", "file"))) as output:
+        with ResumableOutput(options.output, identity_of(options, ("output", "file"))) as output:
             output.skip(reader)
             if output.num_done:
-                watch.say(f"{options.output}: going on after {output.num_done:,} lines")
-            run_stream(reader, work, output, watch, WINDOW_LINES[device])
+                display.say(f"{options.output}: going on after {output.num_done:,} lines")
+            run_stream(reader, work, output, display, WINDOW_LINES[device])
 
 
 def run_stream(
-    reader: LineReader, work: Work, output: Output, watch: Watch, max_lines: int
+    reader: LineReader, work: Work, output: Output, display: ProgressDisplay, max_lines: int
 ) -> None:
     """Work on lines, a window of them at a time.
 
@@ -120,7 +120,7 @@ def run_stream(
         them.
     output : Output
         Where to write it.
-    watch : Watch
+    display : ProgressDisplay
         Takes warnings, and how far the work is.
     max_lines : int
         The most lines of a window.
@@ -139,11 +139,11 @@ def run_stream(
             break
         first = reader.num_taken - len(raw) + 1
         lines = [
-            decode_line(each, reader.place, number, watch.warn)
+            decode_line(each, reader.place, number, display.warn)
             for number, each in enumerate(raw, start=first)
         ]
         output.add(raw, work(lines, first))
-        watch.advance(len(raw), sum(map(len, raw)))
+        display.advance(len(raw), sum(map(len, raw)))
     output.finish()
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 MOST_WARNINGS = 100
 
 
-class Watch:
+class ProgressDisplay:
     """Tells warnings, and on a terminal how far the work is.
 
     Parameters
@@ -55,7 +55,7 @@ class Watch:
             )  # fmt: skip
             self._task = self._progress.add_task("", total=num_bytes, lines=0, speed=0.0)
 
-    def __enter__(self) -> "Watch":
+    def __enter__(self) -> "ProgressDisplay":
         if self._progress is not None:
             self._progress.start()
         return self

@@ -26,7 +26,7 @@ BLOCK_SECONDS = 10.0
 """Of work that is lost at most, or about so many, when a run is killed."""
 
 
-class ContinuedOutput:
+class ResumableOutput:
     """A file that grows block by block and survives being killed at any moment.
 
     Parameters
@@ -63,7 +63,7 @@ class ContinuedOutput:
         self.num_done = 0
         self._pace = 0.0  # seconds a line; not known yet
 
-    def __enter__(self) -> "ContinuedOutput":
+    def __enter__(self) -> "ResumableOutput":
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._records = _open_locked(self._journal)

@@ -11,7 +11,7 @@ from dragoman.data.batches import flatten, make_batch
 from dragoman.decoding.output.alignments import Aligner
 from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
-from dragoman.insight.ablation import Head, check_heads, list_heads, silence, translate_without
+from dragoman.insight.ablation import Head, check_heads, list_heads, mask_heads, translate_without
 from dragoman.insight.attention import START, Look, look_at
 from dragoman.insight.word_groups import WordGroups, group_words
 from dragoman.models.attention.observer import observed_attention
@@ -46,7 +46,7 @@ def look_for_page(
         the translation without them and the log-probability of the given one, with and without.
     """
     check_heads(translator, off)
-    seen = look_at(translator, source, translation=translation, replace_weights=silence(off))
+    seen = look_at(translator, source, translation=translation, replace_weights=mask_heads(off))
     answer = write_look(translator, seen)
     if off:
         without = translate_without(translator, source, off, beam_size=beam_size)
@@ -155,5 +155,5 @@ def _token_logs(
     batch = make_batch(
         flatten([translator.encode(source)]), flatten([target.ids]), vocabularies.pad_id
     ).to(translator.device)
-    with observed_attention(translator.model, silence(off)):  # type: ignore[arg-type]
+    with observed_attention(translator.model, mask_heads(off)):  # type: ignore[arg-type]
         return token_log_probabilities(translator.model, batch)[0].double().cpu().numpy()

@@ -9,7 +9,11 @@ import pytest
 
 from dragoman.decoding import translator
 from dragoman.decoding.engines.cpu import background_compile as compiling
-from dragoman.decoding.engines.cpu.background_compile import VARIABLE, Compiling, compile_behind
+from dragoman.decoding.engines.cpu.background_compile import (
+    VARIABLE,
+    BackgroundCompilation,
+    compile_in_background,
+)
 from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine
 from dragoman.decoding.translator import FEW_PIECES, Translator
 from dragoman.kernels import processor
@@ -36,7 +40,9 @@ class Process(subprocess.Popen):
 @pytest.fixture
 def process(monkeypatch):
     process = Process()
-    monkeypatch.setattr(translator, "compile_behind", lambda _: Compiling(process))
+    monkeypatch.setattr(
+        translator, "compile_in_background", lambda _: BackgroundCompilation(process)
+    )
     return process
 
 
@@ -84,7 +90,7 @@ def started(monkeypatch):
 
 def test_another_process_compiles_what_is_not_kept(started, monkeypatch, caplog):
     monkeypatch.setattr(compiling, "is_compiled", lambda _: False)
-    found = compile_behind("int8")
+    found = compile_in_background("int8")
     assert not found.is_over
     assert started[0][1:] == [
         "-P",
@@ -105,7 +111,7 @@ def test_nothing_is_compiled_behind(started, monkeypatch, why):
         monkeypatch.setattr(place, lambda: None)
     if why == "no process":
         monkeypatch.setattr(compiling.subprocess, "Popen", fail_to_start)
-    assert compile_behind("float32") is None
+    assert compile_in_background("float32") is None
     assert not started
 
 

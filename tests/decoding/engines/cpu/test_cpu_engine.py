@@ -16,16 +16,16 @@ from dragoman.data.batches import flatten, make_batch, pad_sequences
 from dragoman.decoding.engines.cpu import cpu_engine
 from dragoman.decoding.engines.cpu.cpu_engine import (
     CpuEngine,
-    ListedEngine,
+    ShortListEngine,
     count_threads,
 )
 from dragoman.decoding.engines.cpu.cpu_weights import can_be_compiled, read_cpu_model
-from dragoman.decoding.engines.search_engine import MOST_BEAMS, Asking
+from dragoman.decoding.engines.search_engine import MOST_BEAMS, SearchRequest
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.output.unknown_words import layer_attention
 from dragoman.decoding.quantise import write_int8
 from dragoman.decoding.search.beam import search
-from dragoman.decoding.search.repetition import WithoutRepetition
+from dragoman.decoding.search.repetition import RepetitionBlocker
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DataError, FolderError
 from dragoman.folder import WEIGHTS_FILE, read_folder
@@ -52,12 +52,12 @@ def find(
     engine, sources, *, beams=3, best=1, alpha=0.6, extra=4, banned=(), scored=True,
     unrepeated=False, **more,
 ):  # fmt: skip
-    asking = Asking(beams, best, alpha, banned, scored, unrepeated)
+    request = SearchRequest(beams, best, alpha, banned, scored, unrepeated)
     limits = [len(each) + extra for each in sources]
     prefixes = more.get("prefixes", ())
     if prefixes:
         limits = [n + len(each) for n, each in zip(limits, prefixes, strict=True)]
-    return engine.find(sources, limits, asking, **more)
+    return engine.find(sources, limits, request, **more)
 
 
 def search_with_all(
@@ -69,7 +69,7 @@ def search_with_all(
     vocabulary = vocabulary_of(folder.vocabularies)
     model = Oracle(engine.model)
     return search(
-        model if unrepeated is None else WithoutRepetition(model, unrepeated),
+        model if unrepeated is None else RepetitionBlocker(model, unrepeated),
         pad_sequences(flatten(sources), vocabulary.pad_id),
         SearchOptions(beam_size=beams, length_penalty=alpha, max_extra_tokens=extra),
         vocabulary,
@@ -214,7 +214,10 @@ class TestFinding:
 
     def test_nothing_to_find(self, make_folder, precision):
         assert (
-            CpuEngine.load(make_folder(), precision).find([], [], Asking(1, 1, 0.6, (), True)) == []
+            CpuEngine.load(make_folder(), precision).find(
+                [], [], SearchRequest(1, 1, 0.6, (), True)
+            )
+            == []
         )
 
     def test_what_ends_the_call_ends_the_search(self, make_folder, precision, monkeypatch):
@@ -284,7 +287,7 @@ class TestShortLists:
     def test_prefixes_may_have_any_words(self, make_folder, precision):
         folder = make_folder()
         engine, sources = CpuEngine.load(folder, precision), some_sources(folder)
-        listed = ListedEngine(engine, lambda _: np.array([folder.vocabularies.eos_id, 9]))
+        listed = ShortListEngine(engine, lambda _: np.array([folder.vocabularies.eos_id, 9]))
         assert {token for each in find(listed, sources) for token in each[0].tokens} <= {9}
         prefixes = [(30,)] * len(sources)
         found = find(listed, sources, prefixes=prefixes)

@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 
 from dragoman.data.batches import flatten, make_batch, pad_sequences
 from dragoman.decoding.engines.cuda import cuda_engine as graph_engine
-from dragoman.decoding.engines.cuda.cuda_engine import Extent, GraphEngine, choose_size, least_pitch
-from dragoman.decoding.engines.cuda.device_buffers import Station
-from dragoman.decoding.engines.search_engine import MOST_BEAMS, Asking
+from dragoman.decoding.engines.cuda.cuda_engine import (
+    BatchLimits,
+    CudaEngine,
+    choose_size,
+    least_pitch,
+)
+from dragoman.decoding.engines.cuda.device_buffers import DeviceBuffers
+from dragoman.decoding.engines.search_engine import MOST_BEAMS, SearchRequest
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search.beam import search
 from dragoman.kernels import language
@@ -52,8 +57,10 @@ def find(engine, sources, options, num_best=1, prefixes=(), banned_ids=(), is_sc
         len(source) + options.max_extra_tokens + len(prefix)
         for source, prefix in zip(sources, given, strict=True)
     ]
-    asking = Asking(options.beam_size, num_best, options.length_penalty, banned_ids, is_scored)
-    return engine.find(sources, limits, asking, prefixes)
+    request = SearchRequest(
+        options.beam_size, num_best, options.length_penalty, banned_ids, is_scored
+    )
+    return engine.find(sources, limits, request, prefixes)
 
 
 def search_plainly(model, sources, options, **rest):
@@ -72,7 +79,7 @@ def assert_same(found, expected, error=1e-4):
 
 
 def test_it_satisfies_the_seam():
-    assert isinstance(GraphEngine(make_model(), VOCABULARY, CPU), SearchedModel)
+    assert isinstance(CudaEngine(make_model(), VOCABULARY, CPU), SearchedModel)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +93,7 @@ def test_it_finds_what_the_general_search_finds(beam_size, changes):
     model = make_model(**changes)
     sources = make_sources(13, seed=beam_size)
     options = SearchOptions(beam_size=beam_size, max_extra_tokens=4, length_penalty=1.0)
-    engine = GraphEngine(model, VOCABULARY, CPU, Extent(most_rows=4 * beam_size, **REFILLING))
+    engine = CudaEngine(model, VOCABULARY, CPU, BatchLimits(most_rows=4 * beam_size, **REFILLING))
     for num_best in {1, beam_size}:
         expected = search_plainly(model, sources, options, num_best=num_best, banned_ids=(UNK,))
         found = find(engine, sources, options, num_best, banned_ids=(UNK,))
@@ -112,14 +119,14 @@ def test_company_order_and_extent_change_nothing(
     sources = make_sources(count, seed=count)
     options = SearchOptions(beam_size=beam_size, max_extra_tokens=5, length_penalty=alpha)
     order = data.draw(st.permutations(range(count)))
-    extent = Extent(
+    batch_limits = BatchLimits(
         most_rows=slots * beam_size,
         chunk_sentences=chunk,
         small_slots=small,
         steps_between_looks=steps,
         looks_in_flight=in_flight,
     )
-    engine = GraphEngine(model, VOCABULARY, CPU, extent)
+    engine = CudaEngine(model, VOCABULARY, CPU, batch_limits)
     found = find(engine, [sources[index] for index in order], options)
     expected = search_plainly(model, sources, options)
     assert_same(found, [expected[index] for index in order])
@@ -131,7 +138,7 @@ def test_a_wide_beam_finds_the_best_of_all(alpha):
     model = make_model(vocabulary)
     sources, words = [[3, EOS], [EOS], [4, UNK, EOS]], (UNK, 3, 4)
     options = SearchOptions(beam_size=MOST_BEAMS, max_extra_tokens=0, length_penalty=alpha)
-    engine = GraphEngine(model, vocabulary, CPU)
+    engine = CudaEngine(model, vocabulary, CPU)
     for source, hypotheses in zip(sources, find(engine, sources, options, 4), strict=True):
         ways = [
             [*way, EOS] for length in range(len(source)) for way in product(words, repeat=length)
@@ -155,7 +162,7 @@ def test_translations_begin_as_they_must(beam_size):
     sources = make_sources(5)
     prefixes = [[7, 8], [], [9, 9], [], [5]]
     options = SearchOptions(beam_size=beam_size, max_extra_tokens=4)
-    engine = GraphEngine(model, VOCABULARY, CPU, Extent(most_rows=2 * beam_size, **REFILLING))
+    engine = CudaEngine(model, VOCABULARY, CPU, BatchLimits(most_rows=2 * beam_size, **REFILLING))
     table = torch.tensor([[*each, -1, -1][:2] for each in prefixes])
     expected = search_plainly(model, sources, options, num_best=beam_size, prefixes=table)
     found = find(engine, sources, options, beam_size, prefixes)
@@ -165,7 +172,7 @@ def test_translations_begin_as_they_must(beam_size):
 
 def test_nobody_is_told_what_nobody_asked():
     found = find(
-        GraphEngine(make_model(), VOCABULARY, CPU), make_sources(2), SearchOptions(beam_size=1),
+        CudaEngine(make_model(), VOCABULARY, CPU), make_sources(2), SearchOptions(beam_size=1),
         is_scored=False,
     )  # fmt: skip
     assert all(math.isnan(each.score) for (each,) in found)
@@ -177,12 +184,12 @@ def test_long_and_short_sentences_are_translated_apart_only_for_want_of_room(
 ):
     monkeypatch.setattr(graph_engine, "LEAST_PITCH", 8)
     monkeypatch.setattr(graph_engine, "FEW_SENTENCES", 0)
-    monkeypatch.setattr(GraphEngine, "_has_room", lambda *_: True)
+    monkeypatch.setattr(CudaEngine, "_has_room", lambda *_: True)
     model, options = make_model(), SearchOptions(beam_size=2, max_extra_tokens=3)
-    engine = GraphEngine(model, VOCABULARY, CPU, Extent(most_places=most_places))
+    engine = CudaEngine(model, VOCABULARY, CPU, BatchLimits(most_places=most_places))
     sources = make_sources(9, longest=20)
     assert_same(find(engine, sources, options), search_plainly(model, sources, options))
-    assert min(len({size.pitch for size in engine._stations}), 2) == num_stations
+    assert min(len({size.pitch for size in engine._buffers}), 2) == num_stations
 
 
 @pytest.mark.parametrize(
@@ -199,12 +206,12 @@ def test_long_and_short_sentences_are_translated_apart_only_for_want_of_room(
     ],
 )
 def test_the_longest_sentence_decides_while_there_is_room(limits, most_places, expected):
-    assert least_pitch(limits, 4, Extent(most_places=most_places)) == expected
+    assert least_pitch(limits, 4, BatchLimits(most_places=most_places)) == expected
 
 
 def test_an_interrupted_search_leaves_nothing_behind(monkeypatch):
     model, options = make_model(), SearchOptions(beam_size=3, max_extra_tokens=5)
-    engine = GraphEngine(model, VOCABULARY, CPU, Extent(most_rows=6, **REFILLING))
+    engine = CudaEngine(model, VOCABULARY, CPU, BatchLimits(most_rows=6, **REFILLING))
     sources = make_sources(7)
     calls = []
 
@@ -213,7 +220,7 @@ def test_an_interrupted_search_leaves_nothing_behind(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(Station, "fetch", interrupt)
+        patched.setattr(DeviceBuffers, "fetch", interrupt)
         with pytest.raises(KeyboardInterrupt):
             find(engine, sources, options)
     assert calls
@@ -221,24 +228,24 @@ def test_an_interrupted_search_leaves_nothing_behind(monkeypatch):
 
 
 def test_few_stations_are_kept(monkeypatch):
-    monkeypatch.setattr(graph_engine, "MOST_STATIONS", 2)
-    engine = GraphEngine(make_model(), VOCABULARY, CPU)
+    monkeypatch.setattr(graph_engine, "MOST_BUFFERS", 2)
+    engine = CudaEngine(make_model(), VOCABULARY, CPU)
     for beam_size in (1, 2, 1, 3):
         find(engine, make_sources(2), SearchOptions(beam_size=beam_size, max_extra_tokens=2))
-    assert [size.num_beams for size in engine._stations] == [1, 3]
+    assert [size.num_beams for size in engine._buffers] == [1, 3]
 
 
 def test_large_stations_give_way_to_others():
-    engine = GraphEngine(make_model(), VOCABULARY, CPU, Extent(most_places=2 * 2 * 256))
+    engine = CudaEngine(make_model(), VOCABULARY, CPU, BatchLimits(most_places=2 * 2 * 256))
     for beam_size in (2, 1, 4):
         find(engine, make_sources(2), SearchOptions(beam_size=beam_size, max_extra_tokens=2))
-    assert [size.num_beams for size in engine._stations] == [1, 4]
+    assert [size.num_beams for size in engine._buffers] == [1, 4]
 
 
 def test_half_precision_is_near():
     model = make_model()
     options = SearchOptions(beam_size=3, max_extra_tokens=5)
-    engine = GraphEngine(make_model().half(), VOCABULARY, CPU)
+    engine = CudaEngine(make_model().half(), VOCABULARY, CPU)
     sources = make_sources(20)
     found, exact = find(engine, sources, options), search_plainly(model, sources, options)
     pairs = list(zip(found, exact, strict=True))
@@ -255,11 +262,11 @@ def test_half_precision_is_near():
     rows=st.sampled_from([16, 2048]),
 )
 def test_there_is_room_for_what_is_asked(count, longest, pitch, beams, rows):
-    extent = Extent(most_rows=rows)
-    size = choose_size(count, longest, pitch, beams, extent)
+    batch_limits = BatchLimits(most_rows=rows)
+    size = choose_size(count, longest, pitch, beams, batch_limits)
     assert size.num_slots >= 1
     assert size.num_slots == 1 or size.num_slots * beams <= rows
-    assert size.num_slots == 1 or size.num_slots * beams * pitch <= extent.most_places
+    assert size.num_slots == 1 or size.num_slots * beams * pitch <= batch_limits.most_places
     assert size.region_places >= longest + 7  # with padding
     assert size.num_regions == 1 or size.num_regions * size.region_sentences >= size.num_slots
     assert size.num_regions > 1 or count <= size.region_sentences
@@ -286,8 +293,8 @@ def make_wide(dtype, device):
 def test_float32_on_a_card_finds_what_a_cpu_finds(count, beam_size, card):
     options = SearchOptions(beam_size=beam_size, max_extra_tokens=9)
     sources = make_sources(count, longest=40)
-    extent = Extent(most_rows=64 * beam_size, chunk_sentences=24, small_slots=16)
-    engine = GraphEngine(make_wide(torch.float32, card), VOCABULARY, card, extent)
+    batch_limits = BatchLimits(most_rows=64 * beam_size, chunk_sentences=24, small_slots=16)
+    engine = CudaEngine(make_wide(torch.float32, card), VOCABULARY, card, batch_limits)
     expected = search_plainly(make_wide(torch.float32, CPU), sources, options, num_best=beam_size)
     for _ in range(2):  # what was recorded serves again
         found = find(engine, sources, options, beam_size)
@@ -302,12 +309,15 @@ def test_float32_on_a_card_finds_what_a_cpu_finds(count, beam_size, card):
 def test_the_graph_does_what_its_work_does(card):
     options = SearchOptions(beam_size=4, max_extra_tokens=9)
     sources = make_sources(100, longest=30)
-    model, extent = make_wide(torch.float32, card), Extent(most_rows=64, chunk_sentences=8)
-    recorded, eager = (GraphEngine(model, VOCABULARY, card, extent) for _ in range(2))
+    model, batch_limits = (
+        make_wide(torch.float32, card),
+        BatchLimits(most_rows=64, chunk_sentences=8),
+    )
+    recorded, eager = (CudaEngine(model, VOCABULARY, card, batch_limits) for _ in range(2))
     found = find(recorded, sources, options)
     find(eager, sources, options)
-    for station in eager._stations.values():
-        station._step = station._extend
+    for buffers in eager._buffers.values():
+        buffers._step = buffers._extend
     assert_same(find(eager, sources, options), found, 1e-5)
 
 
@@ -316,7 +326,7 @@ def test_the_graph_does_what_its_work_does(card):
 def test_float16_on_a_card_is_near(count, card):
     options = SearchOptions(beam_size=4, max_extra_tokens=9)
     sources = make_sources(count, longest=40)
-    engine = GraphEngine(make_wide(torch.float16, card), VOCABULARY, card)
+    engine = CudaEngine(make_wide(torch.float16, card), VOCABULARY, card)
     found = find(engine, sources, options)
     exact = search_plainly(make_wide(torch.float32, CPU), sources, options)
     near = [
@@ -330,6 +340,6 @@ def test_float16_on_a_card_is_near(count, card):
 def test_prefixes_on_a_card(card):
     options = SearchOptions(beam_size=3, max_extra_tokens=4)
     sources, prefixes = make_sources(5), [[7, 8], [], [9, 9], [], [5]]
-    engine = GraphEngine(make_wide(torch.float32, card), VOCABULARY, card)
+    engine = CudaEngine(make_wide(torch.float32, card), VOCABULARY, card)
     for (best,), prefix in zip(find(engine, sources, options, 1, prefixes), prefixes, strict=True):
         assert list(best.tokens[: len(prefix)]) == prefix

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dragoman.decoding.engines.cuda.kv_cache import EngineCache, SourceCache
+from dragoman.decoding.engines.cuda.kv_cache import DecoderKVCache, SourceKVCache
 from dragoman.kernels.cuda_search.beam_attention import Heads
 from dragoman.models.attention.multihead_attention import KeysAndValues
 
@@ -11,7 +11,7 @@ HEADS = Heads(2, 3, 4, 1.0)
 
 
 def make_cache(rows, places=5):
-    cache = EngineCache.make(2, places, rows, HEADS, torch.zeros(1))
+    cache = DecoderKVCache.make(2, places, rows, HEADS, torch.zeros(1))
     for each in cache:
         each.copy_(torch.randn(each.shape))
     return cache
@@ -48,7 +48,7 @@ def make_layers():
 
 def test_sources_are_seen_as_attention_wants_them():
     layers = make_layers()
-    cache = SourceCache.of_layers(iter(layers), 2, 6)
+    cache = SourceKVCache.of_layers(iter(layers), 2, 6)
     for index, layer in enumerate(layers):
         for seen, given in zip(cache.layer(index), layer, strict=True):
             torch.testing.assert_close(seen[:, :, :5], given)
@@ -59,7 +59,7 @@ def test_sources_are_seen_as_attention_wants_them():
 @pytest.mark.parametrize("places", [6, 2])
 def test_other_sources_are_forgotten_and_the_rest_stays_in_one_stretch(sentences, places):
     layers = make_layers()
-    kept = SourceCache.of_layers(iter(layers), 2, 6).keep(torch.tensor(sentences), places)
+    kept = SourceKVCache.of_layers(iter(layers), 2, 6).keep(torch.tensor(sentences), places)
     for index, layer in enumerate(layers):
         for seen, given in zip(kept.layer(index), layer, strict=True):
             assert seen.shape[2] == places

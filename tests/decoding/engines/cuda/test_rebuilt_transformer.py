@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dragoman.data.batches import flatten, pad_sequences
-from dragoman.decoding.engines.cuda.rebuilt_transformer import Engine
+from dragoman.decoding.engines.cuda.rebuilt_transformer import RebuiltTransformer
 from dragoman.decoding.engines.select import can_rebuild
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search.beam import search
@@ -61,7 +61,7 @@ def sentences(*lengths):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_step_says_what_the_plain_model_says(kind):
     model = make_model(**KINDS[kind])
-    engine = Engine(model)
+    engine = RebuiltTransformer(model)
     source = sentences(3, 9, 5)
     with torch.inference_mode():
         states = [each.start(each.encode(source), 12) for each in (model, engine)]
@@ -91,7 +91,7 @@ def test_searches_find_the_same(beam_size):
     options = SearchOptions(beam_size=beam_size, max_extra_tokens=5)
     found, expected = (
         search(each, source, options, VOCABULARY, num_best=beam_size)
-        for each in (Engine(model), model)
+        for each in (RebuiltTransformer(model), model)
     )
     for ours, theirs in zip(found, expected, strict=True):
         assert [each.tokens for each in ours] == [each.tokens for each in theirs]
@@ -106,7 +106,7 @@ def test_half_precision_is_near(kind):
     words = torch.randint(3, 40, (4, 3, 1), generator=torch.Generator().manual_seed(3))
     rounded = deepcopy(model).half()
     with torch.inference_mode():
-        engines = [Engine(each) for each in (model, rounded)]
+        engines = [RebuiltTransformer(each) for each in (model, rounded)]
         states = [each.start(each.encode(source), 12) for each in engines]
         for tokens in words:
             both = [each.step(tokens, state) for each, state in zip(engines, states, strict=True)]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dragoman.data.batches import flatten, pad_sequences
-from dragoman.decoding.engines.cuda.rebuilt_transformer import Engine
+from dragoman.decoding.engines.cuda.rebuilt_transformer import RebuiltTransformer
 from dragoman.decoding.engines.cuda.slot_decoder import ROUND, SlotDecoder, can_take_slots
 from dragoman.kernels.cuda_search.beam_slots import Slots
 from dragoman.models.build import build_model
@@ -47,7 +47,7 @@ def make_model(**changes):
 def test_each_slot_says_what_the_plain_model_says(kind):
     model = make_model(**KINDS[kind])
     assert can_take_slots(replace(SMALL, **KINDS[kind]))
-    engine = Engine(model)
+    engine = RebuiltTransformer(model)
     decoder = SlotDecoder(model, engine)
     sources = [[5, 6, 7, 8, 0], [9, 0], [4, 3, 9, 0]]
     words, pitch = [[11, 12, 13, 14], [21], [31, 32]], 9

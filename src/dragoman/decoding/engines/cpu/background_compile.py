@@ -1,9 +1,10 @@
 """Compile the search for this processor: at once, or in a process of its own, while others work.
 
-Compiling takes half a minute, once: `dragoman.kernels.cpu_search.compiler.compile_cache` keeps the
-result until Dragoman, Numba, Python or the processor change. So that the first translation on a new
-machine does not wait for it, ``python -m`` with this module's name and a precision compiles in
-another process, while PyTorch translates.
+BackgroundCompilation takes half a minute, once:
+`dragoman.kernels.cpu_search.compiler.compile_cache` keeps the result until Dragoman, Numba, Python
+or the processor change. So that the first translation on a new machine does not wait for it,
+``python -m`` with this module's name and a precision compiles in another process, while PyTorch
+translates.
 """
 
 import functools
@@ -15,7 +16,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dragoman.decoding.allocator import forget_code, give_freed_memory_back
+from dragoman.decoding.allocator import drop_code_pages, release_freed_memory
 from dragoman.decoding.options import CpuPrecision
 from dragoman.files import locked
 from dragoman.kernels.cpu_search.task import IS_OVER, make_empty_task, make_team
@@ -45,15 +46,15 @@ def compile_search(precision: CpuPrecision) -> None:
     model, *task = make_empty_task(precision == "int8")
     team = make_team(1, 1)
     team.turns[IS_OVER] = 1
-    with tell_of_compiling():
+    with announce_compilation():
         search(model, *task)
         help_out(model.output.panels, team)
-    forget_code(COMPILER)
-    give_freed_memory_back()
+    drop_code_pages(COMPILER)
+    release_freed_memory()
 
 
 @contextmanager
-def tell_of_compiling() -> Iterator[None]:
+def announce_compilation() -> Iterator[None]:
     """Say so, if what is done takes long because functions are compiled."""
     from dragoman.kernels.cpu_search.compiler.compile_cache import find_folder
 
@@ -75,7 +76,7 @@ def is_compiled(precision: CpuPrecision) -> bool:
     return is_kept(search, make_empty_task(precision == "int8"))
 
 
-class Compiling:
+class BackgroundCompilation:
     """A process that compiles the search.
 
     Parameters
@@ -94,16 +95,16 @@ class Compiling:
 
     def wait(self) -> None:
         """Wait until it has ended."""
-        with tell_of_compiling():
+        with announce_compilation():
             self._process.wait()
 
 
-def compile_behind(precision: CpuPrecision) -> Compiling | None:
+def compile_in_background(precision: CpuPrecision) -> BackgroundCompilation | None:
     """Let another process compile the search, if that was not done before.
 
     Returns
     -------
-    Compiling | None
+    BackgroundCompilation | None
         The process; None: it is compiled, or has to be compiled here, because nothing can be kept,
         no process can be started, or the user wants to wait.
     """
@@ -131,7 +132,7 @@ def compile_behind(precision: CpuPrecision) -> Compiling | None:
         "%s, once, behind this; until then PyTorch translates what is short (%s=now waits)",
         COMPILING, VARIABLE,
     )  # fmt: skip
-    return Compiling(process)
+    return BackgroundCompilation(process)
 
 
 def main() -> None:

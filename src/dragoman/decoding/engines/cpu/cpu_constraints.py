@@ -7,7 +7,7 @@ import numpy as np
 
 from dragoman.decoding.constraints.constraints import draw_chance
 from dragoman.decoding.constraints.term_automaton import NUM_KINDS
-from dragoman.decoding.engines.search_engine import Required
+from dragoman.decoding.engines.search_engine import TermConstraints
 from dragoman.decoding.options import SamplingOptions
 from dragoman.kernels.cpu_search.task import Samples, Terms
 from dragoman.shapes import Int
@@ -18,7 +18,7 @@ def find_starts(lengths: Sequence[int]) -> Int[np.ndarray, "more"]:
     return np.fromiter(accumulate(lengths, initial=0), np.int64, len(lengths) + 1)
 
 
-def lay_out_terms(required: Required, order: Sequence[int]) -> Terms:
+def lay_out_terms(required: TermConstraints, order: Sequence[int]) -> Terms:
     """Lay out what must appear in sentences."""
     machines = [required.machines[index] for index in order]
     most_met = max(each.met.shape[2] for each in machines)

@@ -13,15 +13,15 @@ from itertools import chain
 import numpy as np
 
 from dragoman.data.workers import count_cores
-from dragoman.decoding.allocator import keep_freed_memory, keep_little_memory
-from dragoman.decoding.engines.cpu.background_compile import compile_search, tell_of_compiling
+from dragoman.decoding.allocator import keep_freed_memory, return_large_blocks
+from dragoman.decoding.engines.cpu.background_compile import announce_compilation, compile_search
 from dragoman.decoding.engines.cpu.cpu_constraints import (
     find_starts,
     lay_out_terms,
     prepare_samples,
 )
 from dragoman.decoding.engines.cpu.cpu_weights import make_positions, read_cpu_model
-from dragoman.decoding.engines.search_engine import Asking, Hypothesis, count_candidates
+from dragoman.decoding.engines.search_engine import Hypothesis, SearchRequest, count_candidates
 from dragoman.decoding.options import CpuPrecision
 from dragoman.errors import DataError
 from dragoman.folder import ModelFolder
@@ -111,7 +111,7 @@ class CpuEngine:
         assert isinstance(folder.options, TransformerOptions)
         if searches:
             compile_search(precision)
-        keep_little_memory()
+        return_large_blocks()
         engine = CpuEngine(read_cpu_model(folder, precision), folder.options, folder.vocabularies)
         keep_freed_memory()
         return engine
@@ -120,7 +120,7 @@ class CpuEngine:
         self,
         sources: Sequence[Sequence[int]],
         limits: Sequence[int],
-        asking: Asking,
+        request: SearchRequest,
         prefixes: Sequence[Sequence[int]] = (),
         choose: Choose | None = None,
     ) -> list[list[Hypothesis]]:
@@ -132,7 +132,7 @@ class CpuEngine:
             Their tokens, ended by the end symbol, in any order.
         limits : Sequence[int]
             How long each translation may become, the end symbol included.
-        asking : Asking
+        request : SearchRequest
             What is asked for.
         prefixes : Sequence[Sequence[int]]
             How each translation must begin; nothing: all are free.
@@ -146,42 +146,42 @@ class CpuEngine:
         Long sentences come first, so that cores finish at about the same time. They run compiled
         functions that do not need the interpreter; what ends this call from outside ends them.
         """
-        assert asking.num_best <= asking.num_beams
+        assert request.num_best <= request.num_beams
         if not sources:
             return []
         order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
         sentences = _line_up(sources, order, limits, prefixes, choose)
-        self._check_ids(sentences, asking.banned_ids)
+        self._check_ids(sentences, request.banned_ids)
         is_banned = np.zeros(self.model.output.outputs[:, 0].size, np.bool_)
-        is_banned[list(asking.banned_ids)] = True
+        is_banned[list(request.banned_ids)] = True
         terms = samples = None
-        num_words = count_candidates(asking.num_beams)
-        if asking.required is not None:
-            terms, num_words = lay_out_terms(asking.required, order), asking.required.num_words
-        forbidden = asking.forbidden or forbid_nothing()
+        num_words = count_candidates(request.num_beams)
+        if request.required is not None:
+            terms, num_words = lay_out_terms(request.required, order), request.required.num_words
+        forbidden = request.forbidden or forbid_nothing()
         is_banned[forbidden.banned] = True
-        if asking.sampling is not None:
-            num_words = asking.num_beams
-            samples = prepare_samples(asking.sampling, sources, order, num_words, max(limits))
+        if request.sampling is not None:
+            num_words = request.num_beams
+            samples = prepare_samples(request.sampling, sources, order, num_words, max(limits))
         rules = Rules(
-            asking.num_beams,
+            request.num_beams,
             num_words,
-            asking.num_best,
-            float(asking.alpha),
+            request.num_best,
+            float(request.alpha),
             self._eos_id,
             self.start_id,
-            asking.is_scored or asking.num_beams > 1,
+            request.is_scored or request.num_beams > 1,
             is_banned,
-            asking.is_unrepeated,
-            asking.is_aligned,
+            request.is_unrepeated,
+            request.is_aligned,
         )
-        results = _make_results(sentences, asking)
+        results = _make_results(sentences, request)
         longest = max(len(sources[order[0]]), max(limits))
         demanded = (forbidden, terms, samples)
         self._search(self.model_for(longest), sentences, rules, results, demanded)
         found: list[list[Hypothesis]] = [[] for _ in sources]
         for place, index in enumerate(order):
-            found[index] = _collect(results, place, limits[index], len(sources[index]), asking)
+            found[index] = _collect(results, place, limits[index], len(sources[index]), request)
         return found
 
     def _check_ids(self, sentences: Sentences, banned_ids: Sequence[int]) -> None:
@@ -212,7 +212,7 @@ class CpuEngine:
         kind = [each is not None for each in demanded]
         if kind not in self._known_kinds:  # it is compiled, or loaded, at the first use
             stopped = np.ones_like(queue)
-            with tell_of_compiling():
+            with announce_compilation():
                 search(model, sentences, rules, stopped, Size(1, 1, 1), results, alone, *demanded)
             self._known_kinds.append(kind)
 
@@ -328,7 +328,7 @@ def _choose_size(model: Model, sentences: Sentences, rules: Rules, num_cores: in
 
 
 @dataclass(frozen=True)
-class ListedEngine:
+class ShortListEngine:
     """An engine that searches among some words.
 
     Parameters
@@ -346,7 +346,7 @@ class ListedEngine:
         self,
         sources: Sequence[Sequence[int]],
         limits: Sequence[int],
-        asking: Asking,
+        request: SearchRequest,
         prefixes: Sequence[Sequence[int]] = (),
     ) -> list[list[Hypothesis]]:
         """Find the best translations of some sentences.
@@ -357,14 +357,14 @@ class ListedEngine:
             As `CpuEngine` is told.
         limits : Sequence[int]
             Likewise.
-        asking : Asking
+        request : SearchRequest
             Likewise.
         prefixes : Sequence[Sequence[int]]
             Likewise. If there are any, or anything else is demanded, all words count: what is
             demanded may be on no list.
         """
-        choose = None if any(prefixes) or asking.is_special else self.choose
-        return self.engine.find(sources, limits, asking, prefixes, choose)
+        choose = None if any(prefixes) or request.is_special else self.choose
+        return self.engine.find(sources, limits, request, prefixes, choose)
 
 
 def _line_up(
@@ -387,11 +387,11 @@ def _line_up(
     )
 
 
-def _make_results(sentences: Sentences, asking: Asking) -> Results:
+def _make_results(sentences: Sentences, request: SearchRequest) -> Results:
     """Make room for the translations of each sentence, each as long as it may become."""
-    num_words = asking.num_best * sentences.limits
-    shape, places = (len(num_words), asking.num_best), find_starts(num_words.tolist())
-    lengths = np.diff(sentences.starts) * asking.is_aligned
+    num_words = request.num_best * sentences.limits
+    shape, places = (len(num_words), request.num_best), find_starts(num_words.tolist())
+    lengths = np.diff(sentences.starts) * request.is_aligned
     attention_starts = find_starts((num_words * lengths).tolist())
     return Results(
         np.full(shape, -np.inf, np.float32),
@@ -414,7 +414,7 @@ def _pad(prefixes: Sequence[Sequence[int]]) -> Int[np.ndarray, "sentences longes
 
 
 def _collect(
-    results: Results, place: int, limit: int, num_sources: int, asking: Asking
+    results: Results, place: int, limit: int, num_sources: int, request: SearchRequest
 ) -> list[Hypothesis]:
     """Read the translations of one sentence."""
     found = []
@@ -425,12 +425,12 @@ def _collect(
         length = int(results.lengths[place, rank])
         tokens = tuple(results.tokens[start : start + length].tolist())
         attention = None
-        if asking.is_aligned:
+        if request.is_aligned:
             first = int(results.attention_starts[place]) + rank * limit * num_sources
             lines = results.attention[first : first + length * num_sources]
             attention = lines.reshape(length, num_sources)[:, :-1].copy()
         log_probability, logs = math.nan, ()
-        if asking.is_scored:
+        if request.is_scored:
             sums = results.logs[start : start + length + 1].tolist()
             log_probability = sums[-1]
             logs = tuple(later - sooner for later, sooner in zip(sums, [0.0, *sums], strict=False))
@@ -438,7 +438,7 @@ def _collect(
             Hypothesis(
                 tokens=tokens,
                 log_probability=log_probability,
-                score=score if asking.is_scored else math.nan,
+                score=score if request.is_scored else math.nan,
                 token_log_probabilities=logs,
                 attention=attention,
             )

@@ -1,4 +1,4 @@
-"""Work that is recorded once on a GPU and then started with a single call."""
+"""Work recorded once as a CUDA graph and then launched with a single call."""
 
 from collections.abc import Callable
 
@@ -7,8 +7,8 @@ import torch
 WARM_UPS = 3
 
 
-class Captured:
-    """A call without arguments that always does the same work on the same tensors.
+class CudaGraph:
+    """A call without arguments that replays the same kernels on the same tensors.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Captured:
         self._graph = graph
 
     def __call__(self) -> None:
-        """Do the work, or let the device begin to do it."""
+        """Launch the graph, or run the work where there is none."""
         if self._graph is None:
             self._work()
         else:

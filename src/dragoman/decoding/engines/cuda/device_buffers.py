@@ -1,4 +1,4 @@
-"""Static memory on the device for a search of one shape, and the work that is done in it."""
+"""Preallocated device memory for beam search of one shape, and the steps that run in it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.decoding.engines.cuda.cuda_graph import Captured
-from dragoman.decoding.engines.cuda.rebuilt_transformer import Engine
+from dragoman.decoding.engines.cuda.cuda_graph import CudaGraph
+from dragoman.decoding.engines.cuda.rebuilt_transformer import RebuiltTransformer
 from dragoman.decoding.engines.cuda.slot_decoder import SlotDecoder
 from dragoman.decoding.search.hypotheses import Finished, History
 from dragoman.decoding.search.length_penalty import length_penalty
@@ -27,8 +27,8 @@ MOST_RECORDED = 64
 WIDTH_STEP = 8
 
 
-class StationSize(NamedTuple):
-    """How much there is room for.
+class BufferSize(NamedTuple):
+    """The capacity of a set of buffers.
 
     Sentences are encoded some at a time, each time into one region of the source's memory, which
     is free again when all of them are done.
@@ -43,12 +43,12 @@ class StationSize(NamedTuple):
 
     @property
     def num_places(self) -> int:
-        """Words of all hypotheses for which there is room."""
+        """Tokens of all hypotheses that fit."""
         return self.num_slots * self.num_beams * self.pitch
 
 
-class Asked(NamedTuple):
-    """What is asked of a search: best translations, length penalty's α, words that never come."""
+class DeviceRequest(NamedTuple):
+    """Settings of a search: n-best size, α of the length penalty, banned tokens."""
 
     num_best: int
     alpha: float
@@ -57,7 +57,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """Sentences that are encoded together.
+    """A batch of sentences that are encoded together.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ class Chunk:
     prefixes: Sequence[Sequence[int]]
 
 
-class Look:
-    """What a look at the sentences will show, once the device has got there.
+class FinishedFlags:
+    """Flags of finished sentences, copied from the device asynchronously.
 
     Parameters
     ----------
@@ -92,22 +92,22 @@ class Look:
         self._flags, self._event = flags, event
 
     def wait(self) -> Int[np.ndarray, "sentences"]:
-        """Wait until the device has got there."""
+        """Wait for the copy and return the flags."""
         if self._event is not None:
             self._event.synchronize()
         return self._flags.numpy().copy()
 
 
-class Station:
-    """A place where sentences are translated.
+class DeviceBuffers:
+    """Slots, caches and queue of one beam search on the device.
 
     Parameters
     ----------
-    engine : Engine
+    engine : RebuiltTransformer
         Encodes.
     decoder : SlotDecoder
         Decodes.
-    size : StationSize
+    size : BufferSize
         How much there is room for.
     vocabulary : Vocabulary
         The special symbols.
@@ -117,9 +117,9 @@ class Station:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: RebuiltTransformer,
         decoder: SlotDecoder,
-        size: StationSize,
+        size: BufferSize,
         vocabulary: Vocabulary,
         device: torch.device,
     ) -> None:
@@ -141,15 +141,15 @@ class Station:
         self._place_vectors = decoder.place_vectors(pitch)
         self._blank = torch.zeros(beams, device=device)
         self._count = 2 * beams if beams > 1 else 1
-        self._asked: Asked | None = None
+        self._asked: DeviceRequest | None = None
         self._num_queued = 0
         self._side = torch.cuda.Stream(device) if device.type == "cuda" else None
-        self._uploads: dict[int, tuple[Tensor, Captured]] = {}
+        self._uploads: dict[int, tuple[Tensor, CudaGraph]] = {}
         self._held: list[Tensor | None] = []
-        self._step = Captured(self._extend, device)
+        self._step = CudaGraph(self._extend, device)
 
-    def begin(self, asked: Asked) -> None:
-        """Begin a search: nothing is translated, nothing waits."""
+    def begin(self, asked: DeviceRequest) -> None:
+        """Reset for a new search, with empty slots and an empty queue."""
         self.slots.clear(self.rules.pad_id)
         self.sentences.ends.zero_()
         self._num_queued = 0
@@ -172,7 +172,7 @@ class Station:
         self._asked = asked
 
     def add(self, region: int, chunk: Chunk) -> None:
-        """Encode sentences and put them into the queue."""
+        """Encode sentences and append them to the queue."""
         count, longest = len(chunk.sources), max(map(len, chunk.sources))
         recorded = self._recorded(longest) if region == 0 and not self._num_queued else None
         if recorded is not None:
@@ -180,41 +180,43 @@ class Station:
         else:
             room, width = count, -(-longest // WIDTH_STEP) * WIDTH_STEP
             width = min(width, self._decoder.most_positions)
-        letter = self._write_letter(region, chunk, room, width)
+        packed = self._pack_upload(region, chunk, room, width)
         if recorded is None:
-            self._lay_down(letter.to(self._device, non_blocking=True), region, room, width)
+            self._unpack_and_encode(packed.to(self._device, non_blocking=True), region, room, width)
         else:
-            upload, work = self._upload(width)
-            upload.copy_(letter, non_blocking=True)
+            upload, work = self._record_upload(width)
+            upload.copy_(packed, non_blocking=True)
             work()
         self._num_queued += count
         if any(chunk.prefixes):
-            self._force(region, chunk.prefixes)
+            self._write_prefixes(region, chunk.prefixes)
 
     def step(self) -> None:
-        """Extend all hypotheses by one word."""
+        """Extend all hypotheses by one token."""
         self._step()
 
-    def look(self) -> Look:
-        """Ask which sentences are done, without waiting for the answer."""
+    def poll_finished(self) -> FinishedFlags:
+        """Start copying the flags of finished sentences, without waiting for the device."""
         done = self.sentences.is_done
         if self._side is None:
-            return Look(done.clone(), None)
+            return FinishedFlags(done.clone(), None)
         flags = torch.empty(len(done), dtype=done.dtype, pin_memory=True)
         flags.copy_(done, non_blocking=True)
         event = torch.cuda.Event()
         event.record()
-        return Look(flags, event)
+        return FinishedFlags(flags, event)
 
     def fetch(self, region: int, count: int, num_best: int) -> tuple[Finished, History]:
-        """Bring what was found to the host."""
+        """Copy finished hypotheses and back-pointers of a region to the host."""
         first, pitch = region * self.size.region_sentences, self.size.pitch
         rows = slice(first, first + count)
         steps = slice(first * pitch, (first + count) * pitch)
         found = self.sentences
         ends = (found.scores, found.logs, found.lengths, found.beams)
         past = (found.said, found.parents, found.sums)
-        fetched = self._bring([*(each[rows] for each in ends), *(each[steps] for each in past)])
+        fetched = self._copy_to_host(
+            [*(each[rows] for each in ends), *(each[steps] for each in past)]
+        )
         order = fetched[0][:, :num_best].argsort(dim=1, descending=True, stable=True)
         scores, logs, lengths, beams = (each.gather(1, order) for each in fetched[:4])
         words, parents, sums = (each.view(count, pitch, -1) for each in fetched[4:])
@@ -223,8 +225,8 @@ class Station:
             History(words=words, parents=parents, logs=sums),
         )
 
-    def _bring(self, tensors: list[Tensor]) -> list[Tensor]:
-        """Copy to the host, past all work that the device has yet to do."""
+    def _copy_to_host(self, tensors: list[Tensor]) -> list[Tensor]:
+        """Copy to the host on a side stream, ahead of queued work."""
         if self._side is None:
             return tensors
         with torch.cuda.stream(self._side):
@@ -238,58 +240,58 @@ class Station:
         return copies
 
     def _extend(self) -> None:
-        """Compute one step, all of it on the device."""
+        """Compute one beam-search step, all of it on the device."""
         scores = self._decoder.step(self.slots, self._past, self._memory, self._place_vectors)
         choice = best_words(scores, self.rules.standing, self._count)
         advance(choice, scores, self.slots, self.sentences, self.rules)
 
     def _recorded(self, longest: int) -> int | None:
-        """Find the width for which adding sentences of some length is recorded; None: it is not."""
+        """Choose the recorded graph width for sentences of some length; None: run eagerly."""
         sentences = self.size.region_sentences
         if self._side is None or sentences > MOST_RECORDED:
             return None
         most = min(self.size.region_places // sentences, self._decoder.most_positions)
         return next((each for each in RECORDED_WIDTHS if longest <= each <= most), None)
 
-    def _upload(self, width: int) -> tuple[Tensor, Captured]:
-        """Find, or record, the work of adding sentences of some width."""
+    def _record_upload(self, width: int) -> tuple[Tensor, CudaGraph]:
+        """Get the CUDA graph that encodes sentences of some width, recording it at first use."""
         if width not in self._uploads:
             room = self.size.region_sentences
             size = 1 + room * (NUM_FACTS + 1 + width)
             upload = torch.zeros(size, dtype=torch.int32, device=self._device)
             # The table of positions may grow, but what is recorded reads the one of today.
             self._held.append(self._engine.source_positions(width))
-            work = Captured(lambda: self._lay_down(upload, 0, room, width), self._device)
+            work = CudaGraph(lambda: self._unpack_and_encode(upload, 0, room, width), self._device)
             self._uploads[width] = upload, work
         return self._uploads[width]
 
-    def _write_letter(self, region: int, chunk: Chunk, room: int, width: int) -> Tensor:
-        """Write all there is to know of some sentences into one tensor, to be sent at once."""
+    def _pack_upload(self, region: int, chunk: Chunk, room: int, width: int) -> Tensor:
+        """Pack ids, lengths, limits and prefixes into one tensor, for a single copy."""
         size, count = self.size, len(chunk.sources)
-        letter = np.zeros(1 + room * (NUM_FACTS + 1 + width), dtype=np.int32)
-        letter[0] = count
-        facts = letter[1 : 1 + NUM_FACTS * room].reshape(NUM_FACTS, room)
+        packed = np.zeros(1 + room * (NUM_FACTS + 1 + width), dtype=np.int32)
+        packed[0] = count
+        facts = packed[1 : 1 + NUM_FACTS * room].reshape(NUM_FACTS, room)
         facts[0] = region * size.region_places + np.arange(room) * width
-        facts[1] = 1  # what only fills up has a word to look at
+        facts[1] = 1  # what only fills up needs a token to attend to
         facts[1, :count] = [len(each) for each in chunk.sources]
         facts[2, :count] = chunk.limits
         facts[3, :count] = [len(each) for each in chunk.prefixes]
-        names = letter[1 + NUM_FACTS * room : 1 + (NUM_FACTS + 1) * room]
+        names = packed[1 + NUM_FACTS * room : 1 + (NUM_FACTS + 1) * room]
         names[:] = region * size.region_sentences + np.arange(room)
-        ids = letter[-room * width :].reshape(room, width)
+        ids = packed[-room * width :].reshape(room, width)
         ids[:] = self.rules.pad_id
         for row, source in zip(ids, chunk.sources, strict=False):
             row[: len(source)] = source
-        sent = torch.from_numpy(letter)
+        sent = torch.from_numpy(packed)
         return sent if self._side is None else sent.pin_memory()
 
-    def _lay_down(self, letter: Tensor, region: int, room: int, width: int) -> None:
-        """Encode the sentences of a letter, and put them into the queue."""
-        facts = letter[1 : 1 + NUM_FACTS * room].view(NUM_FACTS, room)
-        names = letter[1 + NUM_FACTS * room : 1 + (NUM_FACTS + 1) * room]
-        ids, lengths = letter[-room * width :].view(room, width), facts[1]
-        times = torch.arange(width, device=letter.device)
-        mask = torch.zeros(room, width, dtype=self._decoder.dtype, device=letter.device)
+    def _unpack_and_encode(self, packed: Tensor, region: int, room: int, width: int) -> None:
+        """Unpack an upload, encode its sentences and append them to the queue."""
+        facts = packed[1 : 1 + NUM_FACTS * room].view(NUM_FACTS, room)
+        names = packed[1 + NUM_FACTS * room : 1 + (NUM_FACTS + 1) * room]
+        ids, lengths = packed[-room * width :].view(room, width), facts[1]
+        times = torch.arange(width, device=packed.device)
+        mask = torch.zeros(room, width, dtype=self._decoder.dtype, device=packed.device)
         mask = mask.masked_fill(times >= lengths[:, None], -torch.inf)[:, None, None, :]
         hidden = self._engine.read(ids, lengths, mask).flatten(0, 1)
         start = region * self.size.region_places
@@ -299,11 +301,11 @@ class Station:
         self.sentences.is_done[rows][:room] = 0
         self.sentences.scores[rows][:room] = self._blank
         self.sentences.queue[self._num_queued : self._num_queued + room] = names
-        self.sentences.ends[TAIL:].add_(letter[:1])
+        self.sentences.ends[TAIL:].add_(packed[:1])
         admit(self.slots, self.sentences, self.rules.pad_id)
 
-    def _force(self, region: int, prefixes: Sequence[Sequence[int]]) -> None:
-        """Write down the words that must come, where the step will look before it writes there."""
+    def _write_prefixes(self, region: int, prefixes: Sequence[Sequence[int]]) -> None:
+        """Write forced prefixes where each step reads its forced token."""
         width = max(map(len, prefixes))
         words = torch.tensor([[*each, *[0] * (width - len(each))] for each in prefixes])
         first, pitch = region * self.size.region_sentences, self.size.pitch

@@ -1,4 +1,4 @@
-"""Keys and values of all layers of an engine, where moving and reading them costs least."""
+"""Keys and values of all decoder layers, laid out for cheap reads and reordering."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -13,8 +13,8 @@ from dragoman.shapes import Float, Int
 BLOCK = 16
 
 
-def whole_blocks(length: int) -> int:
-    """Say at how many places attention looks.
+def round_to_blocks(length: int) -> int:
+    """Round a number of cached positions up to whole attention blocks.
 
     Notes
     -----
@@ -24,8 +24,8 @@ def whole_blocks(length: int) -> int:
     return -(-length // BLOCK) * BLOCK
 
 
-class EngineCache(NamedTuple):
-    """Keys and values of the words so far, place by place.
+class DecoderKVCache(NamedTuple):
+    """Keys and values of the tokens so far, position by position.
 
     Notes
     -----
@@ -37,27 +37,31 @@ class EngineCache(NamedTuple):
     values: Float[Tensor, "layers places rows heads value_dim"]
 
     @staticmethod
-    def make(num_layers: int, places: int, rows: int, heads: Heads, like: Tensor) -> "EngineCache":
-        """Make room."""
+    def make(
+        num_layers: int, places: int, rows: int, heads: Heads, like: Tensor
+    ) -> "DecoderKVCache":
+        """Allocate an empty cache."""
         shape = (num_layers, places, rows, heads.num_heads)
-        return EngineCache(
+        return DecoderKVCache(
             *(like.new_empty(*shape, dim) for dim in (heads.key_dim, heads.value_dim))
         )
 
     def layer(self, index: int) -> KeysAndValues:
-        """Look at one layer."""
+        """View one layer."""
         return KeysAndValues(*(each[index].permute(1, 2, 0, 3) for each in self))
 
-    def moved(self, rows: Int[Tensor, "rows"] | None, length: int, capacity: int) -> "EngineCache":
-        """Let each row come from another, and make room for one more word."""
+    def moved(
+        self, rows: Int[Tensor, "rows"] | None, length: int, capacity: int
+    ) -> "DecoderKVCache":
+        """Reorder the rows, and grow for one more token."""
         return (self if rows is None else self.move(rows, length)).grow(length, capacity)
 
-    def move(self, rows: Int[Tensor, "rows"], length: int) -> "EngineCache":
-        """Let each row come from another.
+    def move(self, rows: Int[Tensor, "rows"], length: int) -> "DecoderKVCache":
+        """Reorder the rows in place.
 
         Returns
         -------
-        EngineCache
+        DecoderKVCache
             With as many rows as were named. If these are no more than before, it is the same
             memory, where only what comes from elsewhere was written.
         """
@@ -68,16 +72,16 @@ class EngineCache(NamedTuple):
                 copy = each.new_empty(*each.shape[:2], count, *each.shape[3:])
                 copy[:, :length] = each[:, :length, rows]
                 copies.append(copy)
-            return EngineCache(*copies)
+            return DecoderKVCache(*copies)
         movers = _find_movers(rows)
         if len(movers):
             parents = rows[movers]
             for each in self:
                 each[:, :length, movers] = each[:, :length, parents]
-        return EngineCache(*(each[:, :, :count] for each in self))
+        return DecoderKVCache(*(each[:, :, :count] for each in self))
 
-    def grow(self, length: int, capacity: int) -> "EngineCache":
-        """Make room for one more word, if there is none."""
+    def grow(self, length: int, capacity: int) -> "DecoderKVCache":
+        """Grow the cache if one more token does not fit."""
         if length < self.keys.size(1):
             return self
         places = min(capacity, length + max(BLOCK, length // 2))
@@ -86,11 +90,11 @@ class EngineCache(NamedTuple):
             copy = each.new_empty(each.size(0), places, *each.shape[2:])
             copy[:, :length] = each
             copies.append(copy)
-        return EngineCache(*copies)
+        return DecoderKVCache(*copies)
 
 
-class SourceCache(NamedTuple):
-    """Keys and values of the source, sentence by sentence.
+class SourceKVCache(NamedTuple):
+    """Keys and values of the source for cross-attention, sentence by sentence.
 
     Notes
     -----
@@ -104,8 +108,8 @@ class SourceCache(NamedTuple):
     @staticmethod
     def of_layers(
         layers: Iterable[KeysAndValues], num_layers: int, num_places: int
-    ) -> "SourceCache":
-        """Put those of layers together.
+    ) -> "SourceKVCache":
+        """Stack the keys and values of all layers.
 
         Parameters
         ----------
@@ -124,22 +128,22 @@ class SourceCache(NamedTuple):
                     copies.append(each.new_empty(num_layers, sentences, heads, num_places, dim))
                 copies[place][index, :, :, :filled] = each
                 copies[place][index, :, :, filled:] = 0
-        return SourceCache(*copies)
+        return SourceKVCache(*copies)
 
     def layer(self, index: int) -> KeysAndValues:
-        """Look at one layer."""
+        """View one layer."""
         return KeysAndValues(self.keys[index], self.values[index])
 
-    def keep(self, sentences: Int[Tensor, "kept"], num_places: int) -> "SourceCache":
-        """Forget all sentences but these."""
+    def keep(self, sentences: Int[Tensor, "kept"], num_places: int) -> "SourceKVCache":
+        """Drop all sentences but these."""
         kept = keep_sentences(self, sentences)
         if num_places == self.keys.size(3):
-            return SourceCache(*kept)
-        return SourceCache(*(each[:, :, :, :num_places].contiguous() for each in kept))
+            return SourceKVCache(*kept)
+        return SourceKVCache(*(each[:, :, :, :num_places].contiguous() for each in kept))
 
 
 def keep_sentences(caches: Iterable[Tensor], sentences: Int[Tensor, "kept"]) -> list[Tensor]:
-    """Forget all sentences but these, moving none that can stay."""
+    """Drop all sentences but these, copying only rows that must move."""
     movers = _find_movers(sentences)
     kept = []
     for each in caches:
@@ -150,5 +154,5 @@ def keep_sentences(caches: Iterable[Tensor], sentences: Int[Tensor, "kept"]) -> 
 
 
 def _find_movers(rows: Tensor) -> Tensor:
-    """Find the rows that do not stay where they are."""
+    """Find the rows whose content moves to another row."""
     return (rows != torch.arange(len(rows), device=rows.device)).nonzero().flatten()

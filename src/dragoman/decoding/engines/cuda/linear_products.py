@@ -1,4 +1,4 @@
-"""Products with the weights of a trained model, in its own precision."""
+"""Linear layers of a trained model in its own floating-point precision."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from dragoman.shapes import Float
 
 
 class FloatProduct:
-    """Multiply vectors by a matrix in the model's own precision.
+    """A linear layer in the model's own precision.
 
     Parameters
     ----------
@@ -28,13 +28,13 @@ class FloatProduct:
     def __call__(
         self, states: Float[Tensor, "positions inputs"]
     ) -> Float[Tensor, "positions outputs"]:
-        """Multiply."""
+        """Multiply by the weight and add the bias."""
         return functional.linear(states, self._weight, self._bias)
 
     def rectified(
         self, states: Float[Tensor, "positions inputs"]
     ) -> Float[Tensor, "positions outputs"]:
-        """Multiply, and make what is negative zero.
+        """Multiply, add the bias and apply ReLU.
 
         Returns
         -------
@@ -47,7 +47,7 @@ class FloatProduct:
 
 
 def join_layers(layers: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
-    """Put linear layers that read the same vectors side by side."""
+    """Concatenate linear layers that read the same input."""
     biases = [each.bias.detach() for each in layers if each.bias is not None]
     weights = [each.weight.detach() for each in layers]
     if len(weights) == 1:

@@ -1,4 +1,4 @@
-"""The layers of a rebuilt Transformer: products side by side, caches written in place."""
+"""Layers of a rebuilt Transformer: fused projections and caches updated in place."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,8 +15,8 @@ from dragoman.models.layers.feed_forward import FeedForward
 from dragoman.models.layers.residual import AddAndNorm
 
 
-class EngineAttention:
-    """One attention, its projections side by side.
+class RebuiltAttention:
+    """One attention with its projections fused.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class EngineAttention:
         self.rotation, self.score_bias = attention.rotation, attention.score_bias
 
     def project_memory(self, hidden: Tensor) -> KeysAndValues:
-        """Project what the encoder made of the source."""
+        """Project encoder states to keys and values."""
         joined = self.memory(hidden.flatten(0, 1))
         keys, values = self._split(
             joined.view(*hidden.shape[:2], -1), (self.heads.key_dim, self.heads.value_dim)
@@ -53,7 +53,7 @@ class EngineAttention:
         return KeysAndValues(keys, values)
 
     def attend_to_self(self, states: Tensor, shape: Sequence[int], mask: Tensor | None) -> Tensor:
-        """Let whole sentences attend to themselves."""
+        """Compute encoder self-attention."""
         dims = (self.heads.key_dim, self.heads.key_dim, self.heads.value_dim)
         query, keys, values = self._split(self.joined(states).view(*shape[:2], -1), dims)
         if self.rotation is not None:
@@ -64,7 +64,7 @@ class EngineAttention:
         return self._find(query, keys, values, mask, shape[1])
 
     def attend_to_past(self, states: Tensor, past: KeysAndValues, length: int) -> Tensor:
-        """Let the newest words attend to those before them, after writing them into the cache."""
+        """Append the newest tokens to the cache and compute decoder self-attention."""
         dims = (self.heads.key_dim, self.heads.key_dim, self.heads.value_dim)
         query, keys, values = self._split(self.joined(states.squeeze(1)).unsqueeze(1), dims)
         if self.rotation is not None:
@@ -77,7 +77,7 @@ class EngineAttention:
     def attend_to_source(
         self, states: Tensor, source: KeysAndValues, mask: Tensor | None
     ) -> Tensor:
-        """Let the newest words of a sentence's hypotheses look at its source."""
+        """Compute cross-attention of a sentence's hypotheses."""
         query = self.query(states.squeeze(1)).view(
             len(source.keys), -1, self.heads.num_heads, self.heads.key_dim
         )
@@ -91,7 +91,7 @@ class EngineAttention:
         mask: Tensor | None,
         num_queries: int | None = None,
     ) -> Tensor:
-        """Let the first queries look, or all."""
+        """Compute attention for the first queries, or for all."""
         if self.score_bias is not None:
             bias = self.score_bias(query, keys.size(2))
             mask = bias if mask is None else bias + mask
@@ -108,7 +108,7 @@ class EngineAttention:
         ]
 
 
-class EngineFeedForward:
+class RebuiltFeedForward:
     """One feed-forward layer.
 
     Parameters
@@ -134,11 +134,11 @@ class EngineFeedForward:
         return self.outer(activate(inner, gate, self.kind))
 
 
-class EngineEncoderLayer(NamedTuple):
-    """A layer of the encoder, with the norms of the trained one."""
+class RebuiltEncoderLayer(NamedTuple):
+    """An encoder layer with the norms of the trained one."""
 
-    own: EngineAttention
-    feed: EngineFeedForward
+    own: RebuiltAttention
+    feed: RebuiltFeedForward
     own_norm: AddAndNorm
     feed_norm: AddAndNorm
 
@@ -148,12 +148,12 @@ class EngineEncoderLayer(NamedTuple):
         return self.feed_norm(states, self.feed)
 
 
-class EngineDecoderLayer(NamedTuple):
-    """A layer of the decoder, with the norms of the trained one."""
+class RebuiltDecoderLayer(NamedTuple):
+    """A decoder layer with the norms of the trained one."""
 
-    own: EngineAttention
-    cross: EngineAttention
-    feed: EngineFeedForward
+    own: RebuiltAttention
+    cross: RebuiltAttention
+    feed: RebuiltFeedForward
     own_norm: AddAndNorm
     cross_norm: AddAndNorm
     feed_norm: AddAndNorm
@@ -166,7 +166,7 @@ class EngineDecoderLayer(NamedTuple):
         mask: Tensor | None,
         length: int,
     ) -> Tensor:
-        """Apply the layer to the newest word of each hypothesis."""
+        """Apply the layer to the newest token of each hypothesis."""
 
         def own(x: Tensor) -> Tensor:
             return self.own.attend_to_past(x, past, length).unsqueeze(1)
@@ -183,5 +183,5 @@ class EngineDecoderLayer(NamedTuple):
 
 
 def _join(*layers: nn.Linear) -> FloatProduct:
-    """Put linear layers that read the same vectors side by side."""
+    """Concatenate linear layers that read the same input."""
     return FloatProduct(*join_layers(layers))

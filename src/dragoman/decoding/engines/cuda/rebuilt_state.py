@@ -1,17 +1,17 @@
-"""What a rebuilt Transformer remembers: of the source, and of the hypotheses so far."""
+"""Encoder states and decoder caches of a rebuilt Transformer."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from torch import Tensor
 
-from dragoman.decoding.engines.cuda.kv_cache import EngineCache, SourceCache, whole_blocks
+from dragoman.decoding.engines.cuda.kv_cache import DecoderKVCache, SourceKVCache, round_to_blocks
 from dragoman.models.state import rows_of_beams, rows_of_sentences
 from dragoman.shapes import Float, Int
 
 
-class EngineMemory(NamedTuple):
-    """What the encoder made of the source sentences."""
+class RebuiltMemory(NamedTuple):
+    """Encoder states of the source sentences."""
 
     hidden: Float[Tensor, "sentences length model_dim"]
     lengths: Int[Tensor, "sentences"]
@@ -19,14 +19,14 @@ class EngineMemory(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineState:
-    """What the decoder remembers.
+class RebuiltState:
+    """Decoder caches of all hypotheses.
 
     Parameters
     ----------
-    past : EngineCache
+    past : DecoderKVCache
         Of the hypotheses so far, one row a hypothesis, with room for more words.
-    source : SourceCache
+    source : SourceKVCache
         Of the source sentences, one row a sentence.
     mask : Float[Tensor, "sentences 1 1 places"]
         What is added to scores: −∞ behind the ends of the source sentences.
@@ -43,8 +43,8 @@ class EngineState:
         How many words a hypothesis may get.
     """
 
-    past: EngineCache
-    source: SourceCache
+    past: DecoderKVCache
+    source: SourceKVCache
     mask: Float[Tensor, "sentences 1 1 places"]
     lengths: Int[Tensor, "sentences"]
     rows: Int[Tensor, "rows"] | None
@@ -54,27 +54,27 @@ class EngineState:
 
     @property
     def coverage(self) -> None:
-        """Many heads look at the source, each for its own reasons: there is no one coverage."""
+        """Return None: a Transformer has no single coverage vector."""
         return
 
-    def reorder(self, beams: Int[Tensor, "sentences beams"]) -> "EngineState":
+    def reorder(self, beams: Int[Tensor, "sentences beams"]) -> "RebuiltState":
         """Let each hypothesis continue another of the same sentence."""
         if beams.size(1) == self.num_beams == 1:
             return self
         rows = rows_of_beams(beams, self.num_beams)
         return replace(self, rows=self._compose(rows), num_beams=beams.size(1))
 
-    def keep(self, sentences: Int[Tensor, "kept"]) -> "EngineState":
-        """Forget all sentences but these."""
+    def keep(self, sentences: Int[Tensor, "kept"]) -> "RebuiltState":
+        """Drop all sentences but these."""
         rows = rows_of_sentences(sentences, self.num_beams)
         lengths = self.lengths[sentences]
-        places = whole_blocks(int(lengths.max()))
+        places = round_to_blocks(int(lengths.max()))
         source = self.source.keep(sentences, places)
         mask = self.mask[sentences, :, :, :places]
         return replace(self, rows=self._compose(rows), source=source, mask=mask, lengths=lengths)
 
-    def moved(self) -> "EngineState":
-        """Let the hypotheses move to their rows, and make room for one more word."""
+    def moved(self) -> "RebuiltState":
+        """Apply pending reorderings, and grow for one more token."""
         past = self.past.moved(self.rows, self.length, self.capacity)
         return replace(self, past=past, rows=None)
 

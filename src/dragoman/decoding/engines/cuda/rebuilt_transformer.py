@@ -12,22 +12,22 @@ from torch import Tensor
 from torch.nn.functional import embedding
 
 from dragoman.data.batches import Sequences
-from dragoman.decoding.engines.cuda.kv_cache import EngineCache, SourceCache, whole_blocks
+from dragoman.decoding.engines.cuda.kv_cache import DecoderKVCache, SourceKVCache, round_to_blocks
 from dragoman.decoding.engines.cuda.linear_products import FloatProduct
 from dragoman.decoding.engines.cuda.rebuilt_layers import (
-    EngineAttention,
-    EngineDecoderLayer,
-    EngineEncoderLayer,
-    EngineFeedForward,
+    RebuiltAttention,
+    RebuiltDecoderLayer,
+    RebuiltEncoderLayer,
+    RebuiltFeedForward,
 )
-from dragoman.decoding.engines.cuda.rebuilt_state import EngineMemory, EngineState
+from dragoman.decoding.engines.cuda.rebuilt_state import RebuiltMemory, RebuiltState
 from dragoman.models.layers.embedding import Embedding
 from dragoman.models.transformer import Transformer
 from dragoman.shapes import Float, Int
 
 
-class Engine:
-    """A Transformer that only translates.
+class RebuiltTransformer:
+    """A Transformer rebuilt for inference.
 
     Parameters
     ----------
@@ -46,19 +46,19 @@ class Engine:
             model.output.words.detach(), None if bias is None else bias.detach()
         )
         self._encoder = [
-            EngineEncoderLayer(
-                EngineAttention(layer.self_attention, is_self=True),
-                EngineFeedForward(layer.feed_forward),
+            RebuiltEncoderLayer(
+                RebuiltAttention(layer.self_attention, is_self=True),
+                RebuiltFeedForward(layer.feed_forward),
                 layer.self_attention_norm,
                 layer.feed_forward_norm,
             )
             for layer in model.encoder
         ]
         self.decoder = [
-            EngineDecoderLayer(
-                EngineAttention(layer.self_attention, is_self=True),
-                EngineAttention(layer.cross_attention, is_self=False),
-                EngineFeedForward(layer.feed_forward),
+            RebuiltDecoderLayer(
+                RebuiltAttention(layer.self_attention, is_self=True),
+                RebuiltAttention(layer.cross_attention, is_self=False),
+                RebuiltFeedForward(layer.feed_forward),
                 layer.self_attention_norm,
                 layer.cross_attention_norm,
                 layer.feed_forward_norm,
@@ -73,13 +73,13 @@ class Engine:
         scores[:, self.pad_id] = -torch.inf
         return scores.view(*hidden.shape[:-1], -1)
 
-    def encode(self, source: Sequences) -> EngineMemory:
-        """Read the source sentences."""
-        times = torch.arange(whole_blocks(source.ids.size(1)), device=source.ids.device)
+    def encode(self, source: Sequences) -> RebuiltMemory:
+        """Encode the source sentences."""
+        times = torch.arange(round_to_blocks(source.ids.size(1)), device=source.ids.device)
         mask = torch.where(times < source.lengths[:, None], 0.0, -torch.inf)[:, None, None]
         mask = mask.to(self._model.source_embedding.words.dtype)
         hidden = self.read(source.read_ids, source.lengths, mask)
-        return EngineMemory(hidden, source.lengths, mask)
+        return RebuiltMemory(hidden, source.lengths, mask)
 
     def read(
         self,
@@ -87,7 +87,7 @@ class Engine:
         lengths: Int[Tensor, "sentences"],
         mask: Tensor | None,
     ) -> Float[Tensor, "sentences length model_dim"]:
-        """Compute the encoder's vectors without asking the device anything."""
+        """Compute encoder states without synchronising with the device."""
         words = embedding(ids, self._source_words)
         states = _add_positions(words, self._model.source_embedding, 0, lengths)
         shape = states.shape
@@ -99,19 +99,19 @@ class Engine:
         return states.view(shape)
 
     def source_positions(self, count: int) -> Tensor | None:
-        """Return what the encoder adds to words to tell where they stand."""
+        """Return the positional encoding that the encoder adds."""
         positions = self._model.source_embedding.positions
         return None if positions is None else positions(0, count, None)
 
-    def start(self, memory: EngineMemory, capacity: int) -> EngineState:
-        """Begin one hypothesis for each sentence."""
+    def start(self, memory: RebuiltMemory, capacity: int) -> RebuiltState:
+        """Start one hypothesis for each sentence."""
         hidden, heads, num_layers = memory.hidden, self.decoder[0].own.heads, len(self.decoder)
         projected = (layer.cross.project_memory(hidden) for layer in self.decoder)
-        places = min(capacity, whole_blocks(hidden.size(1) + 1))
-        past = EngineCache.make(num_layers, places, len(hidden), heads, hidden)
-        return EngineState(
+        places = min(capacity, round_to_blocks(hidden.size(1) + 1))
+        past = DecoderKVCache.make(num_layers, places, len(hidden), heads, hidden)
+        return RebuiltState(
             past=past,
-            source=SourceCache.of_layers(projected, num_layers, memory.mask.size(-1)),
+            source=SourceKVCache.of_layers(projected, num_layers, memory.mask.size(-1)),
             mask=memory.mask,
             lengths=memory.lengths,
             rows=None,
@@ -121,9 +121,9 @@ class Engine:
         )
 
     def step(
-        self, tokens: Int[Tensor, "sentences beams"], state: EngineState
-    ) -> tuple[Float[Tensor, "sentences beams model_dim"], EngineState]:
-        """Read one more word of each hypothesis."""
+        self, tokens: Int[Tensor, "sentences beams"], state: RebuiltState
+    ) -> tuple[Float[Tensor, "sentences beams model_dim"], RebuiltState]:
+        """Feed one token of each hypothesis to the decoder."""
         state = state.moved()
         length = state.length
         lengths = state.lengths[:, None].expand_as(tokens).flatten()
@@ -138,7 +138,7 @@ class Engine:
 
 
 def _add_positions(words: Tensor, adding: Embedding, first: int, lengths: Tensor) -> Tensor:
-    """Scale word vectors and tell them where they stand, as `Embedding` does."""
+    """Scale embeddings and add positional encodings, as `Embedding` does."""
     words = words * adding.scale
     if adding.positions is None:
         return words

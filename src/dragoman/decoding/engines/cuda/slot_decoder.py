@@ -1,4 +1,4 @@
-"""The decoder of a rebuilt Transformer where every sentence stands at a position of its own."""
+"""A decoder step in which every sentence is at a position of its own."""
 
 import sys
 
@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dragoman.decoding.engines.cuda.rebuilt_layers import EngineDecoderLayer
-from dragoman.decoding.engines.cuda.rebuilt_transformer import Engine
+from dragoman.decoding.engines.cuda.rebuilt_layers import RebuiltDecoderLayer
+from dragoman.decoding.engines.cuda.rebuilt_transformer import RebuiltTransformer
 from dragoman.decoding.engines.select import can_rebuild
 from dragoman.kernels.cuda_search.beam_attention import beam_attention, source_attention
 from dragoman.kernels.cuda_search.beam_slots import Slots
@@ -24,7 +24,7 @@ POSITIONS = ("sinusoidal", "marian", "learned", "index", "none")
 
 
 def can_take_slots(options: object) -> bool:
-    """Say whether a model can be computed with sentences at positions of their own.
+    """Say whether a model can decode sentences at different positions in one step.
 
     Returns
     -------
@@ -41,13 +41,13 @@ def can_take_slots(options: object) -> bool:
 
 
 class SlotDecoder:
-    """Reads one more word of each hypothesis in every slot.
+    """Decodes one token of each hypothesis in every slot.
 
     Parameters
     ----------
     model : Transformer
         The trained model, one that `can_take_slots` accepts.
-    engine : Engine
+    engine : RebuiltTransformer
         What was rebuilt of it.
 
     Notes
@@ -56,7 +56,7 @@ class SlotDecoder:
     connections.
     """
 
-    def __init__(self, model: Transformer, engine: Engine) -> None:
+    def __init__(self, model: Transformer, engine: RebuiltTransformer) -> None:
         self._layers = engine.decoder
         self._norm = model.decoder_norm
         self._embedding = model.target_embedding
@@ -70,12 +70,12 @@ class SlotDecoder:
 
     @property
     def num_layers(self) -> int:
-        """How many layers remember something."""
+        """The number of layers with a cache."""
         return len(self._layers)
 
     @property
     def num_scores(self) -> int:
-        """How many words get a score, those included that only fill up."""
+        """The width of the output, padding columns included."""
         return len(self._output)
 
     @property
@@ -85,18 +85,18 @@ class SlotDecoder:
 
     @property
     def memory_width(self) -> int:
-        """The numbers that a layer remembers of a word, in either attention."""
+        """The numbers that a layer caches of a token, in either attention."""
         heads = self._layers[0].own.heads
         return heads.key_width + heads.value_width
 
     @property
     def most_positions(self) -> int:
-        """How many positions there are at most."""
+        """The largest number of positions."""
         positions = self._embedding.positions
         return len(positions.weight) if isinstance(positions, LearnedPositions) else sys.maxsize
 
     def place_vectors(self, count: int) -> Float[Tensor, "positions model_dim"] | None:
-        """Return the vectors of positions.
+        """Return the positional encodings.
 
         Returns
         -------
@@ -111,7 +111,7 @@ class SlotDecoder:
     def project(
         self, hidden: Float[Tensor, "places model_dim"], memory: Float[Tensor, "layers places both"]
     ) -> None:
-        """Project what the encoder made of source sentences, for every layer."""
+        """Project encoder states to the keys and values of every layer."""
         for layer, room in zip(self._layers, memory, strict=True):
             room.copy_(layer.cross.memory(hidden))
 
@@ -122,7 +122,7 @@ class SlotDecoder:
         memory: Float[Tensor, "layers source_places both"],
         place_vectors: Float[Tensor, "positions model_dim"] | None,
     ) -> Float[Tensor, "rows scores"]:
-        """Read the newest words."""
+        """Decode the newest tokens."""
         embedding = self._embedding
         states = word_vectors(
             embedding.words.detach(),
@@ -139,7 +139,7 @@ class SlotDecoder:
         return self._score(end_residual(residual, self._norm))
 
     def _score(self, states: Tensor) -> Tensor:
-        """Score all words; products of half precision are written in full."""
+        """Compute logits; float16 products are written as float32."""
         if states.is_cuda and states.dtype != torch.float32:
             scores = torch.mm(states, self._output.t(), out_dtype=torch.float32)
         else:
@@ -148,9 +148,9 @@ class SlotDecoder:
 
 
 def _read(
-    layer: EngineDecoderLayer, states: Residual, slots: Slots, past: Tensor, memory: Tensor
+    layer: RebuiltDecoderLayer, states: Residual, slots: Slots, past: Tensor, memory: Tensor
 ) -> Residual:
-    """Apply one layer to the newest words."""
+    """Apply one layer to the newest tokens."""
 
     def own(x: Tensor) -> Tensor:
         found = beam_attention(layer.own.joined(x), past, slots, layer.own.heads)
