@@ -45,7 +45,7 @@ def with_longest(translator, longest):
 
 def cut(translator, *texts):
     """The pieces of texts that are split as the folder says."""
-    return translator._pieces(texts, translator.options)
+    return translator._segments(texts, translator.options)
 
 
 def read_pieces(translator, text, monkeypatch):
