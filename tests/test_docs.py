@@ -8,7 +8,6 @@ import gzip
 import json
 import os
 import re
-import runpy
 import shlex
 import shutil
 import subprocess
@@ -276,9 +275,3 @@ def test_demonstration_keeps_its_promises(tmp_path):
     assert (demo / "jane.translated.txt").read_text() == "Jane visits Africa in September.\n"
     assert (demo / "cat.translated.txt").read_text() == "este gato es muy grande\n"
     assert (demo / "attention.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_the_page_of_measurements_is_made_of_the_results():
-    place = ROOT / "benchmarks"
-    made = runpy.run_path(str(place / "make_readme.py"))["make_readme"]()
-    assert made == (place / "README.md").read_text(encoding="utf-8"), "run make_readme.py"
