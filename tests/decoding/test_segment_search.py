@@ -112,7 +112,9 @@ def test_a_prefix_may_say_what_is_said_no_third_time(translator, has_own_search)
         options=SearchOptions(), num_best=1, constraints=Constraints(), is_unrepeated=True,
         prefix_ids=translator._prefix_ids("le le le le"),
     )  # fmt: skip
-    pieces = translator._segments([f"{TEXTS[0]} {TEXTS[1]}"], translator.options)
+    pieces = translator._splitter.segments(
+        [f"{TEXTS[0]} {TEXTS[1]}"], translator.options, lambda _: 1
+    )
     first, second = search.find(
         [replace(pieces[0], is_first=True), replace(pieces[0], is_first=False)]
     )
@@ -248,7 +250,7 @@ def test_no_translation_is_longer_than_the_model_can_write(own, monkeypatch):
         return [[] for _ in sources]
 
     monkeypatch.setattr(CudaEngine, "find", find)
-    pieces = own._segments(["The dog sees a house."], own.options)
+    pieces = own._splitter.segments(["The dog sees a house."], own.options, lambda _: 1)
     search = SegmentSearch(
         model=own.engine,
         vocabularies=own.folder.vocabularies,

@@ -1,20 +1,26 @@
 """Text in, text out: order, splitting, prefixes and alternatives, on an untrained model."""
 
 import copy
+import inspect
+import itertools
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import sentencepiece
 import torch
 
 import dragoman
+from dragoman.cli.command import main
 from dragoman.data.batches import flatten, make_batch, pad_sequences
 from dragoman.decoding.engines.search_engine import Hypothesis
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.output.quality_checks import QualityIssue
 from dragoman.decoding.search.beam import search
+from dragoman.decoding.segment_search import SegmentSearch
 from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
+from dragoman.kernels.cpu_search import slot_search
 from dragoman.models.build import build_model
 from dragoman.models.recurrent.options import RNNsearchOptions
 from dragoman.options import to_plain
@@ -45,7 +51,7 @@ def with_longest(translator, longest):
 
 def cut(translator, *texts):
     """The pieces of texts that are split as the folder says."""
-    return translator._segments(texts, translator.options)
+    return translator._splitter.segments(texts, translator.options, lambda _: 1)
 
 
 def read_pieces(translator, text, monkeypatch):
@@ -279,13 +285,13 @@ def test_a_second_search_is_scored_as_the_first_and_keeps_its_order(translator, 
 
 def test_only_the_sentence_that_looks_wrong_is_searched_for_again(translator, monkeypatch):
     seen = []
-    find = Translator._find
+    find = SegmentSearch.find
 
-    def spy(self, pieces, *wanted, is_unrepeated):
-        seen.extend(piece.text for piece in pieces if is_unrepeated)
-        return find(self, pieces, *wanted, is_unrepeated=is_unrepeated)
+    def spy(self, segments):
+        seen.extend(segment.text for segment in segments if self.is_unrepeated)
+        return find(self, segments)
 
-    monkeypatch.setattr(Translator, "_find", spy)
+    monkeypatch.setattr(SegmentSearch, "find", spy)
     monkeypatch.setattr(
         "dragoman.decoding.output.quality_checks.find_quality_issue",
         lambda source, _: QualityIssue(kind="repetition", words="odd") if "dog" in source else None,
@@ -524,3 +530,25 @@ def test_a_prefix_with_a_word_that_is_unknown(closed):
     assert str(caught.value) == (
         "prefix: “Zzyzx” has characters or words that the model cannot write"
     )
+
+
+def test_the_way_from_the_command_to_the_compiled_search_is_short(
+    tiny_folder, tmp_path, monkeypatch, capsys
+):
+    """At most nine calls, and no module is left and entered again."""
+    (tmp_path / "lines").write_text("The dog sees a house.\n")
+    ways, find = [], slot_search.search
+    folder = str(Path(dragoman.__file__).parent)
+
+    def spy(*given):
+        frames = [each.frame.f_code for each in inspect.stack()[1:]]
+        ways.append([each for each in frames if each.co_filename.startswith(folder)])
+        return find(*given)
+
+    monkeypatch.setattr(slot_search, "search", spy)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    main(["translate", str(tiny_folder.path), str(tmp_path / "lines"), "--device", "cpu"])
+    assert capsys.readouterr().out.count("\n") == 1
+    files = [each.co_filename for each in ways[0]]
+    assert len(files) <= 9
+    assert len(set(files)) == len(list(itertools.groupby(files)))

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -50,8 +49,9 @@ def add_translate(verbs: argparse._SubParsersAction) -> None:
 
 def _translate(options: argparse.Namespace) -> None:
     from dragoman.data.lines import open_lines
-    from dragoman.decoding.stream.line_stream import stream_lines
+    from dragoman.decoding.stream.line_stream import WINDOW_LINES, open_output, run_stream
     from dragoman.decoding.stream.line_translation import LineTranslator
+    from dragoman.decoding.stream.progress import ProgressDisplay
     from dragoman.decoding.translator import Translator
 
     reader = open_lines(options.file)
@@ -80,16 +80,17 @@ def _translate(options: argparse.Namespace) -> None:
         constraints=replace(prepared.constraints, is_aligned=options.alignments),
     )
 
-    def work_with(warn: Callable[[str], None]) -> LineTranslator:
+    shows_progress = options.output is not None or not sys.stdout.isatty()
+    with ProgressDisplay(num_bytes=reader.num_bytes, shows_progress=shows_progress) as display:
         for warning in prepared.warnings:
-            warn(warning)
-        return LineTranslator(
+            display.warn(warning)
+        work = LineTranslator(
             translate,
             place=reader.place,
-            warn=warn,
+            warn=display.warn,
             is_n_best=options.n_best is not None,
             aligner=aligner,
             name_tokens=translator.folder.vocabularies.target.pieces if options.scores else None,
         )
-
-    stream_lines(options, reader, work_with, translator.device_type)
+        with open_output(options, reader, display) as output:
+            run_stream(reader, work, output, display, WINDOW_LINES[translator.device_type])

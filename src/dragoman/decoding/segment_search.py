@@ -129,11 +129,27 @@ class SegmentSearch:
         """Let the engine search, if it can do all that is asked; else the search of all models."""
         if not segments:
             return []
-        if isinstance(self.model, SearchEngine) and self._can_find(requirements):
-            return self._ask(self.model, segments, requirements)
-        from dragoman.decoding.search.batched_search import GeneralSearch
+        if not isinstance(self.model, SearchEngine) or not self._can_find(requirements):
+            from dragoman.decoding.search.batched_search import GeneralSearch
 
-        return GeneralSearch(self).find(segments, requirements)
+            return GeneralSearch(self).find(segments, requirements)
+        groups: dict[tuple[int, bool], list[int]] = defaultdict(list)
+        for index, each in enumerate(requirements):
+            groups[self.count_beams(each), bool(each)].append(index)
+        results: list[list[Hypothesis]] = [[] for _ in segments]
+        for (num_beams, has_terms), group in groups.items():
+            chosen = [segments[index] for index in group]
+            prefixes = [self.prefix_ids if segment.is_first else () for segment in chosen]
+            terms = self._require([requirements[index] for index in group]) if has_terms else None
+            limits = [
+                self._limit(segment, prefix)
+                for segment, prefix in zip(chosen, prefixes, strict=True)
+            ]
+            request = self._make_request(num_beams, terms)
+            found = self.model.find([segment.ids for segment in chosen], limits, request, prefixes)
+            for index, hypotheses in zip(group, found, strict=True):
+                results[index] = hypotheses
+        return results
 
     def _can_find(self, requirements: Sequence[tuple[Requirement, ...]]) -> bool:
         """Say whether an engine can do all that is asked."""
@@ -147,42 +163,20 @@ class SegmentSearch:
             or self.options.beam_size > MOST_BEAMS
         )
 
-    def _ask(
-        self,
-        engine: SearchEngine,
-        segments: Sequence[Segment],
-        requirements: Sequence[tuple[Requirement, ...]],
-    ) -> list[list[Hypothesis]]:
-        """Let the engine search, at once for all segments with equally many hypotheses."""
-        groups: dict[tuple[int, bool], list[int]] = defaultdict(list)
-        for index, each in enumerate(requirements):
-            groups[self.count_beams(each), bool(each)].append(index)
-        results: list[list[Hypothesis]] = [[] for _ in segments]
-        for (num_beams, has_terms), group in groups.items():
-            chosen = [segments[index] for index in group]
-            prefixes = [self.prefix_ids if segment.is_first else () for segment in chosen]
-            request = SearchRequest(
-                num_beams=num_beams,
-                num_best=self.num_best,
-                alpha=self.options.length_penalty,
-                banned_ids=self.banned_ids,
-                is_scored=self.constraints.is_scored or num_beams > 1,
-                is_unrepeated=self.is_unrepeated,
-                forbidden=self.constraints.forbidden,
-                sampling=self.constraints.sampling,
-                required=self._require([requirements[index] for index in group])
-                if has_terms
-                else None,
-                is_aligned=self.constraints.is_aligned,
-            )
-            limits = [
-                self._limit(segment, prefix)
-                for segment, prefix in zip(chosen, prefixes, strict=True)
-            ]
-            found = engine.find([segment.ids for segment in chosen], limits, request, prefixes)
-            for index, hypotheses in zip(group, found, strict=True):
-                results[index] = hypotheses
-        return results
+    def _make_request(self, num_beams: int, terms: TermConstraints | None) -> SearchRequest:
+        """Describe the search to an engine."""
+        return SearchRequest(
+            num_beams=num_beams,
+            num_best=self.num_best,
+            alpha=self.options.length_penalty,
+            banned_ids=self.banned_ids,
+            is_scored=self.constraints.is_scored or num_beams > 1,
+            is_unrepeated=self.is_unrepeated,
+            forbidden=self.constraints.forbidden,
+            sampling=self.constraints.sampling,
+            required=terms,
+            is_aligned=self.constraints.is_aligned,
+        )
 
     def _limit(self, segment: Segment, prefix: Sequence[int]) -> int:
         """Say how many subwords a translation may have, the prefix and the end included."""

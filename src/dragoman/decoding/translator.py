@@ -292,17 +292,18 @@ class Translator:
             options = replace(options, beam_size=num_best)
         constraints = constraints or Constraints()
         constraints.check_prefix(prefix)
-        prefix_ids = self._prefix_ids(prefix)
+        wanted = (num_best, self._prefix_ids(prefix), constraints)
 
         def search(
             segments: Sequence[Segment], options: SearchOptions, *, is_unrepeated: bool
         ) -> list[Part]:
-            wanted = (num_best, prefix_ids, options, constraints)
-            found = self._find(segments, *wanted, is_unrepeated=is_unrepeated)
-            return self._write(segments, found, options)
+            job = self._make_search(len(segments), options, *wanted, is_unrepeated=is_unrepeated)
+            return self._write(segments, job.find(segments), options)
 
         with frozen_garbage_collector(len(texts)):
-            parts = search(self._segments(texts, options), options, is_unrepeated=False)
+            segments = self._splitter.segments(texts, options, self._num_threads)
+            job = self._make_search(len(segments), options, *wanted)
+            parts = self._write(segments, job.find(segments), options)
             if options.search_again:
                 parts = search_again(parts, search, options)
             of_text: list[list[Part]] = [[] for _ in texts]
@@ -349,18 +350,18 @@ class Translator:
         """
         return self._splitter.split(text, options or self.options, cuts_long=cuts_long)
 
-    def _find(
+    def _make_search(
         self,
-        segments: Sequence[Segment],
+        num_segments: int,
+        options: SearchOptions,
         num_best: int,
         prefix_ids: Sequence[int],
-        options: SearchOptions,
         constraints: Constraints,
         *,
-        is_unrepeated: bool,
-    ) -> list[SegmentResult]:
-        """Search for the translations of segments, on request without saying a phrase thrice."""
-        if self.is_compiling and len(segments) <= FEW_SEGMENTS:
+        is_unrepeated: bool = False,
+    ) -> SegmentSearch:
+        """Choose the engine for some segments and describe the search."""
+        if self.is_compiling and num_segments <= FEW_SEGMENTS:
             model: Any = self.model
         elif self.cpu_engine is None:
             model = self.engine
@@ -368,7 +369,7 @@ class Translator:
             model = self.cpu_engine
         else:
             model = ShortListEngine(self.cpu_engine, self.short_list.words_of)
-        search = SegmentSearch(
+        return SegmentSearch(
             model=model,
             vocabularies=self.folder.vocabularies,
             device=self._device,
@@ -379,11 +380,6 @@ class Translator:
             constraints=constraints,
             is_unrepeated=is_unrepeated,
         )
-        return search.find(segments)
-
-    def _segments(self, texts: Sequence[str], options: SearchOptions) -> list[Segment]:
-        """Cut texts into parts that the model can read; a text without words has none."""
-        return self._splitter.segments(texts, options, self._num_threads)
 
     def _write(
         self, segments: Sequence[Segment], found: Sequence[SegmentResult], options: SearchOptions

@@ -376,7 +376,7 @@ def test_a_line_of_a_hundred_thousand_characters(tiny_folder):
     translator = Translator.load(tiny_folder.path, "cpu")
     for text in ("a" * 100_000, "木 " * 10_000):
         start = time.perf_counter()
-        pieces = translator._segments([text], translator.options)
+        pieces = translator._splitter.segments([text], translator.options, lambda _: 1)
         assert time.perf_counter() - start < 60
         assert max(len(piece.ids) for piece in pieces) <= 40
         assert "".join(piece.text for piece in pieces) == text

@@ -4,7 +4,8 @@ import argparse
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from io import TextIOBase
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -71,39 +72,31 @@ class PrintedOutput:
         """Do nothing more."""
 
 
-def stream_lines(
-    options: argparse.Namespace,
-    reader: LineReader,
-    work_with: Callable[[Callable[[str], None]], Work],
-    device: str,
-) -> None:
-    """Do what a command asks for with every line, where it asks for it.
+@contextmanager
+def open_output(
+    options: argparse.Namespace, reader: LineReader, display: ProgressDisplay
+) -> Iterator[Output]:
+    """Open the output of a command: standard output, or a file that an interrupted run resumes.
 
     Parameters
     ----------
     options : argparse.Namespace
         What the user said: `output` is the file to write, or None; `file` the one to read.
     reader : LineReader
-        The lines.
-    work_with : Callable[[Callable[[str], None]], Work]
-        Given what takes warnings, returns what is to be done.
-    device : str
-        ``cpu``, ``cuda`` or ``mps``: how long windows are.
+        The input, which skips the lines whose results a file already has.
+    display : ProgressDisplay
+        Told where a resumed run continues.
     """
-    printed = PrintedOutput() if options.output is None else None
-    is_watched = printed is None or not sys.stdout.isatty()
-    with ProgressDisplay(num_bytes=reader.num_bytes, shows_progress=is_watched) as display:
-        work = work_with(display.warn)
-        if printed is not None:
-            run_stream(reader, work, printed, display, WINDOW_LINES[device])
-            return
-        check_apart(options.output, options.file)
-        reader.is_steady = True  # nobody sees a line before the last
-        with ResumableOutput(options.output, identity_of(options, ("output", "file"))) as output:
-            output.skip(reader)
-            if output.num_done:
-                display.say(f"{options.output}: going on after {output.num_done:,} lines")
-            run_stream(reader, work, output, display, WINDOW_LINES[device])
+    if options.output is None:
+        yield PrintedOutput()
+        return
+    check_apart(options.output, options.file)
+    reader.is_steady = True  # nobody sees a line before the last
+    with ResumableOutput(options.output, identity_of(options, ("output", "file"))) as output:
+        output.skip(reader)
+        if output.num_done:
+            display.say(f"{options.output}: going on after {output.num_done:,} lines")
+        yield output
 
 
 def run_stream(

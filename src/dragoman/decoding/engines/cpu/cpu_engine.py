@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -46,6 +47,7 @@ from dragoman.shapes import Float, Int
 from dragoman.text.vocabulary import Vocabularies
 
 Choose = Callable[[Sequence[int]], Int[np.ndarray, "words"]]
+SearchConstraints = tuple[ForbiddenTable, Terms | None, Samples | None]
 
 # Hypotheses under way on a core: more do not make products faster.
 MOST_ROWS = 96
@@ -149,9 +151,41 @@ class CpuEngine:
         assert request.num_best <= request.num_beams
         if not sources:
             return []
+        from dragoman.kernels.cpu_search.slot_search import search
+
         order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
         sentences = _line_up(sources, order, limits, prefixes, choose)
         self._check_ids(sentences, request.banned_ids)
+        rules, constraints = self._make_rules(request, sources, order, max(limits))
+        results = _make_results(sentences, request)
+        model = self.model_for(max(len(sources[order[0]]), max(limits)))
+        num_cores = min(self._num_cores, len(sources))
+        size = _choose_size(model, sentences, rules, num_cores)
+        queue = np.zeros(2, np.int64)
+        work = partial(search, model, sentences, rules)
+        self._compile_first(work, results, constraints)
+        with self._counted_search():
+            if num_cores == 1 and len(sources) <= FEW_SENTENCES:
+                with self._helped(model, rules) as team:
+                    search(model, sentences, rules, queue, size, results, team, *constraints)
+            else:
+                alone = make_team(0, 1)
+                _run_on_cores(
+                    num_cores, queue, partial(work, queue, size, results, alone, *constraints)
+                )
+        found: list[list[Hypothesis]] = [[] for _ in sources]
+        for place, index in enumerate(order):
+            found[index] = _collect(results, place, limits[index], len(sources[index]), request)
+        return found
+
+    def _make_rules(
+        self,
+        request: SearchRequest,
+        sources: Sequence[Sequence[int]],
+        order: Sequence[int],
+        longest: int,
+    ) -> tuple[Rules, SearchConstraints]:
+        """Translate a request into the arrays that the compiled search reads."""
         is_banned = np.zeros(self.model.output.outputs[:, 0].size, np.bool_)
         is_banned[list(request.banned_ids)] = True
         terms = samples = None
@@ -162,7 +196,7 @@ class CpuEngine:
         is_banned[forbidden.banned] = True
         if request.sampling is not None:
             num_words = request.num_beams
-            samples = prepare_samples(request.sampling, sources, order, num_words, max(limits))
+            samples = prepare_samples(request.sampling, sources, order, num_words, longest)
         rules = Rules(
             request.num_beams,
             num_words,
@@ -175,14 +209,7 @@ class CpuEngine:
             request.is_unrepeated,
             request.is_aligned,
         )
-        results = _make_results(sentences, request)
-        longest = max(len(sources[order[0]]), max(limits))
-        demanded = (forbidden, terms, samples)
-        self._search(self.model_for(longest), sentences, rules, results, demanded)
-        found: list[list[Hypothesis]] = [[] for _ in sources]
-        for place, index in enumerate(order):
-            found[index] = _collect(results, place, limits[index], len(sources[index]), request)
-        return found
+        return rules, (forbidden, terms, samples)
 
     def _check_ids(self, sentences: Sentences, banned_ids: Sequence[int]) -> None:
         """Refuse tokens that are not in the vocabulary: compiled functions read where they say."""
@@ -195,45 +222,24 @@ class CpuEngine:
         ):
             check_ids(ids, size)
 
-    def _search(
-        self,
-        model: Model,
-        sentences: Sentences,
-        rules: Rules,
-        results: Results,
-        demanded: tuple[ForbiddenTable, Terms | None, Samples | None],
+    def _compile_first(
+        self, search: Callable[..., None], results: Results, constraints: SearchConstraints
     ) -> None:
-        """Let as many cores as are useful translate."""
-        from dragoman.kernels.cpu_search.slot_search import search
-
-        num_cores = min(self._num_cores, len(sentences.limits))
-        size = _choose_size(model, sentences, rules, num_cores)
-        queue, alone = np.zeros(2, np.int64), make_team(0, 1)
-        kind = [each is not None for each in demanded]
-        if kind not in self._known_kinds:  # it is compiled, or loaded, at the first use
-            stopped = np.ones_like(queue)
+        """Compile the search, or load it, when a kind of constraints comes for the first time."""
+        kind = [each is not None for each in constraints]
+        if kind not in self._known_kinds:
+            stopped = np.ones(2, np.int64)
             with announce_compilation():
-                search(model, sentences, rules, stopped, Size(1, 1, 1), results, alone, *demanded)
+                search(stopped, Size(1, 1, 1), results, make_team(0, 1), *constraints)
             self._known_kinds.append(kind)
 
-        def work(team: Team = alone) -> None:
-            search(model, sentences, rules, queue, size, results, team, *demanded)
-
+    @contextmanager
+    def _counted_search(self) -> Iterator[None]:
+        """Count a search as running: others then ask for no helping cores."""
         with self._counting:
             self._num_searches += 1
         try:
-            if num_cores == 1 and len(sentences.limits) <= FEW_SENTENCES:
-                with self._helped(model, rules) as team:
-                    work(team)
-                return
-            with ThreadPoolExecutor(num_cores, "core") as threads:
-                try:
-                    asked = [threads.submit(work) for _ in range(num_cores)]
-                    wait(asked)
-                finally:
-                    queue[IS_STOPPED] = 1
-            for each in asked:
-                each.result()
+            yield
         finally:
             with self._counting:
                 self._num_searches -= 1
@@ -298,6 +304,18 @@ class CpuEngine:
         # Another thread may do the same meanwhile: each goes on with its own.
         self.model = model = model._replace(positions=make_positions(self._options, 2 * longest))
         return model
+
+
+def _run_on_cores(num_cores: int, queue: Int[np.ndarray, "2"], search: Callable[[], None]) -> None:
+    """Run the search in a thread for each core; an exception here stops all of them."""
+    with ThreadPoolExecutor(num_cores, "core") as threads:
+        try:
+            running = [threads.submit(search) for _ in range(num_cores)]
+            wait(running)
+        finally:
+            queue[IS_STOPPED] = 1
+    for each in running:
+        each.result()
 
 
 def check_ids(ids: Int[np.ndarray, "..."], size: int) -> None:
