@@ -5,7 +5,7 @@ import warnings
 from types import SimpleNamespace
 
 from dragoman.serving.app import build_app
-from dragoman.serving.http.api_keys import Keys
+from dragoman.serving.http.api_keys import ApiKeys
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.service_types import Answer, Language, ServiceError
@@ -62,7 +62,7 @@ class FakeService:
 
 def talk_to(service, keys=None):
     """Make a client that talks to a service without a socket."""
-    return TestClient(build_app(service, Keys() if keys is None else keys))
+    return TestClient(build_app(service, ApiKeys() if keys is None else keys))
 
 
 def fail(kind, **details):

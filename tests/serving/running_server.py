@@ -12,17 +12,17 @@ from collections.abc import Iterator
 from tests.serving.small_service import make_service
 
 from dragoman.serving.app import build_app
-from dragoman.serving.http.api_keys import Entry, Keys
+from dragoman.serving.http.api_keys import ApiKey, ApiKeys
 from dragoman.serving.server import Server, listen, name_url
 from dragoman.serving.service_types import Client
 
 KEY = "a key of eight characters or more"
 
 
-def make_keys(**limits) -> Keys:
+def make_keys(**limits) -> ApiKeys:
     """Make keys of which one is `KEY`."""
     client = Client(name="key somebody", has_key=True, **limits)
-    return Keys([Entry(digest=hashlib.sha256(KEY.encode()).digest(), client=client)])
+    return ApiKeys([ApiKey(digest=hashlib.sha256(KEY.encode()).digest(), client=client)])
 
 
 @contextlib.contextmanager
@@ -34,10 +34,10 @@ def without_second_look() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def serve(paths, keys: Keys | None = None, **options) -> Iterator[str]:
+def serve(paths, keys: ApiKeys | None = None, **options) -> Iterator[str]:
     """Serve models, and give the address without a slash at its end."""
     service = make_service(paths, **options)
-    app = build_app(service, Keys() if keys is None else keys)
+    app = build_app(service, ApiKeys() if keys is None else keys)
     with without_second_look(), listen("127.0.0.1", 0) as listener:
         server = Server(app, service, service.options)
         url = name_url(listener).rstrip("/")

@@ -7,9 +7,9 @@ from tests.serving.fake_service import TestClient
 from tests.serving.small_service import make_service
 
 from dragoman.serving.app import build_app
-from dragoman.serving.http.api_keys import Keys
-from dragoman.serving.language_pairs import Models
-from dragoman.serving.protocols.error_responses import cors_headers, is_open
+from dragoman.serving.http.api_keys import ApiKeys
+from dragoman.serving.http.error_responses import cors_headers, is_open
+from dragoman.serving.language_pairs import ServedModels
 from dragoman.serving.service import Service
 
 
@@ -23,7 +23,7 @@ def service(tiny_folder):
 
 @pytest.fixture(scope="module")
 def client(service):
-    return TestClient(build_app(service, Keys()))
+    return TestClient(build_app(service, ApiKeys()))
 
 
 def test_signs_of_life(client):
@@ -33,7 +33,7 @@ def test_signs_of_life(client):
 
 
 def test_a_service_that_stops_is_alive_but_not_ready(tiny_folder):
-    client = TestClient(build_app(make_service([tiny_folder.path]), Keys()))
+    client = TestClient(build_app(make_service([tiny_folder.path]), ApiKeys()))
     assert client.get("/health").status_code == 200
     answer = client.get("/ready")
     assert (answer.status_code, answer.json()) == (503, {"status": "not ready"})
@@ -96,8 +96,8 @@ def test_all_protocols_are_there(client, path):
 
 
 def test_a_server_of_runs_has_no_protocols(tmp_path):
-    service = Service(Models([]))
-    client = TestClient(build_app(service, Keys(), {"run": tmp_path}))
+    service = Service(ServedModels([]))
+    client = TestClient(build_app(service, ApiKeys(), {"run": tmp_path}))
     assert client.get("/api/page").json()["runs"] == ["run"]
     assert client.get("/health").status_code == 200
     answer = client.post("/api/translate", json={"text": "A dog.", "target": "fr"})
@@ -108,7 +108,7 @@ def test_a_server_of_runs_has_no_protocols(tmp_path):
 
 
 def test_handlers_find_service_and_keys_in_the_state(service):
-    keys = Keys()
+    keys = ApiKeys()
     app = build_app(service, keys)
     assert app.state.service is service
     assert app.state.keys is keys

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from dragoman.serving.detection import MOST_CHARACTERS, Detector, choose_source
+from dragoman.serving.detection import MOST_CHARACTERS, LanguageDetector, choose_source
 from dragoman.serving.service_types import ServiceError
 
 SENTENCES = {
@@ -16,7 +16,7 @@ SENTENCES = {
 
 @pytest.fixture(scope="module")
 def detector():
-    return Detector(["en", "fr", "es", "de"])
+    return LanguageDetector(["en", "fr", "es", "de"])
 
 
 @pytest.mark.parametrize("code", SENTENCES)
@@ -39,12 +39,12 @@ def test_shares_are_those_of_the_identifier_restricted_to_the_same_languages(det
 
 
 def test_only_served_languages_are_found():
-    codes = [code for code, _ in Detector(["es", "de"]).detect(SENTENCES["fr"])]
+    codes = [code for code, _ in LanguageDetector(["es", "de"]).detect(SENTENCES["fr"])]
     assert sorted(codes) == ["de", "es"]
 
 
 def test_detectors_do_not_restrict_each_other(detector):
-    Detector(["es"])
+    LanguageDetector(["es"])
     assert detector.detect(SENTENCES["fr"])[0][0] == "fr"
 
 
@@ -63,12 +63,14 @@ def test_a_text_without_letters_is_any_language_in_the_given_order(detector, tex
 
 
 def test_a_language_that_the_identifier_does_not_know_comes_last():
-    assert Detector(["qqq", "fr"]).detect(SENTENCES["fr"]) == [("fr", 1.0), ("qqq", 0.0)]
-    assert Detector(["qqq"]).detect("some text") == [("qqq", 0.0)]
+    assert LanguageDetector(["qqq", "fr"]).detect(SENTENCES["fr"]) == [("fr", 1.0), ("qqq", 0.0)]
+    assert LanguageDetector(["qqq"]).detect("some text") == [("qqq", 0.0)]
 
 
 def test_regions_share_their_language():
-    shares = dict(Detector(["pt-BR", "pt_PT", "en"]).detect("Eu não sei onde está o meu cão."))
+    shares = dict(
+        LanguageDetector(["pt-BR", "pt_PT", "en"]).detect("Eu não sei onde está o meu cão.")
+    )
     assert shares["pt-BR"] == shares["pt_PT"] > shares["en"]
 
 
@@ -105,4 +107,7 @@ def test_no_source_is_chosen_only_because_it_can_be_translated(detector, text):
 
 
 def test_a_language_that_the_identifier_does_not_know_can_be_the_only_one():
-    assert choose_source(Detector(["qqq"]).detect("some text"), {"qqq"}, "en") == ("qqq", 0.0)
+    assert choose_source(LanguageDetector(["qqq"]).detect("some text"), {"qqq"}, "en") == (
+        "qqq",
+        0.0,
+    )

@@ -6,12 +6,12 @@ import pytest
 from tests.serving.small_service import copy_folder
 
 from dragoman.errors import FolderError
-from dragoman.serving.language_pairs import Models, load_models
+from dragoman.serving.language_pairs import ServedModels, load_models
 from dragoman.serving.service_types import ServedModel
 
 
 def make_models(*pairs):
-    return Models(
+    return ServedModels(
         [
             ServedModel(
                 name=f"m{number}", source=source, target=target, family="x", translator=None

@@ -7,7 +7,7 @@ from tests.serving.small_service import ask
 from tests.serving.test_language_pairs import make_models
 
 from dragoman.decoding.translator import Translator
-from dragoman.serving.language_pairs import Models
+from dragoman.serving.language_pairs import ServedModels
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.request_plan import (
     check_request,
@@ -163,7 +163,7 @@ def test_a_text_is_split_as_the_first_model_of_a_way_has_it(
     folder = replace(tiny_folder.folder, facts=facts)
     model = replace(MODELS.all[0], translator=Translator(folder, tiny_folder.model, "cpu"))
     request = ask("A dog. A tree.\nThe end", source="fr", target="en", splits_sentences=splits)
-    models = Models([model])
+    models = ServedModels([model])
     found = plan_text(request.texts[0], request, models, str)
     assert found.layouts[0].sentences == sentences
     parts = split_planned(request.texts[0], request, models, str)

@@ -19,8 +19,8 @@ from tests.serving.test_metrics import read
 from dragoman.errors import OptionError
 from dragoman.serving import server as module
 from dragoman.serving.app import build_app
-from dragoman.serving.http.api_keys import Keys
-from dragoman.serving.language_pairs import Models
+from dragoman.serving.http.api_keys import ApiKeys
+from dragoman.serving.language_pairs import ServedModels
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.server import Server, listen, name_url
 from dragoman.serving.service import Service
@@ -31,7 +31,7 @@ class Running:
 
     def __init__(self, path, server=None, **options):
         options = {"client_seconds": 1.0, "wait_milliseconds": 0.0} | options
-        keys = Keys()
+        keys = ApiKeys()
         if server is None:
             self.service = make_service([path], **options)
             app = build_app(self.service, keys)
@@ -213,7 +213,7 @@ def test_who_leaves_costs_nothing_further(path):
         figures = read(running.service.metrics)
         assert figures["dragoman_batch_sentences_sum", "tiny"] == 1
         assert figures["dragoman_requests_total", "/translate", "499"] == 5
-        running.wait_until(lambda: running.server.gate.num_in_progress == 0)
+        running.wait_until(lambda: running.server.limiter.num_in_progress == 0)
 
 
 def test_overload_is_refused_at_once_and_passes(path):
@@ -291,7 +291,7 @@ def test_a_server_that_has_ended_can_be_stopped_again(path):
 def test_forwarded_addresses_are_believed_of_a_known_proxy_only(path):
     for proxy, statuses in ((None, [200, 429]), ("127.0.0.1", [200, 200])):
         with Running(path, proxy=proxy) as running:
-            running.server.gate._app.state.keys._requests_per_minute = 1
+            running.server.limiter._app.state.keys._requests_per_minute = 1
             body = json.dumps({"q": "A dog.", "source": "en", "target": "fr"})
             found = [
                 running.ask(
@@ -381,7 +381,7 @@ def test_what_is_wrong_in_the_middle_of_an_answer_ends_it_quietly(patient, caplo
     with contextlib.suppress(ConnectionError):
         connection.sendall(b"no chunk\r\n")
         read_all(connection)
-    patient.wait_until(lambda: patient.server.gate.num_in_progress == 0)
+    patient.wait_until(lambda: patient.server.limiter.num_in_progress == 0)
     assert patient.status("/health") == 200
     assert not [each for each in caplog.records if each.exc_info]
 
@@ -398,8 +398,8 @@ def test_odd_requests_to_a_server_of_runs_are_answered(attacks, tmp_path, caplog
     log = '{"event": "update", "step": 1, "loss": NaN}\n{"event": "end", "why": "\\ud800"}\n'
     (tmp_path / "metrics.jsonl").write_text(log)
     options = ServeOptions(client_seconds=60.0)
-    service = Service(Models([]), options)
-    app = build_app(service, Keys(), {"run": tmp_path})
+    service = Service(ServedModels([]), options)
+    app = build_app(service, ApiKeys(), {"run": tmp_path})
     with Running(None, server=(app, service)) as running:
         outcome = attacks.attack(running.port, 6, 500, 120)
         assert running.ask("GET", "/api/runs/0")[0] == 200
@@ -409,7 +409,7 @@ def test_odd_requests_to_a_server_of_runs_are_answered(attacks, tmp_path, caplog
 
 
 def test_every_route_is_attacked(patient, attacks):
-    app = patient.server.gate._app
+    app = patient.server.limiter._app
     assert {route.path for route in app.routes} == set(attacks.PATHS)
 
 

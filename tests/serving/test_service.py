@@ -8,7 +8,7 @@ from tests.serving.small_service import ask, copy_folder, make_service, translat
 from tests.serving.test_metrics import read
 
 from dragoman.decoding.translator import Translator
-from dragoman.serving.language_pairs import Models
+from dragoman.serving.language_pairs import ServedModels
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.service import LONG_CHARACTERS, Service
 from dragoman.serving.service_types import Answer, Client, ServiceError
@@ -253,7 +253,7 @@ def test_room_is_there_as_long_as_one_model_has_some(paths, monkeypatch):
 
 
 def test_a_service_without_models_has_room_for_nothing_to_do():
-    service = Service(Models([]))
+    service = Service(ServedModels([]))
     assert service.seconds_until_room("x", 1) is None
     assert service.is_ready
 

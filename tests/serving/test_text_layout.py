@@ -12,19 +12,19 @@ TEXTS = st.text(
 )
 
 
-def lay_out(text, language, splits_sentences=True, fits=lambda _: True):
+def split_layout(text, language, splits_sentences=True, fits=lambda _: True):
     """Split as a translator does."""
 
     def split(text):
         units = split_text(text, language, by_line=splits_sentences, by_sentence=splits_sentences)
         return [part for unit in units for part in cut_long(unit, language, fits)]
 
-    return layouts.lay_out(text, split)
+    return layouts.split_layout(text, split)
 
 
 @given(TEXTS, st.booleans())
 def test_sentences_and_gaps_make_up_the_text(text, splits):
-    layout = lay_out(text, "en", splits_sentences=splits)
+    layout = split_layout(text, "en", splits_sentences=splits)
     assert len(layout.gaps) == len(layout.sentences) + 1
     pairs = zip(layout.gaps, layout.sentences, strict=False)
     assert "".join(gap + each for gap, each in pairs) + layout.gaps[-1] == text
@@ -39,7 +39,7 @@ def test_sentences_and_gaps_make_up_the_text(text, splits):
 
 @given(TEXTS)
 def test_spans_point_at_the_same_words_in_the_whole_texts(text):
-    layout = lay_out(text, "en")
+    layout = split_layout(text, "en")
     translations = [f"<{index}>" for index in range(len(layout.sentences))]
     spans = [[(0, len(sentence), 1, 2)] for sentence in layout.sentences]
     joined = layout.join(translations)
@@ -51,7 +51,9 @@ def test_spans_point_at_the_same_words_in_the_whole_texts(text):
 
 @given(TEXTS, st.booleans(), st.integers(1, 12))
 def test_what_does_not_fit_is_cut_and_nothing_lost(text, splits, longest):
-    layout = lay_out(text, "en", splits_sentences=splits, fits=lambda each: len(each) <= longest)
+    layout = split_layout(
+        text, "en", splits_sentences=splits, fits=lambda each: len(each) <= longest
+    )
     pairs = zip(layout.gaps, layout.sentences, strict=False)
     assert "".join(gap + each for gap, each in pairs) + layout.gaps[-1] == text
     assert all(len(sentence) <= longest for sentence in layout.sentences)
@@ -59,26 +61,26 @@ def test_what_does_not_fit_is_cut_and_nothing_lost(text, splits, longest):
 
 def test_a_letter_with_a_thousand_accents_is_cut_all_the_same():
     text = "a" + "\u0301" * 1000 + "b"
-    layout = lay_out(text, "en", fits=lambda each: len(each) <= 50)
+    layout = split_layout(text, "en", fits=lambda each: len(each) <= 50)
     assert max(map(len, layout.sentences)) <= 50
 
 
 def test_sentences_that_fit_stay_whole():
     text = "One here. Two there, and more. " + "Word " * 30
-    layout = lay_out(text, "en", fits=lambda each: len(each) <= 40)
+    layout = split_layout(text, "en", fits=lambda each: len(each) <= 40)
     assert layout.sentences[:2] == ("One here.", "Two there, and more.")
     assert layout.join(layout.sentences) == text
 
 
 def test_white_space_and_line_breaks_stay():
     text = "  One here.  Two there.\r\n\r\n\t— 🙂\nThree"
-    layout = lay_out(text, "en")
+    layout = split_layout(text, "en")
     assert layout.sentences == ("One here.", "Two there.", "Three")
     assert layout.join(["Un.", "Deux.", "Trois"]) == "  Un.  Deux.\r\n\r\n\t— 🙂\nTrois"
 
 
 def test_sentences_without_space_between_get_one_where_the_target_needs_it():
-    layout = lay_out("你好。再见。", "zh")
+    layout = split_layout("你好。再见。", "zh")
     assert layout.sentences == ("你好。", "再见。")
     assert layout.join(["Hello.", "Bye."]) == "Hello. Bye."
     assert layout.join(["你们好。", "再见。"]) == "你们好。再见。"
@@ -86,10 +88,10 @@ def test_sentences_without_space_between_get_one_where_the_target_needs_it():
 
 
 def test_after_nothing_there_is_no_blank_but_a_line_break():
-    layout = lay_out("One. Two.\nThree.", "en")
+    layout = split_layout("One. Two.\nThree.", "en")
     assert layout.join(["", "Deux.", "Trois."]) == "Deux.\nTrois."
     assert layout.join(["Un.", "", "Trois."]) == "Un. \nTrois."
 
 
 def test_unsplit_text_is_one_sentence():
-    assert lay_out(" A b.\nC d. ", "en", splits_sentences=False).sentences == ("A b.\nC d.",)
+    assert split_layout(" A b.\nC d. ", "en", splits_sentences=False).sentences == ("A b.\nC d.",)

@@ -16,7 +16,7 @@ from dragoman.options import from_plain
 from dragoman.serving.options import ServeOptions
 
 if TYPE_CHECKING:
-    from dragoman.serving.language_pairs import Models
+    from dragoman.serving.language_pairs import ServedModels
     from dragoman.serving.service import Service
 
 NEEDED = (
@@ -64,9 +64,9 @@ def check_extra(verb: str) -> None:
 def _serve(options: argparse.Namespace) -> None:
     check_extra("serve")
     from dragoman.serving.app import build_app
-    from dragoman.serving.documents.document_store import sweep_folders
-    from dragoman.serving.http.api_keys import Keys, read_keys
-    from dragoman.serving.http.log_lines import bound_log
+    from dragoman.serving.documents.document_store import remove_stale_folders
+    from dragoman.serving.http.api_keys import ApiKeys, read_keys
+    from dragoman.serving.http.log_lines import limit_log_lines
     from dragoman.serving.http.request_heads import is_loopback
     from dragoman.serving.language_pairs import load_models
     from dragoman.serving.server import BACKLOG, Server, listen, name_url
@@ -74,9 +74,9 @@ def _serve(options: argparse.Namespace) -> None:
 
     how = from_plain(ServeOptions, given_flags(options, ServeOptions), place="options")
     entries = None if options.keys is None else read_keys(options.keys)
-    keys = Keys(entries, requests_per_minute=how.requests_per_minute)
-    bound_log()
-    sweep_folders()
+    keys = ApiKeys(entries, requests_per_minute=how.requests_per_minute)
+    limit_log_lines()
+    remove_stale_folders()
     with listen(how.host, how.port) as listener:
         models = load_models(options.models, options.device, options.precision)
         how = replace(how, processes=_choose_processes(models, how.processes))
@@ -94,7 +94,7 @@ def _serve(options: argparse.Namespace) -> None:
         gc.unfreeze()  # what stays to the end is freed at the end
 
 
-def _choose_processes(models: "Models", wanted: int | None) -> int:
+def _choose_processes(models: "ServedModels", wanted: int | None) -> int:
     """Say how many processes each model gets: together no more than twice as many as cores."""
     from dragoman.serving.queue.model_queue import count_cores
 

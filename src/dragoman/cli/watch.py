@@ -35,21 +35,21 @@ def _watch(options: argparse.Namespace) -> None:
 
     check_extra("watch")
     from dragoman.serving.app import build_app
-    from dragoman.serving.http.api_keys import Keys
-    from dragoman.serving.http.log_lines import bound_log
+    from dragoman.serving.http.api_keys import ApiKeys
+    from dragoman.serving.http.log_lines import limit_log_lines
     from dragoman.serving.http.request_heads import is_loopback
-    from dragoman.serving.language_pairs import Models
+    from dragoman.serving.language_pairs import ServedModels
     from dragoman.serving.options import ServeOptions
     from dragoman.serving.page.page_runs import find_runs
     from dragoman.serving.server import Server, listen, name_url
     from dragoman.serving.service import Service
 
-    bound_log()
+    limit_log_lines()
     runs = find_runs(options.runs)
     how = ServeOptions(host=options.host, port=options.port)
     with listen(how.host, how.port) as listener:
-        service = Service(Models([]), how)
-        app = build_app(service, Keys(), runs)
+        service = Service(ServedModels([]), how)
+        app = build_app(service, ApiKeys(), runs)
         server = Server(app, service, how, other_names=options.allow_host)
         if not is_loopback(how.host):
             sys.stderr.write("dragoman: warning: whoever can reach this machine can see the runs\n")

@@ -9,11 +9,11 @@ from starlette.requests import Request as WebRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from dragoman.serving.http.api_keys import Keys
+from dragoman.serving.http.api_keys import ApiKeys
+from dragoman.serving.http.error_responses import write_error_response
 from dragoman.serving.page import page_api
 from dragoman.serving.protocols import google, libretranslate
 from dragoman.serving.protocols.deepl import deepl
-from dragoman.serving.protocols.error_responses import write_refusal
 from dragoman.serving.protocols.openapi import openapi
 from dragoman.serving.service import Service
 
@@ -21,14 +21,14 @@ PROTOCOLS = (libretranslate, deepl, google, openapi)
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def build_app(service: Service, keys: Keys, runs: Mapping[str, Path] | None = None) -> Starlette:
+def build_app(service: Service, keys: ApiKeys, runs: Mapping[str, Path] | None = None) -> Starlette:
     """Put the protocols together.
 
     Parameters
     ----------
     service : Service
         What translates.
-    keys : Keys
+    keys : ApiKeys
         Who may ask, and for how much.
     runs : Mapping[str, Path] | None
         Training runs to show by their names, in place of all else; None: those of the models.
@@ -37,12 +37,12 @@ def build_app(service: Service, keys: Keys, runs: Mapping[str, Path] | None = No
     -------
     Starlette
         The application; its state has ``service`` and ``keys``. It is meant to stand behind a
-        `Gate`, which limits what reaches it.
+        `RequestLimiter`, which limits what reaches it.
     """
     protocols = [] if runs is not None else [route for each in PROTOCOLS for route in each.routes()]
     app = Starlette(
-        routes=[*_signs_of_life(), *protocols, *page_api.routes()],
-        exception_handlers={HTTPException: _refuse},
+        routes=[*_health_routes(), *protocols, *page_api.routes()],
+        exception_handlers={HTTPException: _write_error},
     )
     # A redirection would send back the Host that a client made up.
     app.router.redirect_slashes = False
@@ -52,7 +52,7 @@ def build_app(service: Service, keys: Keys, runs: Mapping[str, Path] | None = No
     return app
 
 
-def _signs_of_life() -> list[BaseRoute]:
+def _health_routes() -> list[BaseRoute]:
     return [
         Route("/health", _health),
         Route("/ready", _ready),
@@ -77,10 +77,10 @@ async def _metrics(request: WebRequest) -> Response:
     return Response(request.app.state.service.metrics.write(), media_type=METRICS_TYPE)
 
 
-async def _refuse(request: WebRequest, error: Exception) -> Response:
+async def _write_error(request: WebRequest, error: Exception) -> Response:
     """Answer what no route can: unknown paths, wrong methods."""
     assert isinstance(error, HTTPException)
-    headers, content = write_refusal(request.url.path, error.status_code, error.detail)
+    headers, content = write_error_response(request.url.path, error.status_code, error.detail)
     response = Response(content, status_code=error.status_code, headers=error.headers)
     response.headers.update({name.decode(): value.decode() for name, value in headers})
     return response

@@ -24,7 +24,7 @@ def _load() -> LanguageIdentifier:
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
-class Detector:
+class LanguageDetector:
     """Tells the languages of texts.
 
     Parameters
@@ -84,7 +84,7 @@ def choose_source(
     Parameters
     ----------
     found : Sequence[tuple[str, float]]
-        Languages and how sure they are, from `Detector.detect`.
+        Languages and how sure they are, from `LanguageDetector.detect`.
     fitting : Container[str]
         Codes of those that can become the target, which are the target itself and others.
     target : str

@@ -64,7 +64,7 @@ class StoredGlossary:
         for text in texts:
             found.update(dict.fromkeys(self._finder.find(text)))
         if len(found) > MOST_TERMS:
-            raise _bad(
+            raise _bad_request(
                 f"{len(found):,} terms of the glossary occur, but {MOST_TERMS:,} are the most; "
                 "send less text"
             )
@@ -158,22 +158,26 @@ def read_entries(text: str, form: str) -> tuple[tuple[str, str], ...]:
         perhaps followed by the codes of both languages.
     """
     if form not in ("tsv", "csv"):
-        raise _bad(f"Value for 'entries_format' not supported: {form[:80]}; send tsv or csv")
+        raise _bad_request(
+            f"Value for 'entries_format' not supported: {form[:80]}; send tsv or csv"
+        )
     entries: dict[str, str] = {}
     folded: set[str] = set()
     rows = _csv_rows(text) if form == "csv" else _tsv_rows(text)
     for number, row in rows:
         if len(row) != 2 and not (form == "csv" and len(row) == 4):
-            raise _bad(f"Entry {number} has {len(row)} columns; write a term and its translation")
+            raise _bad_request(
+                f"Entry {number} has {len(row)} columns; write a term and its translation"
+            )
         term, translation = row[0].strip(), row[1].strip()
         _check_term(term, number)
         _check_term(translation, number)
         if term.casefold() in folded:
-            raise _bad(f"Entry {number} duplicates source term “{term[:80]}”")
+            raise _bad_request(f"Entry {number} duplicates source term “{term[:80]}”")
         folded.add(term.casefold())
         entries[term] = translation
     if not entries:
-        raise _bad("the glossary has no entries; send at least one")
+        raise _bad_request("the glossary has no entries; send at least one")
     return tuple(entries.items())
 
 
@@ -194,16 +198,18 @@ def _csv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
             if any(cell.strip() for cell in row):
                 yield number, row
     except csv.Error as error:
-        raise _bad(f"the entries are no CSV: {error}") from None
+        raise _bad_request(f"the entries are no CSV: {error}") from None
 
 
 def _check_term(term: str, number: int) -> None:
     if not term:
-        raise _bad(f"Entry {number} has an empty term; write one, or leave the line out")
+        raise _bad_request(f"Entry {number} has an empty term; write one, or leave the line out")
     if len(term) > MOST_OF_A_TERM:
-        raise _bad(f"Entry {number} has a term of {len(term):,} characters; write shorter ones")
+        raise _bad_request(
+            f"Entry {number} has a term of {len(term):,} characters; write shorter ones"
+        )
     if any(unicodedata.category(each) in ("Cc", "Zl", "Zp") for each in term):
-        raise _bad(f"Entry {number} has a control character; leave it out")
+        raise _bad_request(f"Entry {number} has a control character; leave it out")
 
 
 def _size(entries: Iterable[tuple[str, str]]) -> int:
@@ -213,5 +219,5 @@ def _size(entries: Iterable[tuple[str, str]]) -> int:
     )
 
 
-def _bad(message: str) -> ServiceError:
+def _bad_request(message: str) -> ServiceError:
     return ServiceError("bad_request", message)

@@ -11,7 +11,7 @@ from dragoman.serving.languages import name_language
 from dragoman.serving.service_types import Language, ServedModel
 
 
-class Models:
+class ServedModels:
     """All models that are served.
 
     Parameters
@@ -64,7 +64,7 @@ class Models:
 
 def load_models(
     paths: Sequence[Path], device: str = "auto", precision: Precision = "auto"
-) -> Models:
+) -> ServedModels:
     """Load model folders to serve.
 
     Returns
@@ -95,4 +95,4 @@ def load_models(
                 precision=precision,
             )
         )
-    return Models(served)
+    return ServedModels(served)

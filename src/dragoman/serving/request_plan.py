@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from dragoman.serving.detection import choose_source
-from dragoman.serving.language_pairs import Models
+from dragoman.serving.language_pairs import ServedModels
 from dragoman.serving.languages import match_language, name_language
-from dragoman.serving.markup.markup import Marked, parse_markup
+from dragoman.serving.markup.markup import ParsedMarkup, parse_markup
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.sentence_translation import Candidate, SentenceTranslation
 from dragoman.serving.service_types import Answer, Request, ServedModel, ServiceError, Span
-from dragoman.serving.text_layout import Layout, lay_out
+from dragoman.serving.text_layout import TextLayout, split_layout
 from dragoman.text.sentence_splitting import split_text
 
 LONGEST_SHOWN = 80
@@ -33,9 +33,9 @@ class TextPlan:
         How sure that is; None: the client said so.
     path : tuple[ServedModel, ...]
         The models that translate it, one after the other; nothing: it stays as it is.
-    marked : Marked | None
+    marked : ParsedMarkup | None
         Its tags; None: it has none.
-    layouts : tuple[Layout, ...]
+    layouts : tuple[TextLayout, ...]
         The sentences of its segments; without tags there is one segment.
     """
 
@@ -43,8 +43,8 @@ class TextPlan:
     source: str
     confidence: float | None
     path: tuple[ServedModel, ...]
-    marked: Marked | None
-    layouts: tuple[Layout, ...]
+    marked: ParsedMarkup | None
+    layouts: tuple[TextLayout, ...]
 
     @property
     def sentences(self) -> list[str]:
@@ -69,17 +69,21 @@ def check_request(request: Request, options: ServeOptions) -> None:
         )
     widest = options.max_beam_size
     if not 0 <= request.num_alternatives < widest:
-        raise _bad(f"{request.num_alternatives:,} alternatives: must be from 0 to {widest - 1}")
+        raise _bad_request(
+            f"{request.num_alternatives:,} alternatives: must be from 0 to {widest - 1}"
+        )
     if request.beam_size is not None and not 1 <= request.beam_size <= widest:
-        raise _bad(f"a beam of {request.beam_size:,}: must be from 1 to {widest}")
+        raise _bad_request(f"a beam of {request.beam_size:,}: must be from 1 to {widest}")
     if request.prefix and (num_texts != 1 or request.markup != "text"):
-        raise _bad("a beginning can be given for a single text without tags only")
+        raise _bad_request("a beginning can be given for a single text without tags only")
     strings = [*request.texts, request.prefix, *(side for term in request.terms for side in term)]
     if any(not _is_unicode(each) for each in strings):
-        raise _bad("the text has half a surrogate pair, which is no character; leave it out")
+        raise _bad_request(
+            "the text has half a surrogate pair, which is no character; leave it out"
+        )
 
 
-def plan_text(text: str, request: Request, models: Models, detect: Detect) -> TextPlan:
+def plan_text(text: str, request: Request, models: ServedModels, detect: Detect) -> TextPlan:
     """Say what is to be done with one text."""
     marked = None
     segments: Sequence[str] = (text,)
@@ -88,7 +92,7 @@ def plan_text(text: str, request: Request, models: Models, detect: Detect) -> Te
         segments = marked.segments
     source, confidence, path = _find_path("\n".join(segments), request, models, detect)
     split = _make_split(path, source, request)
-    layouts = (lay_out(each, split) for each in segments)
+    layouts = (split_layout(each, split) for each in segments)
     return TextPlan(
         text=text,
         source=source,
@@ -99,7 +103,7 @@ def plan_text(text: str, request: Request, models: Models, detect: Detect) -> Te
     )
 
 
-def split_planned(text: str, request: Request, models: Models, detect: Detect) -> list[str]:
+def split_planned(text: str, request: Request, models: ServedModels, detect: Detect) -> list[str]:
     """Split a text as it will be when it is translated.
 
     Returns
@@ -203,11 +207,11 @@ def _write(
 
 
 def _find_path(
-    text: str, request: Request, models: Models, detect: Detect
+    text: str, request: Request, models: ServedModels, detect: Detect
 ) -> tuple[str, float | None, tuple[ServedModel, ...]]:
     """Find a text's language and the models that translate it."""
-    target = _known(request.target, "target", models)
-    source = None if request.source is None else _known(request.source, "source", models)
+    target = _match_language(request.target, "target", models)
+    source = None if request.source is None else _match_language(request.source, "source", models)
     if request.model is not None:
         model = models.named(request.model)
         if model is None:
@@ -216,7 +220,7 @@ def _find_path(
                 "not_found", f"no model is called “{request.model}”; there are {names}"
             )
         if target != model.target or source not in (None, model.source):
-            raise _bad(
+            raise _bad_request(
                 f"model {model.name} translates {model.source} to {model.target}, not "
                 f"{source or model.source} to {target}"
             )
@@ -233,7 +237,7 @@ def _find_path(
     return code, confidence, paths[code] or ()
 
 
-def _known(code: str, parameter: str, models: Models) -> str:
+def _match_language(code: str, parameter: str, models: ServedModels) -> str:
     """Find the served language that a client names."""
     found = match_language(code, models.codes)
     if found is None:
@@ -254,7 +258,7 @@ def _unsupported_pair(source: str, target: str) -> ServiceError:
     )
 
 
-def _bad(message: str) -> ServiceError:
+def _bad_request(message: str) -> ServiceError:
     return ServiceError("bad_request", message)
 
 

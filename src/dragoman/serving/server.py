@@ -15,11 +15,11 @@ from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
 from dragoman.errors import OptionError
-from dragoman.serving.http.api_keys import Keys
+from dragoman.serving.http.api_keys import ApiKeys
 from dragoman.serving.http.connections import LARGEST_HEAD, HeadGuard, make_parser
-from dragoman.serving.http.load_shedding import Shedder, WaitForRoom
+from dragoman.serving.http.load_shedding import LoadShedder, SecondsUntilRoom
 from dragoman.serving.http.request_heads import HeadCheck
-from dragoman.serving.http.request_limits import Gate
+from dragoman.serving.http.request_limits import RequestLimiter
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.service import Service
 
@@ -43,7 +43,7 @@ class Server:
         What translates, for it to be started and stopped.
     options : ServeOptions
         How to serve.
-    keys : Keys | None
+    keys : ApiKeys | None
         Tells clients apart; with them, who would be refused for want of room is refused at little
         cost.
     other_names : Sequence[str]
@@ -62,15 +62,15 @@ class Server:
         app: ASGIApp,
         service: Service,
         options: ServeOptions,
-        keys: Keys | None = None,
+        keys: ApiKeys | None = None,
         other_names: Sequence[str] = (),
     ) -> None:
         self._service = service
         self._options = options
 
-        shedder = Shedder(options, service.metrics, _find_room(service, keys))
+        load_shedder = LoadShedder(options, service.metrics, _find_room(service, keys))
         heads = HeadCheck(options.host, other_names)
-        self.gate = Gate(app, options, service.metrics, shedder, keys, heads)
+        self.limiter = RequestLimiter(app, options, service.metrics, load_shedder, keys, heads)
 
         def connect(
             config: uvicorn.Config,
@@ -79,11 +79,11 @@ class Server:
             _loop: asyncio.AbstractEventLoop | None = None,
         ) -> HeadGuard:
             parser = make_parser(config, server_state, app_state, _loop)
-            return HeadGuard(parser, shedder.refuse)
+            return HeadGuard(parser, load_shedder.refuse)
 
         self._server = uvicorn.Server(
             uvicorn.Config(
-                self.gate,
+                self.limiter,
                 http=connect,  # type: ignore[arg-type]
                 ws="none",
                 lifespan="off",
@@ -115,7 +115,7 @@ class Server:
     async def _serve(self, listener: socket.socket) -> None:
         self._loop = asyncio.get_running_loop()
         self._service.start()
-        sweeper = asyncio.create_task(self._sweep())
+        sweeper = asyncio.create_task(self._close_stalled_connections())
         try:
             await self._server.serve(sockets=[listener])
         finally:
@@ -129,31 +129,31 @@ class Server:
         if self._stopping is not None:
             self._server.should_exit = self._server.force_exit = True
             return
-        self.gate.close()
+        self.limiter.close()
         self._service.begin_stop()
-        self._stopping = asyncio.create_task(self._finish())
+        self._stopping = asyncio.create_task(self._drain())
 
-    async def _finish(self) -> None:
+    async def _drain(self) -> None:
         """Wait for the requests in progress, and let those on their way hear that they are late."""
         began = time.monotonic()
         while time.monotonic() < began + self._options.stop_seconds:
             is_late = time.monotonic() > began + LATE_SECONDS
-            if is_late and not self.gate.num_in_progress:
+            if is_late and not self.limiter.num_in_progress:
                 break
             await asyncio.sleep(0.02)
         self._service.stop_accepting()
-        self.gate.give_up()
+        self.limiter.cancel_all()
         await asyncio.sleep(0.02)
         self._server.should_exit = True
 
-    async def _sweep(self) -> None:
+    async def _close_stalled_connections(self) -> None:
         """Close connections on which no whole request comes, or nothing is read, for too long."""
         since: weakref.WeakKeyDictionary[Any, tuple[object, float]] = weakref.WeakKeyDictionary()
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             now = time.monotonic()
             for connection in list(self._server.server_state.connections):
-                state = _hanging_state(connection)
+                state = _stalled_state(connection)
                 known, began = since.get(connection, (None, now))
                 if state is None or known != state:
                     since[connection] = (state, now)
@@ -161,7 +161,7 @@ class Server:
                     connection.transport.abort()
 
 
-def _find_room(service: Service, keys: Keys | None) -> WaitForRoom | None:
+def _find_room(service: Service, keys: ApiKeys | None) -> SecondsUntilRoom | None:
     """Say how long whoever is at an address must wait; without keys nobody is known."""
     if keys is None:
         return None
@@ -197,7 +197,7 @@ def name_url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def _hanging_state(connection: Any) -> object:  # noqa: ANN401
+def _stalled_state(connection: Any) -> object:  # noqa: ANN401
     """Say what a connection waits for that may never come; None: nothing."""
     if connection.transport.is_closing():
         return "to be read"

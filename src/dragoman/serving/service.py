@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from dragoman.decoding.translator import Translator
-from dragoman.serving.detection import Detector
-from dragoman.serving.language_pairs import Models
+from dragoman.serving.detection import LanguageDetector
+from dragoman.serving.language_pairs import ServedModels
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.queue.model_queue import ModelQueue
@@ -45,7 +45,7 @@ class Service:
 
     Parameters
     ----------
-    models : Models
+    models : ServedModels
         What there is to translate with.
     options : ServeOptions
         How to serve.
@@ -60,12 +60,15 @@ class Service:
     """
 
     def __init__(
-        self, models: Models, options: ServeOptions | None = None, metrics: Metrics | None = None
+        self,
+        models: ServedModels,
+        options: ServeOptions | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self.options = ServeOptions() if options is None else options
         self.metrics = Metrics() if metrics is None else metrics
         self._models = models
-        self._detector = Detector(models.codes)
+        self._detector = LanguageDetector(models.codes)
         self._cache: TranslationCache[SentenceTranslation] = TranslationCache(
             self.options.cache_characters
         )

@@ -8,7 +8,7 @@ from dragoman.serving.service_types import Span
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class TextLayout:
     """A text taken apart.
 
     Parameters
@@ -57,7 +57,7 @@ class Layout:
         return [*self.gaps[:-1][:1], *between]
 
 
-def lay_out(text: str, split: Callable[[str], list[str]]) -> Layout:
+def split_layout(text: str, split: Callable[[str], list[str]]) -> TextLayout:
     """Take a text apart into sentences and what is around them.
 
     Returns
@@ -76,4 +76,4 @@ def lay_out(text: str, split: Callable[[str], list[str]]) -> Layout:
             sentences.append(sentence)
             end = begin + len(sentence)
         start += len(part)
-    return Layout(sentences=tuple(sentences), gaps=(*gaps, text[end:]))
+    return TextLayout(sentences=tuple(sentences), gaps=(*gaps, text[end:]))

@@ -7,7 +7,7 @@ import tempfile
 import pytest
 
 from dragoman.serving.documents import document_store
-from dragoman.serving.documents.document_store import PREFIX, DocumentStore, sweep_folders
+from dragoman.serving.documents.document_store import PREFIX, DocumentStore, remove_stale_folders
 from dragoman.serving.service_types import ServiceError
 
 
@@ -36,7 +36,9 @@ def test_a_document_is_kept_for_a_while(store, clock):
     store.finish(document, b"text")
     clock.now += 59
     assert store.get(document.document_id) is document
-    assert store.unlock(document.document_id, document.key, "ann").path.read_bytes() == b"text"
+    assert (
+        store.get_with_key(document.document_id, document.key, "ann").path.read_bytes() == b"text"
+    )
     clock.now += 1
     with pytest.raises(ServiceError, match="Document not found") as caught:
         store.get(document.document_id)
@@ -60,7 +62,7 @@ def test_a_document_is_removed_also_if_nobody_comes():
 def test_key_and_owner_must_be_right(store, key, owner):
     document = store.create("ann", "a.txt")
     with pytest.raises(ServiceError, match="Document not found"):
-        store.unlock(document.document_id, document.key if key is None else key, owner)
+        store.get_with_key(document.document_id, document.key if key is None else key, owner)
 
 
 def test_no_name_of_a_client_is_a_path(store):
@@ -159,7 +161,7 @@ def test_documents_of_a_killed_server_are_swept_and_those_of_others_are_not(temp
         link.symlink_to(other)
         paths = {str(each) for each in temporary.iterdir()}
         assert paths == {left, kept, str(own.folder), str(other), str(link)}
-        assert sweep_folders() == 1
+        assert remove_stale_folders() == 1
         assert {str(each) for each in temporary.iterdir()} == paths - {left}
         assert len(list(temporary.glob(f"{PREFIX}*/*"))) == 1  # the living server's document
         living.stdin.close()

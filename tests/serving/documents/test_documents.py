@@ -55,7 +55,7 @@ def test_a_text_that_is_too_long_is_cut_and_joined():
 
 def test_spans_of_a_cut_text_are_shifted():
     parts = [("one ", ("UN", [(0, 3, 0, 2)])), ("two", ("DEUX", [(0, 3, 0, 4)]))]
-    text, spans = documents._join(parts)
+    text, spans = documents._join_pieces(parts)
     assert text == "UN DEUX"
     assert [("one two"[a:b], text[c:d]) for a, b, c, d in spans] == [("one", "UN"), ("two", "DEUX")]
 

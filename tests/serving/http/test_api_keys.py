@@ -5,7 +5,8 @@ import hmac
 import pytest
 
 from dragoman.errors import DataError, OptionError
-from dragoman.serving.http.api_keys import WRONG_KEYS_PER_MINUTE, Keys, read_keys
+from dragoman.serving.http import api_keys as module
+from dragoman.serving.http.api_keys import WRONG_KEYS_PER_MINUTE, ApiKeys, RateLimiter, read_keys
 from dragoman.serving.service_types import Client, ServiceError
 
 FILE = """
@@ -27,7 +28,7 @@ class Clock:
         self.month = (2026, 11)
 
     def keys(self, entries=None, **options):
-        return Keys(entries, now=lambda: self.seconds, month=lambda: self.month, **options)
+        return ApiKeys(entries, now=lambda: self.seconds, month=lambda: self.month, **options)
 
 
 @pytest.fixture
@@ -51,19 +52,19 @@ def kind_of(call):
 def test_the_owner_of_a_key_is_found_wherever_it_is(entries, clock):
     keys = clock.keys(entries)
     assert keys.is_required
-    assert keys.client_of("alice-secret", "1.2.3.4").name == "key alice"
-    assert keys.client_of("bob-secret-ü", "1.2.3.4") == Client(name="key bob", has_key=True)
+    assert keys.authenticate("alice-secret", "1.2.3.4").name == "key alice"
+    assert keys.authenticate("bob-secret-ü", "1.2.3.4") == Client(name="key bob", has_key=True)
 
 
 @pytest.mark.parametrize("wrong", ["alice-secre", "alice-secret ", "ALICE-SECRET", "\ud800"])
 def test_other_keys_are_refused_without_being_shown(entries, clock, wrong):
-    error = kind_of(lambda: clock.keys(entries).client_of(wrong, "1.2.3.4"))
+    error = kind_of(lambda: clock.keys(entries).authenticate(wrong, "1.2.3.4"))
     assert (error.kind, error.message) == ("bad_key", "Invalid API key")
 
 
 @pytest.mark.parametrize("nothing", [None, ""])
 def test_a_missing_key_is_asked_for(entries, clock, nothing):
-    error = kind_of(lambda: clock.keys(entries).client_of(nothing, "1.2.3.4"))
+    error = kind_of(lambda: clock.keys(entries).authenticate(nothing, "1.2.3.4"))
     assert error.kind == "missing_key"
     assert error.message == "this server wants an API key; send one"
 
@@ -78,34 +79,34 @@ def test_all_keys_are_compared_in_constant_time(entries, clock, monkeypatch):
 
     monkeypatch.setattr(hmac, "compare_digest", spy)
     keys = clock.keys(entries)
-    keys.client_of("alice-secret", "")
+    keys.authenticate("alice-secret", "")
     assert compared == [32, 32]  # digests, and no stopping at the first that fits
 
 
 def test_keys_are_not_kept(entries, clock):
     keys = clock.keys(entries)
-    client = keys.client_of("alice-secret", "")
+    client = keys.authenticate("alice-secret", "")
     assert "alice-secret" not in repr((vars(keys), entries, client))
 
 
 def test_without_keys_clients_are_addresses(clock):
     keys = clock.keys()
     assert not keys.is_required
-    assert keys.client_of("anything", "1.2.3.4") == Client(name="1.2.3.4")
-    one, other = (keys.client_of(None, f"2001:db8:1:2::{end}") for end in ("1", "ffff"))
+    assert keys.authenticate("anything", "1.2.3.4") == Client(name="1.2.3.4")
+    one, other = (keys.authenticate(None, f"2001:db8:1:2::{end}") for end in ("1", "ffff"))
     assert one == other == Client(name="2001:db8:1:2::/64")
-    assert keys.client_of(None, "testclient").name == "testclient"
+    assert keys.authenticate(None, "testclient").name == "testclient"
 
 
 def test_an_address_has_a_name_before_its_key_is_known(entries, clock):
     keys = clock.keys()
-    assert keys.name_address("1.2.3.4") == keys.client_of(None, "1.2.3.4").name
+    assert keys.name_address("1.2.3.4") == keys.authenticate(None, "1.2.3.4").name
     assert clock.keys(entries).name_address("1.2.3.4") == ""
 
 
 def test_requests_are_counted_by_the_minute(entries, clock):
     keys = clock.keys(entries)
-    alice, bob = keys.client_of("alice-secret", ""), keys.client_of("bob-secret-ü", "")
+    alice, bob = keys.authenticate("alice-secret", ""), keys.authenticate("bob-secret-ü", "")
     for _ in range(6):
         keys.charge(alice, 1)
     error = kind_of(lambda: keys.charge(alice, 1))
@@ -124,37 +125,37 @@ def test_requests_are_counted_by_the_minute(entries, clock):
 def test_addresses_are_limited(clock):
     keys = clock.keys(requests_per_minute=1)
     for number in range(10):
-        keys.charge(keys.client_of(None, f"address {number}"), 1)
-    assert kind_of(lambda: keys.charge(keys.client_of(None, "address 5"), 1)).retry_after == 60
+        keys.charge(keys.authenticate(None, f"address {number}"), 1)
+    assert kind_of(lambda: keys.charge(keys.authenticate(None, "address 5"), 1)).retry_after == 60
 
 
 def test_wrong_keys_are_limited_by_address_and_right_ones_are_not(entries, clock):
     keys = clock.keys(entries)
     kinds = [
-        kind_of(lambda: keys.client_of("wrong", "1.2.3.4")).kind
+        kind_of(lambda: keys.authenticate("wrong", "1.2.3.4")).kind
         for _ in range(WRONG_KEYS_PER_MINUTE + 2)
     ]
     assert kinds == ["bad_key"] * WRONG_KEYS_PER_MINUTE + ["too_many_requests"] * 2
-    error = kind_of(lambda: keys.client_of("wrong", "1.2.3.4"))
+    error = kind_of(lambda: keys.authenticate("wrong", "1.2.3.4"))
     assert error.message == "Invalid API key; wrong ones of an address: 20 per 1 minute"
     assert error.retry_after == pytest.approx(3)
-    assert keys.client_of("alice-secret", "1.2.3.4").name == "key alice"
-    assert kind_of(lambda: keys.client_of("wrong", "1.2.3.5")).kind == "bad_key"
-    assert kind_of(lambda: keys.client_of(None, "1.2.3.4")).kind == "missing_key"
+    assert keys.authenticate("alice-secret", "1.2.3.4").name == "key alice"
+    assert kind_of(lambda: keys.authenticate("wrong", "1.2.3.5")).kind == "bad_key"
+    assert kind_of(lambda: keys.authenticate(None, "1.2.3.4")).kind == "missing_key"
     clock.seconds += error.retry_after
-    assert kind_of(lambda: keys.client_of("wrong", "1.2.3.4")).kind == "bad_key"
+    assert kind_of(lambda: keys.authenticate("wrong", "1.2.3.4")).kind == "bad_key"
 
 
 def test_one_person_with_many_ipv6_addresses_is_one(entries, clock):
     keys = clock.keys(entries)
     for number in range(WRONG_KEYS_PER_MINUTE):
-        kind_of(lambda end=number: keys.client_of("wrong", f"2001:db8::{end:x}"))
-    assert kind_of(lambda: keys.client_of("wrong", "2001:db8::ffff")).kind == "too_many_requests"
+        kind_of(lambda end=number: keys.authenticate("wrong", f"2001:db8::{end:x}"))
+    assert kind_of(lambda: keys.authenticate("wrong", "2001:db8::ffff")).kind == "too_many_requests"
 
 
 def test_characters_are_counted_by_the_month(entries, clock):
     keys = clock.keys(entries)
-    alice = keys.client_of("alice-secret", "")
+    alice = keys.authenticate("alice-secret", "")
     keys.charge(alice, 60)
     error = kind_of(lambda: keys.charge(alice, 41))
     assert error.kind == "quota"
@@ -173,14 +174,14 @@ def test_characters_are_counted_by_the_month(entries, clock):
 
 def test_who_has_nothing_left_is_known_without_counting(entries, clock):
     keys = clock.keys(entries)
-    alice = keys.client_of("alice-secret", "")
+    alice = keys.authenticate("alice-secret", "")
     keys.charge(alice, 100)
     for _ in range(9):
         assert kind_of(lambda: keys.check(alice)).kind == "quota"
     keys.refund(alice, 1)
     for _ in range(9):
         keys.check(alice)
-    keys.spend(alice, 1)
+    keys.charge_characters(alice, 1)
     assert keys.usage(alice) == (100, 100)
     for _ in range(5):
         keys.charge(alice, 0)
@@ -189,7 +190,7 @@ def test_who_has_nothing_left_is_known_without_counting(entries, clock):
 
 def test_requests_that_are_refused_for_their_length_count_as_requests(entries, clock):
     keys = clock.keys(entries)
-    alice = keys.client_of("alice-secret", "")
+    alice = keys.authenticate("alice-secret", "")
     kinds = [kind_of(lambda: keys.charge(alice, 101)).kind for _ in range(7)]
     assert kinds == ["quota"] * 6 + ["too_many_requests"]
     assert keys.usage(alice) == (0, 100)
@@ -197,7 +198,7 @@ def test_requests_that_are_refused_for_their_length_count_as_requests(entries, c
 
 def test_who_has_no_key_is_not_counted(clock):
     keys = clock.keys()
-    client = keys.client_of(None, "1.2.3.4")
+    client = keys.authenticate(None, "1.2.3.4")
     keys.charge(client, 5)
     keys.refund(client, 5)
     assert keys.usage(client) == (0, None)
@@ -241,3 +242,45 @@ def test_a_bad_file_is_explained_without_its_keys(tmp_path, text, message):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(OptionError, match=r"nowhere\.toml"):
         read_keys(tmp_path / "nowhere.toml")
+
+
+@pytest.fixture
+def moment():
+    return [1000.0]
+
+
+@pytest.fixture
+def buckets(moment):
+    return RateLimiter(lambda: moment[0])
+
+
+def test_a_minute_s_worth_may_come_at_once_and_then_one_by_one(buckets, moment):
+    for _ in range(6):
+        buckets.count("ann", 6)
+    with pytest.raises(ServiceError, match="Slowdown: 6 per 1 minute") as caught:
+        buckets.count("ann", 6)
+    assert caught.value.retry_after == pytest.approx(10)
+    buckets.count("bob", 6)
+    moment[0] += 10
+    buckets.count("ann", 6)
+    with pytest.raises(ServiceError):
+        buckets.check("ann", 6)
+
+
+def test_checking_counts_nothing(buckets):
+    for _ in range(9):
+        buckets.check("ann", 1)
+    buckets.count("ann", 1)
+
+
+def test_without_a_rate_nothing_is_remembered(buckets):
+    buckets.count("ann", None)
+    assert not buckets._full_until
+
+
+def test_of_too_many_names_the_least_recent_is_forgotten(buckets, monkeypatch):
+    monkeypatch.setattr(module, "MAX_CLIENTS", 3)
+    for name in ("ann", "bob", "cleo", "ann", "dan", "eve"):
+        buckets.count(name, 2)
+        assert len(buckets._full_until) <= 3
+    assert set(buckets._full_until) == {"ann", "dan", "eve"}

@@ -6,7 +6,7 @@ import json
 import pytest
 from tests.serving.test_metrics import read
 
-from dragoman.serving.http.load_shedding import TOO_MUCH, Shedder
+from dragoman.serving.http.load_shedding import OVERLOADED_MESSAGE, LoadShedder
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
 
@@ -20,14 +20,14 @@ def make_shedder(wait=2.5, **options):
         asked.append((address, num_tokens))
         return wait
 
-    shedder = Shedder(ServeOptions(**options), Metrics(), seconds_until_room)
-    return shedder, asked
+    load_shedder = LoadShedder(ServeOptions(**options), Metrics(), seconds_until_room)
+    return load_shedder, asked
 
 
 def test_a_whole_request_is_refused_in_the_words_of_its_protocol():
     for path, key in ((b"/translate", "error"), (b"/v2/translate?x=y", "message")):
-        shedder, asked = make_shedder()
-        answer = shedder.refuse(HEAD.replace(b"/translate", path) + b"x" * 9, "1.2.3.4")
+        load_shedder, asked = make_shedder()
+        answer = load_shedder.refuse(HEAD.replace(b"/translate", path) + b"x" * 9, "1.2.3.4")
         status, _, rest = answer.partition(b"\r\n")
         head, _, body = rest.partition(b"\r\n\r\n")
         headers = email.parser.BytesParser().parsebytes(head)
@@ -35,9 +35,9 @@ def test_a_whole_request_is_refused_in_the_words_of_its_protocol():
         assert headers["Retry-After"] == "3"
         assert headers["Access-Control-Allow-Origin"] == "*"
         assert int(headers["Content-Length"]) == len(body)
-        assert json.loads(body) == {key: TOO_MUCH}
+        assert json.loads(body) == {key: OVERLOADED_MESSAGE}
         assert asked == [("1.2.3.4", 1 + (len(HEAD) - len(b"/translate") + len(path) + 9) // 8)]
-        figures = read(shedder._metrics)
+        figures = read(load_shedder._metrics)
         assert figures["dragoman_requests_total", "429", "other"] == 1
         assert figures["dragoman_failures_total", "overloaded"] == 1
         assert figures["dragoman_requests_in_progress",] == 0
@@ -66,28 +66,28 @@ def test_a_whole_request_is_refused_in_the_words_of_its_protocol():
     ],
 )
 def test_whatever_is_less_plain_is_left_to_others(data):
-    shedder, asked = make_shedder()
-    assert shedder.refuse(data, "1.2.3.4") is None
+    load_shedder, asked = make_shedder()
+    assert load_shedder.refuse(data, "1.2.3.4") is None
     assert asked == []
 
 
 def test_where_there_is_room_nothing_is_refused():
-    shedder, asked = make_shedder(wait=None)
-    assert shedder.refuse(HEAD + b"x" * 9, "1.2.3.4") is None
+    load_shedder, asked = make_shedder(wait=None)
+    assert load_shedder.refuse(HEAD + b"x" * 9, "1.2.3.4") is None
     assert len(asked) == 1
-    always = Shedder(ServeOptions(), Metrics(), None)
+    always = LoadShedder(ServeOptions(), Metrics(), None)
     assert always.refuse(HEAD + b"x" * 9, "1.2.3.4") is None
-    assert always.find_wait("/translate", "1.2.3.4", 9) is None
+    assert always.estimate_wait("/translate", "1.2.3.4", 9) is None
 
 
 def test_behind_a_proxy_nobody_knows_yet_who_asks():
-    shedder, asked = make_shedder(proxy="1.2.3.4")
-    assert shedder.refuse(HEAD + b"x" * 9, "1.2.3.4") is None
+    load_shedder, asked = make_shedder(proxy="1.2.3.4")
+    assert load_shedder.refuse(HEAD + b"x" * 9, "1.2.3.4") is None
     assert asked == []
 
 
 def test_files_count_little_until_somebody_has_looked_at_them():
-    shedder, asked = make_shedder()
-    assert shedder.find_wait("/translate_file", "1.2.3.4", 10**6) == 2.5
-    assert shedder.find_wait("/health", "1.2.3.4", 1) is None
+    load_shedder, asked = make_shedder()
+    assert load_shedder.estimate_wait("/translate_file", "1.2.3.4", 10**6) == 2.5
+    assert load_shedder.estimate_wait("/health", "1.2.3.4", 1) is None
     assert asked == [("1.2.3.4", 1)]

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from dragoman.serving.http import log_lines
-from dragoman.serving.http.log_lines import LINES_PER_MINUTE, LONGEST_LINE, LineLimit
+from dragoman.serving.http.log_lines import LINES_PER_MINUTE, LONGEST_LINE, LogRateLimiter
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def log(moment):
             lines.append(self.format(record))
 
     logger, handler = logging.getLogger("dragoman.test_log_lines"), Kept()
-    handler.addFilter(LineLimit(lambda: moment[0]))
+    handler.addFilter(LogRateLimiter(lambda: moment[0]))
     logger.addHandler(handler)
     logger.propagate = False
     yield logger, lines
@@ -67,7 +67,7 @@ def test_lines_are_short_and_single(log):
 def test_warnings_of_the_process_are_bounded(monkeypatch, capsys):
     root = logging.Logger("root")
     monkeypatch.setattr(log_lines.logging, "getLogger", lambda: root)
-    log_lines.bound_log()
+    log_lines.limit_log_lines()
     for _ in range(100):
         root.warning("again")
     root.info("unsaid")

@@ -8,8 +8,8 @@ import pytest
 from tests.serving.test_metrics import read
 
 from dragoman.serving.http import request_limits as limits
-from dragoman.serving.http.load_shedding import TOO_MUCH, Shedder
-from dragoman.serving.http.request_limits import Gate
+from dragoman.serving.http.load_shedding import OVERLOADED_MESSAGE, LoadShedder
+from dragoman.serving.http.request_limits import RequestLimiter
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.service_types import record_pivot_paths
@@ -69,13 +69,15 @@ def pass_through(
     exchange, app=echo, scope=None, metrics=None, close=False, seconds_until_room=None, **more
 ):
     metrics, options = metrics or Metrics(), ServeOptions(**more)
-    gate = Gate(app, options, metrics, Shedder(options, metrics, seconds_until_room))
+    limiter = RequestLimiter(
+        app, options, metrics, LoadShedder(options, metrics, seconds_until_room)
+    )
     if close:
-        gate.close()
+        limiter.close()
 
     async def run():
-        await asyncio.wait_for(gate(scope or scope_of(), exchange.receive, exchange.send), 20)
-        assert gate.num_in_progress == 0
+        await asyncio.wait_for(limiter(scope or scope_of(), exchange.receive, exchange.send), 20)
+        assert limiter.num_in_progress == 0
 
     asyncio.run(run())
     return exchange
@@ -199,9 +201,9 @@ def test_the_application_hears_of_a_client_that_goes():
 
 def test_a_cancelled_server_stays_cancelled():
     async def run():
-        gate = Gate(lambda *_: asyncio.sleep(20), ServeOptions(), Metrics())
+        limiter = RequestLimiter(lambda *_: asyncio.sleep(20), ServeOptions(), Metrics())
         exchange = Exchange(b"x")
-        task = asyncio.create_task(gate(scope_of(), exchange.receive, exchange.send))
+        task = asyncio.create_task(limiter(scope_of(), exchange.receive, exchange.send))
         await asyncio.sleep(0.02)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -238,14 +240,14 @@ def test_too_many_at_once_are_refused_and_health_is_not():
             await may_end.wait()
             await echo(scope, receive, send)
 
-        gate = Gate(wait, ServeOptions(max_connections=2), Metrics())
+        limiter = RequestLimiter(wait, ServeOptions(max_connections=2), Metrics())
         exchanges = [Exchange(b"x") for _ in range(3)]
         tasks = [
-            asyncio.create_task(gate(scope_of(), each.receive, each.send)) for each in exchanges
+            asyncio.create_task(limiter(scope_of(), each.receive, each.send)) for each in exchanges
         ]
         health = Exchange()
         tasks.append(
-            asyncio.create_task(gate(scope_of("/health", "GET"), health.receive, health.send))
+            asyncio.create_task(limiter(scope_of("/health", "GET"), health.receive, health.send))
         )
         await asyncio.sleep(0.02)
         assert exchanges[2].status == 429
@@ -273,7 +275,7 @@ def test_where_there_is_no_room_requests_to_translate_are_not_even_looked_at():
     scope = scope_of() | {"client": ("1.2.3.4", 5)}
     exchange = Exchange(b"x" * 80)
     pass_through(exchange, never, scope, metrics, seconds_until_room=seconds_until_room)
-    assert refusal_of(exchange) == (429, TOO_MUCH)
+    assert refusal_of(exchange) == (429, OVERLOADED_MESSAGE)
     assert exchange.headers[b"retry-after"] == b"3"
     assert b"connection" not in exchange.headers
     assert asked == [("1.2.3.4", 11)]
@@ -329,5 +331,5 @@ def test_what_is_no_request_goes_by():
     async def app(scope, receive, send):
         seen.append(scope["type"])
 
-    asyncio.run(Gate(app, ServeOptions(), Metrics())({"type": "lifespan"}, None, None))
+    asyncio.run(RequestLimiter(app, ServeOptions(), Metrics())({"type": "lifespan"}, None, None))
     assert seen == ["lifespan"]

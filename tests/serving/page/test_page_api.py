@@ -1,11 +1,17 @@
 """The page's own protocol over HTTP: answers equal to what the parts compute, and refusals."""
 
+import asyncio
+import gzip
 import json
 import threading
 
 import httpx
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.applications import Starlette
+from starlette.routing import Route
 from tests.serving.running_server import KEY, make_keys, serve
 from tests.serving.small_service import copy_folder
 
@@ -14,9 +20,18 @@ from dragoman.insight.attention import look_at
 from dragoman.insight.choices import list_choices
 from dragoman.insight.explanation import explain
 from dragoman.serving.page import page_api
-from dragoman.serving.page.page_api import STATUS
-from dragoman.serving.page.page_look import write_look
+from dragoman.serving.page.page_api import (
+    CONTENT_SECURITY_POLICY,
+    STATUS,
+    TextPart,
+    give_asset,
+    give_index,
+    split_parts,
+)
+from dragoman.serving.page.page_document import ASSETS, read_asset
+from dragoman.serving.page.page_insight import write_look
 from dragoman.serving.service_types import ErrorKind
+from dragoman.text.sentence_splitting import split_text
 
 SOURCE, TARGET = "The old dog sees.", "Le vieux chien."
 PAIR = {"model": "en-fr", "source": SOURCE, "translation": TARGET}
@@ -339,3 +354,94 @@ def test_runs_are_not_shown_to_other_machines(folders):
     with serve(folders[:1], host="0.0.0.0") as url:
         assert httpx.get(f"{url}/api/page").json()["runs"] == []
         assert httpx.get(f"{url}/api/runs/0").status_code == 404
+
+
+APP = Starlette(routes=[Route("/", give_index), Route("/page/{name}", give_asset)])
+
+
+def get(path, **headers) -> httpx.Response:
+    """Ask for something, and keep the answer as it came."""
+
+    async def ask():
+        transport = httpx.ASGITransport(APP)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            named = {name.replace("_", "-"): value for name, value in headers.items()}
+            return await client.get(path, headers=named)
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("name", ASSETS)
+def test_files_are_given(name):
+    answer = get(f"/page/{name}")
+    assert answer.status_code == 200
+    assert answer.content == read_asset(name).content
+    assert answer.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    kinds = {"js": "text/javascript", "css": "text/css", "html": "text/html",
+             "svg": "image/svg+xml"}  # fmt: skip
+    assert answer.headers["content-type"].startswith(kinds[name.rsplit(".", 1)[1]])
+
+
+def test_page_is_at_the_root():
+    assert get("/").content == read_asset("index.html").content
+
+
+def test_files_are_compressed_for_who_can_read_it():
+    answer = get("/page/app.js", accept_encoding="gzip")
+    assert answer.headers["content-encoding"] == "gzip"
+    assert answer.content == read_asset("app.js").content
+    assert int(answer.headers["content-length"]) == len(read_asset("app.js").compressed)
+    plain = get("/page/app.js", accept_encoding="identity")
+    assert "content-encoding" not in plain.headers
+    assert gzip.decompress(read_asset("app.js").compressed) == plain.content
+
+
+def test_unchanged_files_are_not_sent_again():
+    tag = get("/page/app.js").headers["etag"]
+    again = get("/page/app.js", if_none_match=tag)
+    assert (again.status_code, again.content) == (304, b"")
+    assert get("/page/app.js", if_none_match='"x"').status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/page/none.js", "/page/__init__.py", "/page/..%2fpage_api.py", "/page/%2e%2e%2foptions.py",
+     "/page/app.js%00.css", "/page//app.js"],
+)  # fmt: skip
+def test_nothing_else_is_given(path):
+    answer = get(path)
+    assert answer.status_code == 404
+    assert b"import" not in answer.content
+
+
+def test_policy_allows_only_the_page_itself():
+    for part in CONTENT_SECURITY_POLICY.split("; "):
+        assert "unsafe" not in part
+        assert "http" not in part
+        assert "*" not in part
+
+
+@given(st.text())
+def test_parts_give_back_the_text(text):
+    parts = split_parts(split_text(text, "en"))
+    assert "".join(part.text + part.space for part in parts) == text
+    assert all(part.text for part in parts[1:])
+    assert all(not part.space.strip() and part.text == part.text.strip() for part in parts)
+    assert all(len(part.text.splitlines()) <= 1 for part in parts)
+
+
+def test_sentences_and_lines():
+    text = "  One. Two!\nthree\n\nFour"
+    assert split_parts(split_text(text, "en")) == [
+        TextPart("", "  "),
+        TextPart("One.", " "),
+        TextPart("Two!", "\n"),
+        TextPart("three", "\n\n"),
+        TextPart("Four", ""),
+    ]
+
+
+def test_nothing():
+    assert split_parts([]) == []
+    assert split_parts(split_text(" \n ", None)) == [TextPart("", " \n ")]

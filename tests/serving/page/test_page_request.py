@@ -10,11 +10,11 @@ from starlette.requests import Request
 
 from dragoman.decoding.translator import Translator
 from dragoman.insight.ablation import Head
-from dragoman.serving.http.api_keys import Keys
+from dragoman.serving.http.api_keys import ApiKeys
 from dragoman.serving.page import page_request
 from dragoman.serving.page.page_request import (
-    Fields,
-    Pair,
+    JsonFields,
+    SentencePair,
     charge,
     check_length,
     check_work,
@@ -66,17 +66,17 @@ def test_texts():
         with refuse("bad_request", f"“{name}” must be a text"):
             fields.text(name)
     with refuse("bad_request", "“a” must be a text"):
-        Fields({"a": 3}).text("a", "default")
+        JsonFields({"a": 3}).text("a", "default")
     with refuse("bad_request", "“a” has half a character in it"):
-        Fields({"a": "\ud800"}).text("a")
+        JsonFields({"a": "\ud800"}).text("a")
 
 
 @pytest.mark.parametrize("value", [0, 9, 2.5, "3", True, [], 10**400])
 def test_numbers_have_limits(value):
     with refuse("bad_request", "“n” must be from 1 to 8"):
-        Fields({"n": value}).number("n", 1, 8, 5)
-    assert Fields({"n": 8}).number("n", 1, 8, 5) == 8
-    assert Fields({}).number("n", 1, 8, 5) == 5
+        JsonFields({"n": value}).number("n", 1, 8, 5)
+    assert JsonFields({"n": 8}).number("n", 1, 8, 5) == 8
+    assert JsonFields({}).number("n", 1, 8, 5) == 5
 
 
 @pytest.mark.parametrize(
@@ -86,21 +86,21 @@ def test_numbers_have_limits(value):
 )  # fmt: skip
 def test_heads_are_a_list(value):
     with refuse("bad_request", "“off” must be a list like"):
-        Fields({"off": value}).heads("off")
+        JsonFields({"off": value}).heads("off")
 
 
 def test_heads_are_read_once_each():
-    heads = Fields({"off": [["cross", 1, 2], ["cross", 1, 2], ["encoder", 2, 1]]}).heads("off")
+    heads = JsonFields({"off": [["cross", 1, 2], ["cross", 1, 2], ["encoder", 2, 1]]}).heads("off")
     assert heads == (Head("cross", 1, 2), Head("encoder", 2, 1))
-    assert Fields({}).heads("off") == ()
+    assert JsonFields({}).heads("off") == ()
 
 
 def test_pairs():
-    assert read_pair(Fields({"model": "m", "source": "a", "translation": "b"})) == Pair(
+    assert read_pair(JsonFields({"model": "m", "source": "a", "translation": "b"})) == SentencePair(
         "m", "a", "b"
     )
     with refuse("bad_request", "“model” must be a text"):
-        read_pair(Fields({"source": "a"}))
+        read_pair(JsonFields({"source": "a"}))
 
 
 def test_models_are_found_by_name():
@@ -122,18 +122,18 @@ def test_service_may_be_missing():
 def test_key_is_taken_from_the_header_and_counted():
     seen = []
     keys = SimpleNamespace(
-        client_of=lambda key, address: seen.append((key, address)) or "client",
+        authenticate=lambda key, address: seen.append((key, address)) or "client",
         charge=lambda client, count: seen.append((client, count)),
     )
     assert charge(make_request(headers=[("authorization", "Bearer  k ")], keys=keys), 5) == "client"
     assert identify(make_request(headers=[("authorization", "Basic k")], keys=keys)) == "client"
     assert seen == [("k", "192.0.2.7"), ("client", 5), (None, "192.0.2.7")]
-    assert identify(make_request(keys=Keys())).name
+    assert identify(make_request(keys=ApiKeys())).name
 
 
 def test_long_sentences_are_refused(tiny_folder):
     translator = Translator.load(tiny_folder.path, "cpu")
-    short = Pair("m", "The dog.", "Le chien.")
+    short = SentencePair("m", "The dog.", "Le chien.")
     total = check_length(translator, short)
     encode = translator.folder.vocabularies.source.encode
     assert total == sum(len(ids) + 1 for ids in encode([short.source, short.translation]))

@@ -10,7 +10,7 @@ from tests.serving.fake_service import FakeService, TestClient, talk_to
 
 from dragoman.serving.protocols.request_parameters import (
     MOST_FIELDS,
-    SentParameters,
+    RequestParameters,
     make_route,
     read_bearer,
     read_parameters,
@@ -139,7 +139,7 @@ def test_two_files_are_refused():
     assert answer.status_code == 400
 
 
-PARAMETERS = SentParameters(
+PARAMETERS = RequestParameters(
     values={
         "one": ["a"],
         "two": ["a", "b, c,,d"],

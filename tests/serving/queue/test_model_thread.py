@@ -97,14 +97,14 @@ def test_a_refusal_is_passed_on(scene):
 
 
 def test_the_worker_goes_on_after_failures_and_after_loops_that_are_gone(scene):
-    async def give_up():
+    async def cancel_all():
         loop = asyncio.get_running_loop()
         scene.queue.submit(
             PendingRequest(client=Client(name="x"), tasks=["a"], costs=[1], loop=loop)
         )
         scene.queue.submit_side_task(SideTask(work=int, loop=loop))
 
-    asyncio.run(give_up())  # its loop is closed before the worker begins
+    asyncio.run(cancel_all())  # its loop is closed before the worker begins
     assert scene.run([["poison"], ["b"]])[1] == ["B"]
 
 

@@ -94,7 +94,7 @@ class DocumentStore:
     -----
     Files are in a temporary folder of the store's own that only its user can read, under names that
     no client chooses. They go when their time is over, and the folder goes with the store. If the
-    process is killed, the system lets go of the folder's lock, by which `sweep_folders` knows.
+    process is killed, the system releases the folder's lock: `remove_stale_folders` looks for that.
     """
 
     def __init__(self, seconds: float = 3600.0, now: Callable[[], float] = time.monotonic) -> None:
@@ -120,7 +120,7 @@ class DocumentStore:
         self.remove_old()
         busy = [each for each in self._documents.values() if each.status in _BUSY]
         of_owner = sum(each.owner == owner for each in busy)
-        has_room = of_owner < MOST_OF_A_CLIENT and self._make_room()
+        has_room = of_owner < MOST_OF_A_CLIENT and self._evict_one()
         if not has_room:
             raise ServiceError(
                 "too_many_requests",
@@ -143,7 +143,7 @@ class DocumentStore:
             asyncio.get_running_loop().call_later(self._seconds + 1, self.remove_old)
         return document
 
-    def _make_room(self) -> bool:
+    def _evict_one(self) -> bool:
         """Forget a document if there are too many, so that one client cannot fill the store.
 
         It is the oldest that nobody waits for, of who has most of those.
@@ -170,7 +170,7 @@ class DocumentStore:
             raise ServiceError("not_found", "Document not found")
         return document
 
-    def unlock(self, document_id: str, key: str, owner: str) -> StoredDocument:
+    def get_with_key(self, document_id: str, key: str, owner: str) -> StoredDocument:
         """Find a document by its id and key.
 
         Returns
@@ -221,7 +221,7 @@ def find_store(app: Starlette) -> DocumentStore:
     return store
 
 
-def sweep_folders() -> int:
+def remove_stale_folders() -> int:
     """Remove the documents of servers that were killed.
 
     Returns

@@ -131,21 +131,25 @@ async def translate_document(
     if request.source is None and texts:
         request = replace(request, source=find_source(service, texts, request.target))
     longest = service.options.max_characters
-    pieces = [(index, piece) for index, text in enumerate(texts) for piece in _cut(text, longest)]
+    pieces = [
+        (index, piece)
+        for index, text in enumerate(texts)
+        for piece in _split_long_text(text, longest)
+    ]
     progress = Progress() if progress is None else progress
     progress.num_characters = sum(len(piece) for _, piece in pieces)
     translated: list[list[tuple[str, Translated]]] = [[] for _ in texts]
     most = min(MOST_TEXTS_AT_ONCE, service.options.max_texts)
     at_once = longest if find_terms is None else longest // TERMS_WEIGHT
-    for batch in _gather(pieces, most, at_once):
+    for batch in _batch_texts(pieces, most, at_once):
         texts_now = tuple(piece for _, piece in batch)
         terms = request.terms if find_terms is None else find_terms(texts_now)
         some = replace(request, texts=texts_now, terms=terms, wants_alignment=True)
-        answers = await _translate_patiently(service, some)
+        answers = await _translate_with_retries(service, some)
         for (index, piece), answer in zip(batch, answers, strict=True):
             translated[index].append((piece, (answer.text, answer.alignment)))
             progress.num_done += len(piece)
-    joined = [_join(parts) for parts in translated]
+    joined = [_join_pieces(parts) for parts in translated]
     return await asyncio.to_thread(document.write, joined)
 
 
@@ -158,16 +162,16 @@ def find_source(service: Service, texts: Sequence[str], target: str) -> str:
         The most likely language, or one as good that can become the target: see `choose_source`.
     """
     found = service.detect("\n".join(texts[:200]))
-    return choose_source(found, find_fitting(service, target), target)[0]
+    return choose_source(found, find_sources(service, target), target)[0]
 
 
-def find_fitting(service: Service, target: str) -> set[str]:
+def find_sources(service: Service, target: str) -> set[str]:
     """Find the languages that can become another."""
     languages = service.languages()
     return {each.code for each in languages if target in (each.code, *each.targets)}
 
 
-async def _translate_patiently(service: Service, request: Request) -> Sequence:
+async def _translate_with_retries(service: Service, request: Request) -> Sequence:
     """Translate, and wait while there is no room."""
     for attempt in range(_PATIENCE):
         try:
@@ -179,12 +183,12 @@ async def _translate_patiently(service: Service, request: Request) -> Sequence:
     raise AssertionError("the last attempt returns or raises")
 
 
-def _cut(text: str, longest: int) -> list[str]:
+def _split_long_text(text: str, longest: int) -> list[str]:
     """Cut a text that is longer than a request may be."""
     return split_long(text, None, lambda piece: len(piece) <= longest)
 
 
-def _gather(
+def _batch_texts(
     pieces: Sequence[tuple[int, str]], most: int, longest: int
 ) -> list[list[tuple[int, str]]]:
     """Put texts together for the service."""
@@ -199,7 +203,7 @@ def _gather(
     return batches
 
 
-def _join(parts: Sequence[tuple[str, Translated]]) -> Translated:
+def _join_pieces(parts: Sequence[tuple[str, Translated]]) -> Translated:
     """Join the translations of a text that was cut, and their spans."""
     if len(parts) == 1:
         return parts[0][1]

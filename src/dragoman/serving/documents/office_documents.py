@@ -18,7 +18,7 @@ from dragoman.serving.documents.text_documents import (
     Translated,
     check_length,
 )
-from dragoman.serving.markup.markup import Marked, parse_markup, parse_tokens
+from dragoman.serving.markup.markup import ParsedMarkup, parse_markup, parse_tokens
 from dragoman.serving.markup.markup_tokens import Token, split_xml
 from dragoman.serving.markup.tag_rules import OPEN_DOCUMENT, PRESENTATION, WORD, TagRules
 from dragoman.serving.service_types import ServiceError
@@ -57,7 +57,7 @@ class _Part:
     """A file of an archive that has text for people."""
 
     name: str
-    marked: Marked
+    marked: ParsedMarkup
     mark: bytes
 
 
@@ -78,7 +78,9 @@ def read_office(content: bytes, extension: str, most_bytes: int) -> Document:
     check_length(sum(map(len, wanted.values())), MOST_MARKUP)
     parts = [_read_part(name, each, extension) for name, each in wanted.items()]
     if not parts:
-        raise _bad(f"Invalid request: the file has no text where {extension[1:]} files have it")
+        raise _bad_request(
+            f"Invalid request: the file has no text where {extension[1:]} files have it"
+        )
 
     def write(translations: Sequence[Translated]) -> bytes:
         rest = iter(translations)
@@ -109,7 +111,9 @@ def _unpack(content: bytes, most_bytes: int, names: re.Pattern[str]) -> dict[str
             return wanted
     except _DAMAGES as error:
         reason = " ".join(str(error).split())[:100]
-        raise _bad(f"Invalid request: the file is damaged, or no archive ({reason})") from None
+        raise _bad_request(
+            f"Invalid request: the file is damaged, or no archive ({reason})"
+        ) from None
 
 
 def _check_members(infos: Sequence[zipfile.ZipInfo], most_bytes: int) -> None:
@@ -123,15 +127,17 @@ def _check_members(infos: Sequence[zipfile.ZipInfo], most_bytes: int) -> None:
         )
     names = [info.filename for info in infos]
     if len(set(names)) < len(names):
-        raise _bad("Invalid request: the archive has two parts of the same name")
+        raise _bad_request("Invalid request: the archive has two parts of the same name")
     for name in names:
         is_outside = name.startswith("/") or ".." in name.split("/")
         if is_outside or re.search(r"[\\\x00-\x1f]|^\w:", name):
-            raise _bad("Invalid request: the archive has a name that leads out of it")
+            raise _bad_request("Invalid request: the archive has a name that leads out of it")
     if any(info.compress_type not in _PACKINGS for info in infos):
-        raise _bad("Invalid request: the file is packed in a way that office programs do not know")
+        raise _bad_request(
+            "Invalid request: the file is packed in a way that office programs do not know"
+        )
     if any(info.flag_bits & 1 for info in infos):
-        raise _bad("Invalid request: the file is encrypted; remove the password")
+        raise _bad_request("Invalid request: the file is encrypted; remove the password")
 
 
 def _pack(content: bytes, written: Mapping[str, bytes]) -> bytes:
@@ -158,9 +164,9 @@ def _read_part(name: str, content: bytes, extension: str) -> _Part:
         if extension != ".epub":
             ElementTree.fromstring(content, forbid_dtd=True)
     except UnicodeDecodeError:
-        raise _bad("Invalid request: a part of the file is not UTF-8") from None
+        raise _bad_request("Invalid request: a part of the file is not UTF-8") from None
     except (ParseError, DefusedXmlException, ValueError, LookupError):
-        raise _bad("Invalid request: a part of the file is wrong or hostile XML") from None
+        raise _bad_request("Invalid request: a part of the file is wrong or hostile XML") from None
     if extension == ".epub":
         return _Part(name, parse_markup(text, "html"), mark)
     tokens = list(split_xml(text))
@@ -241,5 +247,5 @@ def _without_controls(text: str) -> str:
     return re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "", text)
 
 
-def _bad(message: str) -> ServiceError:
+def _bad_request(message: str) -> ServiceError:
     return ServiceError("bad_request", message)

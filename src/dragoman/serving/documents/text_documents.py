@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from dragoman.serving.markup.markup import Marked, parse_markup
+from dragoman.serving.markup.markup import ParsedMarkup, parse_markup
 from dragoman.serving.service_types import ServiceError, Span
 
 TEXT_FORMATS = (".txt", ".md", ".html", ".htm", ".xhtml", ".srt")
@@ -46,7 +46,7 @@ def read_text(content: bytes, extension: str) -> Document:
     text, encoding, mark = _decode(content)
     check_length(len(text), MOST_MARKUP)
     if extension in (".html", ".htm", ".xhtml"):
-        marked: Marked = parse_markup(text, "html")
+        marked: ParsedMarkup = parse_markup(text, "html")
     elif extension == ".srt":
         return _read_subtitles(text, lambda written: mark + written.encode(encoding))
     else:
@@ -116,7 +116,7 @@ class _Cue:
 
     first: int
     lengths: tuple[int, ...]
-    marked: Marked
+    marked: ParsedMarkup
     dash: str
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from dragoman.errors import DataError
 from dragoman.options import read_toml, suggest
-from dragoman.serving.http.rate_limits import Buckets
 from dragoman.serving.service_types import Client, ServiceError
 
 WRONG_KEYS_PER_MINUTE = 20
@@ -21,7 +20,7 @@ _FIELDS = ("key", "requests_per_minute", "characters_per_month")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class ApiKey:
     """A key that is known, by its digest.
 
     Parameters
@@ -36,12 +35,12 @@ class Entry:
     client: Client
 
 
-class Keys:
+class ApiKeys:
     """Tells clients apart and counts what they ask for.
 
     Parameters
     ----------
-    entries : Sequence[Entry] | None
+    entries : Sequence[ApiKey] | None
         The keys, from `read_keys`; None: nobody needs one.
     requests_per_minute : int | None
         For each address, where nobody needs a key; None: any number.
@@ -61,7 +60,7 @@ class Keys:
 
     def __init__(
         self,
-        entries: Sequence[Entry] | None = None,
+        entries: Sequence[ApiKey] | None = None,
         *,
         requests_per_minute: int | None = None,
         now: Callable[[], float] = time.monotonic,
@@ -70,8 +69,8 @@ class Keys:
         self._entries = None if entries is None else tuple(entries)
         self._requests_per_minute = requests_per_minute
         self._month = month
-        self._requests = Buckets(now)
-        self._wrong_keys = Buckets(now)
+        self._requests = RateLimiter(now)
+        self._wrong_keys = RateLimiter(now)
         self._characters: dict[str, int] = {}
         self._counted_month = month()
 
@@ -80,7 +79,7 @@ class Keys:
         """Whether a client needs a key."""
         return self._entries is not None
 
-    def client_of(self, raw_key: str | None, address: str) -> Client:
+    def authenticate(self, raw_key: str | None, address: str) -> Client:
         """Tell who sent a request.
 
         Parameters
@@ -102,7 +101,7 @@ class Keys:
         digest = _digest(raw_key)
         found = [each for each in self._entries if hmac.compare_digest(each.digest, digest)]
         if not found:
-            self._wrong_keys.fill(
+            self._wrong_keys.count(
                 _network(address),
                 WRONG_KEYS_PER_MINUTE,
                 "Invalid API key; wrong ones of an address",
@@ -116,10 +115,10 @@ class Keys:
 
     def charge(self, client: Client, num_characters: int) -> None:
         """Count a request, or refuse it."""
-        self._requests.fill(client.name, client.requests_per_minute)
-        self.spend(client, num_characters)
+        self._requests.count(client.name, client.requests_per_minute)
+        self.charge_characters(client, num_characters)
 
-    def spend(self, client: Client, num_characters: int) -> None:
+    def charge_characters(self, client: Client, num_characters: int) -> None:
         """Count characters of a request that was counted before, or refuse it."""
         used, limit = self.usage(client)
         if limit is not None and used + num_characters > limit:
@@ -136,7 +135,7 @@ class Keys:
         self._requests.check(client.name, client.requests_per_minute)
         used, limit = self.usage(client)
         if limit is not None and used >= limit:
-            self.spend(client, 1)
+            self.charge_characters(client, 1)
 
     def refund(self, client: Client, num_characters: int) -> None:
         """Give back what was charged for a request that was not answered."""
@@ -159,7 +158,7 @@ class Keys:
         return self._characters.get(client.name, 0), client.characters_per_month
 
 
-def read_keys(path: Path) -> list[Entry]:
+def read_keys(path: Path) -> list[ApiKey]:
     """Read a file of API keys.
 
     Parameters
@@ -180,7 +179,7 @@ def read_keys(path: Path) -> list[Entry]:
     return list(entries.values())
 
 
-def _entry(name: str, table: Any, path: Path) -> Entry:  # noqa: ANN401
+def _entry(name: str, table: Any, path: Path) -> ApiKey:  # noqa: ANN401
     """Check one client's table; messages never show the key."""
     place = f"{path}: [{name}]"
     if not isinstance(table, dict):
@@ -197,7 +196,7 @@ def _entry(name: str, table: Any, path: Path) -> Entry:  # noqa: ANN401
         if value is not None and (type(value) is not int or value < 1):
             raise DataError(f"{place}: {field} is {value!r}; must be a whole number from 1")
         limits[field] = value
-    return Entry(digest=_digest(key), client=Client(name=f"key {name}", has_key=True, **limits))
+    return ApiKey(digest=_digest(key), client=Client(name=f"key {name}", has_key=True, **limits))
 
 
 def _digest(key: str) -> bytes:
@@ -217,3 +216,52 @@ def _network(address: str) -> str:
     if isinstance(parsed, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((parsed, 64), strict=False))
     return address
+
+
+MAX_CLIENTS = 10_000
+
+
+class RateLimiter:
+    """Counts by name, in memory that does not grow beyond `MAX_CLIENTS` names.
+
+    Parameters
+    ----------
+    now : Callable[[], float]
+        Tells the seconds since some moment.
+
+    Notes
+    -----
+    A minute's worth may come at once, then one each 60/n seconds. When there are too many names,
+    the one that was counted least recently is forgotten: whoever has so many addresses gains more
+    by using them than by being forgotten.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._full_until: dict[str, float] = {}
+
+    def count(self, name: str, rate: int | None, refusal: str = "Slowdown") -> None:
+        """Count once more, or refuse."""
+        full_until = self.check(name, rate, refusal)
+        if full_until is None:
+            return
+        self._full_until.pop(name, None)  # the last is the one that was counted most recently
+        self._full_until[name] = full_until
+        if len(self._full_until) > MAX_CLIENTS:
+            del self._full_until[next(iter(self._full_until))]
+
+    def check(self, name: str, rate: int | None, refusal: str = "Slowdown") -> float | None:
+        """Refuse if once more were too often; count nothing."""
+        if rate is None:
+            return None
+        now = self._now()
+        full_until = max(self._full_until.get(name, now), now) + 60 / rate
+        wait = full_until - 60 - now
+        if wait > 1e-9:
+            raise ServiceError(
+                "too_many_requests",
+                f"{refusal}: {rate:,} per 1 minute",
+                retry_after=wait,
+                details={"limit": rate},
+            )
+        return full_until

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable
 
+from dragoman.serving.http.error_responses import cors_headers, write_error_response
 from dragoman.serving.http.request_heads import is_ambiguous
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
-from dragoman.serving.protocols.error_responses import cors_headers, write_refusal
 
 # Requests to these may carry a file.
 FILE_PATHS = frozenset({"/translate_file", "/v2/document"})
@@ -19,7 +19,7 @@ TRANSLATING_PATHS = FILE_PATHS | {
 }
 # So many bytes of a request are a subword at least.
 TOKEN_BYTES = 8
-TOO_MUCH = "Slowdown: too many texts are waiting to be translated; try again"
+OVERLOADED_MESSAGE = "Slowdown: too many texts are waiting to be translated; try again"
 
 # A head, of which the path is known before the rest is looked at.
 _POST = re.compile(rb"POST ([^ ?\r\n]+)[^ \r\n]* HTTP/1\.1\r\n")
@@ -30,10 +30,10 @@ _UNUSUAL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-WaitForRoom = Callable[[str, int], float | None]
+SecondsUntilRoom = Callable[[str, int], float | None]
 
 
-class Shedder:
+class LoadShedder:
     """Refuses requests to translate while no model has room for them.
 
     Parameters
@@ -54,18 +54,18 @@ class Shedder:
     """
 
     def __init__(
-        self, options: ServeOptions, metrics: Metrics, seconds_until_room: WaitForRoom | None
+        self, options: ServeOptions, metrics: Metrics, seconds_until_room: SecondsUntilRoom | None
     ) -> None:
         self._options = options
         self._metrics = metrics
-        self._wait_for_room = seconds_until_room
+        self._seconds_until_room = seconds_until_room
 
-    def find_wait(self, path: str, address: str, size: int) -> float | None:
+    def estimate_wait(self, path: str, address: str, size: int) -> float | None:
         """Say how long a client must wait."""
-        if self._wait_for_room is None or path not in TRANSLATING_PATHS:
+        if self._seconds_until_room is None or path not in TRANSLATING_PATHS:
             return None
         num_tokens = 1 if path in FILE_PATHS else 1 + size // TOKEN_BYTES
-        seconds = self._wait_for_room(address, num_tokens)
+        seconds = self._seconds_until_room(address, num_tokens)
         if seconds is not None:
             self._metrics.count_failure("overloaded")
         return seconds
@@ -73,7 +73,7 @@ class Shedder:
     def refuse(self, data: bytes, address: str) -> bytes | None:
         """Refuse one whole request for which the queue has no room; anything else is parsed."""
         begin = _POST.match(data)
-        if begin is None or self._wait_for_room is None or self._options.proxy is not None:
+        if begin is None or self._seconds_until_room is None or self._options.proxy is not None:
             return None
         path = begin[1].decode("latin-1")
         if path not in TRANSLATING_PATHS:
@@ -85,12 +85,12 @@ class Shedder:
             return None
         if is_ambiguous(data):
             return None
-        seconds = self.find_wait(path, address, len(data))
+        seconds = self.estimate_wait(path, address, len(data))
         if seconds is None:
             return None
         self._metrics.count_request()
         self._metrics.record_response("other", 429, 0.0)
-        headers, content = write_refusal(path, 429, TOO_MUCH, retry_after=seconds)
+        headers, content = write_error_response(path, 429, OVERLOADED_MESSAGE, retry_after=seconds)
         headers += cors_headers(path, self._options.allow_origin)
         lines = [b"HTTP/1.1 429 Too Many Requests", *(b": ".join(each) for each in headers)]
         return b"\r\n".join([*lines, b"", content])

@@ -9,7 +9,7 @@ LINES_PER_MINUTE = 10
 """Of each place in the code that logs."""
 
 
-class LineLimit(logging.Filter):
+class LogRateLimiter(logging.Filter):
     """Lets some lines of each place in the code through in a minute, and counts the others.
 
     Parameters
@@ -45,11 +45,11 @@ class LineLimit(logging.Filter):
         return True
 
 
-def bound_log() -> None:
+def limit_log_lines() -> None:
     """Have the warnings of this process written to the standard error stream within limits."""
     handler = logging.StreamHandler()
     handler.setLevel(logging.WARNING)
-    handler.addFilter(LineLimit())
+    handler.addFilter(LogRateLimiter())
     logging.getLogger().addHandler(handler)
 
 

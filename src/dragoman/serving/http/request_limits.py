@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dragoman.serving.http.api_keys import Keys
-from dragoman.serving.http.load_shedding import FILE_PATHS, TOO_MUCH, Shedder
+from dragoman.serving.http.api_keys import ApiKeys
+from dragoman.serving.http.error_responses import cors_headers, is_open, write_error_response
+from dragoman.serving.http.load_shedding import FILE_PATHS, OVERLOADED_MESSAGE, LoadShedder
 from dragoman.serving.http.request_heads import HeadCheck
+from dragoman.serving.http.uploads import UploadCheck
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
-from dragoman.serving.protocols.error_responses import cors_headers, is_open, write_refusal
-from dragoman.serving.protocols.uploads import UploadCheck
 from dragoman.serving.service_types import format_pivot_paths, reset_pivot_paths
 
 # These are answered while the server is stopping or full.
-SIGNS_OF_LIFE = frozenset({"/health", "/ready", "/metrics"})
+HEALTH_PATHS = frozenset({"/health", "/ready", "/metrics"})
 # A client may be this slow, in bytes a second, once its first seconds are over.
 SLOWEST = 16_384
 # What still comes after a refusal is thrown away for so long, or the client would not read it.
@@ -27,7 +27,7 @@ GONE = 499
 _log = logging.getLogger("dragoman.serving")
 
 
-class RefusedError(Exception):
+class RejectedError(Exception):
     """A request that is not even read.
 
     Parameters
@@ -69,7 +69,7 @@ class _Progress:
     is_over: bool = False
 
 
-class Gate:
+class RequestLimiter:
     """Lets requests through to the application, one task each, with limits.
 
     Parameters
@@ -80,9 +80,9 @@ class Gate:
         With the limits.
     metrics : Metrics
         Takes figures.
-    shedder : Shedder | None
+    load_shedder : LoadShedder | None
         Refuses requests for which there is no room; None: there is always some.
-    keys : Keys | None
+    keys : ApiKeys | None
         Says whose files need not be read; None: nobody's.
     heads : HeadCheck | None
         Refuses requests that are for another server; None: for one without names.
@@ -99,17 +99,19 @@ class Gate:
         app: ASGIApp,
         options: ServeOptions,
         metrics: Metrics,
-        shedder: Shedder | None = None,
-        keys: Keys | None = None,
+        load_shedder: LoadShedder | None = None,
+        keys: ApiKeys | None = None,
         heads: HeadCheck | None = None,
     ) -> None:
         self._app = app
-        self._shedder = Shedder(options, metrics, None) if shedder is None else shedder
+        self._load_shedder = (
+            LoadShedder(options, metrics, None) if load_shedder is None else load_shedder
+        )
         self._options = options
         self._metrics = metrics
         self._keys = keys
         self._heads = HeadCheck(options.host) if heads is None else heads
-        self._is_closed = self._is_given_up = False
+        self._is_closed = self._is_cancelled = False
         self._running: set[asyncio.Task[object]] = set()
         self.num_in_progress = 0
 
@@ -117,9 +119,9 @@ class Gate:
         """Let nothing more in but questions about the server's health."""
         self._is_closed = True
 
-    def give_up(self) -> None:
+    def cancel_all(self) -> None:
         """Tell those who still wait for an answer that there will be none."""
-        self._is_given_up = True
+        self._is_cancelled = True
         for task in self._running:
             task.cancel()
 
@@ -130,7 +132,7 @@ class Gate:
             return
         began = time.perf_counter()
         progress = _Progress()
-        answer = self._limited(send, progress, scope)
+        answer = self._wrap_send(send, progress, scope)
         reset_pivot_paths()
         self.num_in_progress += 1
         self._metrics.count_request()
@@ -142,16 +144,16 @@ class Gate:
                 await answer({"type": "http.response.body", "body": b""})
             else:
                 await self._run(scope, body, receive, answer)
-        except RefusedError as refusal:
+        except RejectedError as refusal:
             if not progress.status:
-                await self._refuse(scope, refusal, receive, answer)
+                await self._write_error(scope, refusal, receive, answer)
         except ClientGoneError:
             progress.status = progress.status if progress.is_over else GONE
         except Exception as error:
             _log.error("%s failed: %s", _route(scope), _describe(error))
             if progress.status:
                 raise
-            await self._refuse(scope, RefusedError(500, "internal error"), receive, answer)
+            await self._write_error(scope, RejectedError(500, "internal error"), receive, answer)
         finally:
             self.num_in_progress -= 1
             seconds = time.perf_counter() - began
@@ -162,18 +164,18 @@ class Gate:
         path = scope["path"]
         wrong = self._heads.find_refusal(scope)
         if wrong is not None:
-            raise RefusedError(*wrong, is_coming=True)
-        if path not in SIGNS_OF_LIFE:
+            raise RejectedError(*wrong, is_coming=True)
+        if path not in HEALTH_PATHS:
             if self._is_closed:
-                raise RefusedError(503, "the server is stopping", 1.0)
+                raise RejectedError(503, "the server is stopping", 1.0)
             if self.num_in_progress > self._options.max_connections:
-                raise RefusedError(429, "Slowdown: too many requests at once", 1.0)
+                raise RejectedError(429, "Slowdown: too many requests at once", 1.0)
         is_file = path in FILE_PATHS
         most = self._options.max_file_bytes if is_file else self._options.max_body_bytes
         too_large = f"the request is larger than {most:,} bytes"
         length = dict(scope["headers"]).get(b"content-length", b"0")
         if not length.isdigit() or int(length) > most:
-            raise RefusedError(413, too_large, is_coming=True)
+            raise RejectedError(413, too_large, is_coming=True)
         check = UploadCheck(self._keys, scope) if is_file and self._keys is not None else None
         _refuse_file(check, [])
         until = time.monotonic() + self._options.client_seconds
@@ -185,14 +187,14 @@ class Gate:
                     message = await receive()
             except TimeoutError:
                 slow = "the request came too slowly"
-                raise RefusedError(408, slow, is_coming=True) from None
+                raise RejectedError(408, slow, is_coming=True) from None
             if message["type"] == "http.disconnect":
                 raise ClientGoneError
             chunks.append(message.get("body", b""))
             size += len(chunks[-1])
             is_coming = message.get("more_body", False)
             if size > most:
-                raise RefusedError(413, too_large, is_coming=is_coming)
+                raise RejectedError(413, too_large, is_coming=is_coming)
             if is_coming:
                 _refuse_file(check, chunks)
             else:
@@ -201,9 +203,9 @@ class Gate:
     def _check_room(self, scope: Scope, size: int) -> None:
         """Refuse at little cost what would be refused anyway."""
         address, _ = scope.get("client") or ("", 0)
-        seconds = self._shedder.find_wait(scope["path"], address, size)
+        seconds = self._load_shedder.estimate_wait(scope["path"], address, size)
         if seconds is not None:
-            raise RefusedError(429, TOO_MUCH, seconds)
+            raise RejectedError(429, OVERLOADED_MESSAGE, seconds)
 
     async def _run(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         """Let the application answer, and stop it if the client goes away."""
@@ -231,17 +233,17 @@ class Gate:
         try:
             await self._app(scope, replay, send)
         except asyncio.CancelledError:
-            if not gone.is_set() and not self._is_given_up:
+            if not gone.is_set() and not self._is_cancelled:
                 raise
             task.uncancel()
             if gone.is_set():
                 raise ClientGoneError from None
-            raise RefusedError(503, "the server has stopped; try again", 1.0) from None
+            raise RejectedError(503, "the server has stopped; try again", 1.0) from None
         finally:
             self._running.discard(task)
             watcher.cancel()
 
-    def _limited(self, send: Send, progress: _Progress, scope: Scope) -> Send:
+    def _wrap_send(self, send: Send, progress: _Progress, scope: Scope) -> Send:
         """Send an answer no more slowly than a client may be, and take note of its status."""
         seconds = self._options.client_seconds
         extra = cors_headers(scope["path"], self._options.allow_origin)
@@ -267,11 +269,11 @@ class Gate:
 
         return answer
 
-    async def _refuse(
-        self, scope: Scope, refusal: RefusedError, receive: Receive, send: Send
+    async def _write_error(
+        self, scope: Scope, refusal: RejectedError, receive: Receive, send: Send
     ) -> None:
         """Answer without the application, and throw away what still comes for a moment."""
-        headers, content = write_refusal(
+        headers, content = write_error_response(
             scope["path"], refusal.status, refusal.message, retry_after=refusal.retry_after
         )
         if refusal.is_coming or refusal.status == 503:
@@ -282,13 +284,13 @@ class Gate:
             )
             if refusal.is_coming:
                 await send({"type": "http.response.body", "body": content, "more_body": True})
-                await self._discard(receive)
+                await self._discard_body(receive)
                 content = b""
             await send({"type": "http.response.body", "body": content})
         except ClientGoneError:
             return
 
-    async def _discard(self, receive: Receive) -> None:
+    async def _discard_body(self, receive: Receive) -> None:
         """Throw away what a client sends, for a second and a file's size at most."""
         left = self._options.max_file_bytes
         try:
@@ -307,7 +309,7 @@ def _refuse_file(check: UploadCheck | None, chunks: list[bytes]) -> None:
     found = None if check is None else check.find_refusal(chunks)
     if found is not None:
         status, error = found
-        raise RefusedError(status, error.message, error.retry_after, is_coming=True)
+        raise RejectedError(status, error.message, error.retry_after, is_coming=True)
 
 
 def _route(scope: Scope) -> str:

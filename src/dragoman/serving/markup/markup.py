@@ -13,7 +13,7 @@ from dragoman.serving.service_types import Span
 
 
 @dataclass(frozen=True, kw_only=True)
-class Marked:
+class ParsedMarkup:
     """A marked up text, taken apart.
 
     Parameters
@@ -47,8 +47,8 @@ class Marked:
         for part in self.parts:
             if isinstance(part, Segment):
                 yield part
-                for _, island in part.islands:
-                    yield from island._walk()
+                for _, subflow in part.subflows:
+                    yield from subflow._walk()
 
     def _rebuild(self, translations: Iterator[tuple[str, Iterable[Span]]]) -> str:
         written = []
@@ -57,8 +57,8 @@ class Marked:
                 written.append(part)
                 continue
             translation, spans = next(translations)
-            for tag, island in part.islands:
-                tag.opening = island._rebuild(translations)
+            for tag, subflow in part.subflows:
+                tag.opening = subflow._rebuild(translations)
             written.append(
                 place_tags(
                     part.root,
@@ -80,7 +80,7 @@ def parse_markup(
     splitting_tags: frozenset[str] = frozenset(),
     inline_tags: frozenset[str] = frozenset(),
     finds_outline: bool = True,
-) -> Marked:
+) -> ParsedMarkup:
     """Take a marked up text apart.
 
     Parameters
@@ -117,7 +117,7 @@ def parse_markup(
     return parse_tokens(list(split_html(text)), rules)
 
 
-def parse_tokens(tokens: Sequence[Token], rules: TagRules) -> Marked:
+def parse_tokens(tokens: Sequence[Token], rules: TagRules) -> ParsedMarkup:
     """Take a text apart that has been cut into tokens."""
     return _Parser(tokens, rules).parse(0, len(tokens))
 
@@ -131,7 +131,7 @@ class _Parser:
         self._elements = match_elements(tokens, rules)
         self._num_breaks = count_breaks(tokens, self._elements, rules)
 
-    def parse(self, begin: int, end: int) -> Marked:
+    def parse(self, begin: int, end: int) -> ParsedMarkup:
         """Take apart the tokens from one place to another."""
         parts: list[str | Segment] = []
         run: list[tuple[int, int]] = []  # First and last places of what a sentence goes on over.
@@ -146,17 +146,17 @@ class _Parser:
                 run = []
             place = last + 1
         parts += self._close(run)
-        return Marked(parts=tuple(parts))
+        return ParsedMarkup(parts=tuple(parts))
 
     def _find_last(self, place: int) -> int:
         """Find the last token of an element that is taken as a whole, or of a single token."""
         token = self._tokens[place]
-        is_whole = is_opaque(token, self._rules) or self._is_island(place)
+        is_whole = is_opaque(token, self._rules) or self._is_subflow(place)
         return self._elements.lasts[place] if is_whole else place
 
-    def _is_island(self, place: int) -> bool:
+    def _is_subflow(self, place: int) -> bool:
         token = self._tokens[place]
-        is_one = token.kind == "start" and token.name in self._rules.islands
+        is_one = token.kind == "start" and token.name in self._rules.subflows
         return is_one and not is_opaque(token, self._rules)
 
     def _is_inline(self, place: int) -> bool:
@@ -171,7 +171,7 @@ class _Parser:
 
     def _leave(self, first: int, last: int) -> list[str | Segment]:
         """Leave tokens as they are, but for what is in an island."""
-        if not self._is_island(first):
+        if not self._is_subflow(first):
             return [self._raw(first, last)]
         has_end = self._elements.is_closed[first]
         inner = self.parse(first + 1, last + 1 - has_end)
@@ -197,8 +197,8 @@ class _Parser:
         builder = SegmentBuilder(self._rules, self._may_hold(run[0][0]))
         for place, last in run:
             token = self._tokens[place]
-            if self._is_island(place):
-                builder.add_leaf("", island=Marked(parts=tuple(self._leave(place, last))))
+            if self._is_subflow(place):
+                builder.add_leaf("", subflow=ParsedMarkup(parts=tuple(self._leave(place, last))))
             elif place < last or token.kind in ("empty", "other"):
                 builder.add_leaf(self._raw(place, last), token.name)
             elif token.kind == "start":

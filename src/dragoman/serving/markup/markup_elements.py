@@ -104,7 +104,7 @@ def count_breaks(tokens: Sequence[Token], elements: Elements, rules: TagRules) -
     from_pivot: list[tuple[int, int]] = []
     end_of_opaque = -1
     for place, token in enumerate(tokens):
-        is_whole = token.kind == "start" and token.name in rules.islands
+        is_whole = token.kind == "start" and token.name in rules.subflows
         if place > end_of_opaque and is_opaque(token, rules):
             end_of_opaque = elements.lasts[place]
             is_whole = token.name in rules.inline
@@ -170,8 +170,8 @@ class _Matcher:
             self._open.append(place)
             self._num_open[token.name] += 1
             self._check_depth(len(self._open), MAX_DEPTH)
-            if token.name in self._rules.islands:
-                num_islands = sum(self._num_open[name] for name in self._rules.islands)
+            if token.name in self._rules.subflows:
+                num_islands = sum(self._num_open[name] for name in self._rules.subflows)
                 self._check_depth(num_islands, MAX_ISLAND_DEPTH)
 
     def finish(self) -> Elements:

@@ -9,7 +9,7 @@ from dragoman.serving.markup.tag_placement import Tag
 from dragoman.serving.markup.tag_rules import TagRules
 
 if TYPE_CHECKING:
-    from dragoman.serving.markup.markup import Marked
+    from dragoman.serving.markup.markup import ParsedMarkup
 
 _SPACE = re.compile(r"[ \t\n\r\f]+")
 
@@ -26,7 +26,7 @@ class Segment:
         White space around it.
     root : Tag
         Its elements.
-    islands : tuple[tuple[Tag, Marked], ...]
+    subflows : tuple[tuple[Tag, ParsedMarkup], ...]
         Elements in it whose content is translated by itself.
     """
 
@@ -34,7 +34,7 @@ class Segment:
     before: str
     after: str
     root: Tag
-    islands: "tuple[tuple[Tag, Marked], ...]"
+    subflows: "tuple[tuple[Tag, ParsedMarkup], ...]"
 
 
 class SegmentBuilder:
@@ -57,7 +57,7 @@ class SegmentBuilder:
         self._open = [self._root]
         self._num_texts = [0]  # In each open element.
         self._tags: list[Tag] = []
-        self._islands: list[tuple[Tag, Marked]] = []
+        self._islands: list[tuple[Tag, ParsedMarkup]] = []
         self._before = self._after = ""
         # The character before this place, and the elements without text that wait for the next.
         self._last = ""
@@ -107,11 +107,11 @@ class SegmentBuilder:
         if num_texts == 0 and self._open[-1].holds_text:
             self._wait(tag)
 
-    def add_leaf(self, raw: str, name: str = "", island: "Marked | None" = None) -> None:
+    def add_leaf(self, raw: str, name: str = "", subflow: "ParsedMarkup | None" = None) -> None:
         """Add something without text of its own."""
         tag = self._add(Tag(opening=raw, holds_text=False))
-        if island is not None:
-            self._islands.append((tag, island))
+        if subflow is not None:
+            self._islands.append((tag, subflow))
         if name in self._rules.spaces:
             tag.is_space = True
             if self._length and not self._text[-1][-1].isspace():
@@ -142,7 +142,7 @@ class SegmentBuilder:
             before=self._before,
             after="" if self._is_behind_leaf else self._after,
             root=self._root,
-            islands=tuple(self._islands),
+            subflows=tuple(self._islands),
         )
 
     def _add(self, tag: Tag) -> Tag:

@@ -25,7 +25,7 @@ class TagRules:
         Whether it ends at elements around which there are only other elements.
     opaque : frozenset[str]
         Elements whose content stays as it is.
-    islands : frozenset[str]
+    subflows : frozenset[str]
         Elements that stand in a sentence but whose content is none of it, and is translated by
         itself: a footnote, a button.
     spaces : frozenset[str]
@@ -42,7 +42,7 @@ class TagRules:
     breaks_elsewhere: bool = False
     finds_outline: bool = False
     opaque: frozenset[str] = frozenset()
-    islands: frozenset[str] = frozenset()
+    subflows: frozenset[str] = frozenset()
     spaces: frozenset[str] = frozenset()
     text_holders: frozenset[str] = frozenset()
     collapses_space: bool = False
@@ -60,7 +60,7 @@ HTML = TagRules(
     opaque=_names(
         "script style xmp iframe noembed noframes plaintext textarea code kbd samp var math svg"
     ),
-    islands=_names("button select object video audio canvas"),
+    subflows=_names("button select object video audio canvas"),
     collapses_space=True,
 )
 
@@ -83,7 +83,7 @@ OPEN_DOCUMENT = TagRules(
         "text:ruby-text office:binary-data dc:creator dc:date meta:creator-initials svg:title "
         "svg:desc"
     ),
-    islands=_names("text:note office:annotation draw:frame"),
+    subflows=_names("text:note office:annotation draw:frame"),
     spaces=_names("text:s"),
     text_holders=_names("text:p text:h text:span text:a text:ruby-base text:meta text:meta-field"),
     collapses_space=True,
@@ -102,7 +102,7 @@ WORD = TagRules(
         "w:pPr w:rPr w:tblPr w:tblGrid w:trPr w:tcPr w:sectPr w:sdtPr w:sdtEndPr w:del "
         "w:instrText m:oMath m:oMathPara"
     ),
-    islands=_names("w:drawing w:pict w:object mc:AlternateContent"),
+    subflows=_names("w:drawing w:pict w:object mc:AlternateContent"),
     text_holders=_names("w:t"),
 )
 
@@ -110,7 +110,7 @@ PRESENTATION = replace(
     WORD,
     inline=_names("a:r a:t a:rPr"),
     opaque=_names("a:pPr a:rPr a:endParaRPr a:bodyPr a:lstStyle p:spPr p:nvSpPr a:fld m:oMath"),
-    islands=frozenset(),
+    subflows=frozenset(),
     text_holders=_names("a:t"),
 )
 

@@ -1,9 +1,9 @@
 """The web page's own protocol: translating, looking inside, asking why, watching runs."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.requests import Request as WebRequest
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
@@ -15,16 +15,20 @@ from dragoman.insight.ablation import Head
 from dragoman.insight.choices import list_choices
 from dragoman.insight.explanation import NUM_MASKS, Explanation, explain_in_steps
 from dragoman.serving.detection import choose_source
-from dragoman.serving.documents.documents import find_fitting
+from dragoman.serving.documents.documents import find_sources
 from dragoman.serving.http.request_heads import is_forwarded, is_loopback
-from dragoman.serving.page.page_document import write_shell
-from dragoman.serving.page.page_files import give_asset, give_index
-from dragoman.serving.page.page_look import align_for_page, look_for_page
+from dragoman.serving.page.page_document import ASSETS, read_asset, write_shell
+from dragoman.serving.page.page_insight import (
+    align_for_page,
+    look_for_page,
+    write_explanation,
+    write_progress,
+)
 from dragoman.serving.page.page_request import (
     LONGEST_LOOK,
     MOST_MASKS,
-    Fields,
-    Pair,
+    JsonFields,
+    SentencePair,
     charge,
     check_length,
     check_origin,
@@ -36,8 +40,6 @@ from dragoman.serving.page.page_request import (
     service_of,
 )
 from dragoman.serving.page.page_runs import name_runs, read_run
-from dragoman.serving.page.page_text import Part, part_text
-from dragoman.serving.page.page_why import write_explanation, write_progress
 from dragoman.serving.service import Service
 from dragoman.serving.service_types import Answer, ErrorKind, Request, ServiceError
 from dragoman.training.log import METRICS_FILE
@@ -98,14 +100,14 @@ def _answering(handler: Handler) -> Handler:
             check_origin(request)
             return await handler(request)
         except ServiceError as error:
-            return _complain(error)
+            return _write_error(error)
         except DragomanError as error:
-            return _complain(ServiceError("bad_request", str(error)))
+            return _write_error(ServiceError("bad_request", str(error)))
 
     return answer
 
 
-def _complain(error: ServiceError) -> Response:
+def _write_error(error: ServiceError) -> Response:
     headers = {}
     if error.retry_after is not None:
         headers["Retry-After"] = str(max(1, round(error.retry_after)))
@@ -167,7 +169,7 @@ async def _translate(request: WebRequest) -> Response:
         wants_alignment=True,
         client=client,
     )
-    parts = [Part(text, "")] if prefix else part_text(service.split(text, asked))
+    parts = [TextPart(text, "")] if prefix else split_parts(service.split(text, asked))
     texts = [part.text for part in parts if part.text]
     answers: list[Answer] = []
     size = service.options.max_texts
@@ -182,12 +184,12 @@ def _find_source(service: Service, text: str, given: str, target: str) -> tuple[
     if given:
         return given, None
     # A target that there is not is the service's to refuse.
-    fitting = find_fitting(service, target) or {each.code for each in service.languages()}
+    fitting = find_sources(service, target) or {each.code for each in service.languages()}
     return choose_source(service.detect(text), fitting, target)
 
 
 def _write_translation(
-    parts: list[Part], answers: list[Answer], source: str, confidence: float | None
+    parts: list[TextPart], answers: list[Answer], source: str, confidence: float | None
 ) -> dict[str, Any]:
     """Put the parts of a text and what they became together."""
     rest = iter(answers)
@@ -221,7 +223,7 @@ async def _choices(request: WebRequest) -> Response:
     return JSONResponse({"choices": found})
 
 
-def _find_choices(translator: Translator, pair: Pair) -> list[dict[str, Any]]:
+def _find_choices(translator: Translator, pair: SentencePair) -> list[dict[str, Any]]:
     check_length(translator, pair)
     return [
         {
@@ -244,7 +246,7 @@ async def _alignment(request: WebRequest) -> Response:
     return JSONResponse(found)
 
 
-def _align(translator: Translator, pair: Pair) -> dict[str, Any]:
+def _align(translator: Translator, pair: SentencePair) -> dict[str, Any]:
     check_length(translator, pair)
     return align_for_page(translator, pair.source, pair.translation)
 
@@ -261,7 +263,7 @@ async def _attention(request: WebRequest) -> Response:
 
 
 def _look(
-    translator: Translator, pair: Pair, off: tuple[Head, ...], beam_size: int | None
+    translator: Translator, pair: SentencePair, off: tuple[Head, ...], beam_size: int | None
 ) -> dict[str, Any]:
     check_length(translator, pair)
     return look_for_page(translator, pair.source, pair.translation, off=off, beam_size=beam_size)
@@ -290,7 +292,7 @@ async def _why(request: WebRequest) -> Response:
 
 
 def _begin_explaining(
-    translator: Translator, pair: Pair, num_masks: int, seed: int
+    translator: Translator, pair: SentencePair, num_masks: int, seed: int
 ) -> tuple[Iterator[Explanation], Explanation]:
     """Make the first step of an explanation, and what makes the others."""
     num_tokens = check_length(translator, pair)
@@ -306,7 +308,7 @@ def _begin_explaining(
     return steps, next(steps)
 
 
-async def _read(request: WebRequest) -> tuple[Pair, Fields]:
+async def _read(request: WebRequest) -> tuple[SentencePair, JsonFields]:
     """Read what is asked about a sentence pair, and by whom."""
     service = service_of(request)
     fields = await read_fields(request)
@@ -352,3 +354,65 @@ async def _run(request: WebRequest) -> Response:
     found = read_run(run, offset, query.get("token", ""))
     # As ASCII, for logs may have half characters in them, of which UTF-8 knows nothing.
     return Response(json.dumps(found, allow_nan=False), media_type="application/json")
+
+
+# What the page may do: run its own scripts, speak to its own server, and nothing else.
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' blob: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+    "Vary": "Accept-Encoding",
+}
+
+
+def give_index(request: WebRequest) -> Response:
+    """Answer with the page."""
+    return _give(request, "index.html")
+
+
+def give_asset(request: WebRequest) -> Response:
+    """Answer with a file that the page asks for."""
+    name = request.path_params["name"]
+    if name not in ASSETS:
+        return Response("there is no such file", status_code=404, media_type="text/plain")
+    return _give(request, name)
+
+
+def _give(request: WebRequest, name: str) -> Response:
+    asset = read_asset(name)
+    headers = _HEADERS | {"ETag": asset.tag}
+    if request.headers.get("if-none-match") == asset.tag:
+        return Response(status_code=304, headers=headers)
+    content = asset.content
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        content = asset.compressed
+        headers["Content-Encoding"] = "gzip"
+    return Response(content, headers=headers, media_type=asset.media_type)
+
+
+class TextPart(NamedTuple):
+    """A sentence, or nothing, and the white space after it."""
+
+    text: str
+    space: str
+
+
+def split_parts(pieces: Iterable[str]) -> list[TextPart]:
+    """Take the white space off the pieces of a text."""
+    parts: list[TextPart] = []
+    for piece in pieces:
+        core = piece.strip()
+        begin = piece.index(core) if core else len(piece)
+        before, after = piece[:begin], piece[begin + len(core) :]
+        if before and parts:
+            parts[-1] = parts[-1]._replace(space=parts[-1].space + before)
+        elif before:
+            parts.append(TextPart("", before))
+        if core:
+            parts.append(TextPart(core, after))
+    return parts

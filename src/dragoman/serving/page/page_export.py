@@ -7,8 +7,12 @@ from dragoman.insight.attention import Look
 from dragoman.insight.explanation import Explanation
 from dragoman.serving.languages import name_language
 from dragoman.serving.page.page_document import write_document
-from dragoman.serving.page.page_look import align_for_page, look_for_page, write_look
-from dragoman.serving.page.page_why import write_explanation
+from dragoman.serving.page.page_insight import (
+    align_for_page,
+    look_for_page,
+    write_explanation,
+    write_look,
+)
 
 
 def write_look_page(translator: Translator, seen: Look) -> str:

@@ -22,7 +22,7 @@ MOST_WORK = 400_000
 MOST_HEADS_OFF = 256
 
 
-class Fields:
+class JsonFields:
     """The fields of a JSON object, taken out one by one.
 
     Parameters
@@ -66,7 +66,7 @@ class Fields:
         return tuple(dict.fromkeys(Head(*each) for each in value))
 
 
-class Pair(NamedTuple):
+class SentencePair(NamedTuple):
     """A sentence and its translation, and the model that is asked about them."""
 
     model: str
@@ -74,7 +74,7 @@ class Pair(NamedTuple):
     translation: str
 
 
-async def read_fields(request: WebRequest) -> Fields:
+async def read_fields(request: WebRequest) -> JsonFields:
     """Read the JSON object that the page sent."""
     # Another site's page can send anything else without being asked (CORS).
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
@@ -85,7 +85,7 @@ async def read_fields(request: WebRequest) -> Fields:
         plain = None
     if not isinstance(plain, dict):
         raise ServiceError("bad_request", "the request must be a JSON object")
-    return Fields(plain)
+    return JsonFields(plain)
 
 
 def check_origin(request: WebRequest) -> None:
@@ -123,7 +123,7 @@ def identify(request: WebRequest) -> Client:
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     address = request.client.host if request.client else ""
     raw_key = key.strip() if scheme.lower() == "bearer" else None
-    client: Client = request.app.state.keys.client_of(raw_key, address)
+    client: Client = request.app.state.keys.authenticate(raw_key, address)
     return client
 
 
@@ -134,9 +134,9 @@ def charge(request: WebRequest, num_characters: int) -> Client:
     return client
 
 
-def read_pair(fields: Fields) -> Pair:
+def read_pair(fields: JsonFields) -> SentencePair:
     """Take a sentence pair and the name of a model."""
-    return Pair(fields.text("model"), fields.text("source"), fields.text("translation", ""))
+    return SentencePair(fields.text("model"), fields.text("source"), fields.text("translation", ""))
 
 
 def find_model(service: Service, name: str) -> ServedModel:
@@ -147,7 +147,7 @@ def find_model(service: Service, name: str) -> ServedModel:
     raise ServiceError("not_found", f"no model is called “{name}”")
 
 
-def check_length(translator: Translator, pair: Pair) -> int:
+def check_length(translator: Translator, pair: SentencePair) -> int:
     """Refuse what is too long to look into."""
     vocabularies = translator.folder.vocabularies
     longest = min(LONGEST_LOOK, translator.folder.options.max_length or LONGEST_LOOK)

@@ -8,12 +8,12 @@ from starlette.routing import BaseRoute
 
 from dragoman.serving.languages import match_language
 from dragoman.serving.protocols.request_parameters import (
-    SentParameters,
+    RequestParameters,
     find_client,
     make_route,
     read_bearer,
     read_parameters,
-    translate_charged,
+    translate_and_charge,
 )
 from dragoman.serving.service import Service
 from dragoman.serving.service_types import Client, Markup, Request, ServiceError
@@ -42,9 +42,9 @@ def routes() -> list[BaseRoute]:
     """List what is answered."""
     methods = ["GET", "POST"]
     return [
-        make_route(_PATH, _translate, methods, _refuse),
-        make_route(f"{_PATH}/languages", _languages, methods, _refuse),
-        make_route(f"{_PATH}/detect", _detect, methods, _refuse),
+        make_route(_PATH, _translate, methods, _write_error),
+        make_route(f"{_PATH}/languages", _languages, methods, _write_error),
+        make_route(f"{_PATH}/detect", _detect, methods, _write_error),
     ]
 
 
@@ -60,7 +60,7 @@ async def _translate(request: WebRequest) -> Response:
     if markup not in ("text", "html"):
         raise ServiceError("bad_request", "Invalid Value: format must be text or html")
     source = parameters.text("source") or None
-    answers = await translate_charged(
+    answers = await translate_and_charge(
         request,
         Request(
             texts=tuple(texts),
@@ -116,7 +116,7 @@ async def _detect(request: WebRequest) -> Response:
     return JSONResponse({"data": {"detections": detections}})
 
 
-def _read_texts(parameters: SentParameters) -> list[str]:
+def _read_texts(parameters: RequestParameters) -> list[str]:
     texts = parameters.texts("q")
     if not texts:
         raise _required("q")
@@ -127,7 +127,7 @@ def _required(name: str) -> ServiceError:
     return ServiceError("bad_request", f"Required parameter: {name}")
 
 
-def _find_client(request: WebRequest, parameters: SentParameters) -> Client:
+def _find_client(request: WebRequest, parameters: RequestParameters) -> Client:
     """Tell who sent a request: by a key, or by a token, as Google's client sends one."""
     key = parameters.text("key") or request.headers.get("x-goog-api-key")
     token = read_bearer(request, "Bearer")
@@ -142,7 +142,7 @@ def _find_client(request: WebRequest, parameters: SentParameters) -> Client:
         raise
 
 
-def _refuse(error: ServiceError) -> Response:
+def _write_error(error: ServiceError) -> Response:
     """Write what a client is told in place of an answer."""
     code, status, reason = _STATUS[error.kind]
     message = error.message

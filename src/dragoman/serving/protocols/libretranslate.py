@@ -15,15 +15,15 @@ from dragoman.serving.documents.documents import (
     check_name,
     translate_document,
 )
-from dragoman.serving.http.api_keys import Keys
+from dragoman.serving.http.api_keys import ApiKeys
 from dragoman.serving.languages import match_language
 from dragoman.serving.protocols.request_parameters import (
-    SentParameters,
+    RequestParameters,
     find_client,
     make_route,
     read_bearer,
     read_parameters,
-    translate_charged,
+    translate_and_charge,
 )
 from dragoman.serving.service import Service
 from dragoman.serving.service_types import Client, Markup, Request, ServiceError
@@ -52,13 +52,13 @@ _STORED_NAME = re.compile(
 def routes() -> list[BaseRoute]:
     """List what is answered."""
     return [
-        make_route("/translate", _translate, ["POST"], _refuse),
-        make_route("/detect", _detect, ["POST"], _refuse),
-        make_route("/languages", _languages, ["GET"], _refuse),
-        make_route("/translate_file", _translate_file, ["POST"], _refuse),
-        make_route("/download_file/{name:path}", _download_file, ["GET"], _refuse),
-        make_route("/frontend/settings", _settings, ["GET"], _refuse),
-        make_route("/suggest", _suggest, ["POST"], _refuse),
+        make_route("/translate", _translate, ["POST"], _write_error),
+        make_route("/detect", _detect, ["POST"], _write_error),
+        make_route("/languages", _languages, ["GET"], _write_error),
+        make_route("/translate_file", _translate_file, ["POST"], _write_error),
+        make_route("/download_file/{name:path}", _download_file, ["GET"], _write_error),
+        make_route("/frontend/settings", _settings, ["GET"], _write_error),
+        make_route("/suggest", _suggest, ["POST"], _write_error),
     ]
 
 
@@ -74,7 +74,7 @@ async def _translate(request: WebRequest) -> Response:
             f"Invalid request: format {markup[:80]} is not supported; text and html are",
         )
     num_alternatives = max(0, parameters.number("alternatives", 0))
-    answers = await translate_charged(
+    answers = await translate_and_charge(
         request,
         Request(
             texts=tuple(texts),
@@ -95,7 +95,7 @@ async def _translate(request: WebRequest) -> Response:
     return JSONResponse(body)
 
 
-def _read_texts(parameters: SentParameters) -> list[str]:
+def _read_texts(parameters: RequestParameters) -> list[str]:
     """Read what is to be translated; browsers send other line breaks in forms than was typed."""
     texts = parameters.texts("q")
     if not texts or (texts == [""] and "q" not in parameters.lists):
@@ -115,14 +115,14 @@ def _write_language(code: str, confidence: float | None) -> dict[str, object]:
     return {"confidence": round(100 * (confidence or 0.0)), "language": code}
 
 
-def _required(parameters: SentParameters, name: str) -> str:
+def _required(parameters: RequestParameters, name: str) -> str:
     value = parameters.text(name)
     if not value:
         raise ServiceError("bad_request", f"Invalid request: missing {name} parameter")
     return value
 
 
-def _find_client(request: WebRequest, parameters: SentParameters) -> Client:
+def _find_client(request: WebRequest, parameters: RequestParameters) -> Client:
     return find_client(request, parameters.text("api_key") or read_bearer(request, "Bearer"))
 
 
@@ -167,16 +167,16 @@ async def _translate_file(request: WebRequest) -> Response:
     source, target = _required(parameters, "source"), _required(parameters, "target")
     client = _find_client(request, parameters)
     service: Service = request.app.state.service
-    target = _known(service, target)
+    target = _match_language(service, target)
     name = check_name(parameters.file.name)
-    keys: Keys = request.app.state.keys
+    keys: ApiKeys = request.app.state.keys
     keys.check(client)
     keys.charge(client, 0)
     store = find_store(request.app)
     document = await store.read(name, parameters.file.content, service.options)
     wanted = Request(
         texts=(),
-        source=None if source.lower() == "auto" else _known(service, source),
+        source=None if source.lower() == "auto" else _match_language(service, source),
         target=target,
         client=client,
     )
@@ -185,7 +185,7 @@ async def _translate_file(request: WebRequest) -> Response:
     stored = store.create(client.name, f"{path.stem}_{target}{path.suffix}")
     num_charged = 0
     try:
-        keys.spend(client, num_characters)
+        keys.charge_characters(client, num_characters)
         num_charged = num_characters
         store.finish(stored, await translate_document(service, document, wanted))
     finally:
@@ -196,7 +196,7 @@ async def _translate_file(request: WebRequest) -> Response:
     return JSONResponse({"translatedFileUrl": f"{request.base_url}download_file/{quoted}"})
 
 
-def _known(service: Service, code: str) -> str:
+def _match_language(service: Service, code: str) -> str:
     """Find the served language that a client names."""
     found = match_language(code, [each.code for each in service.languages()])
     if found is None:
@@ -245,7 +245,7 @@ async def _suggest(request: WebRequest) -> Response:  # noqa: ARG001
     raise ServiceError("forbidden", "Suggestions are disabled on this server.")
 
 
-def _refuse(error: ServiceError) -> Response:
+def _write_error(error: ServiceError) -> Response:
     """Write what a client is told in place of an answer."""
     message = error.message
     if error.kind in ("too_long", "too_many_texts") and "length" in error.details:

@@ -24,7 +24,7 @@ Handler = Callable[[WebRequest], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
-class SentFile:
+class UploadedFile:
     """A file that a client sends.
 
     Parameters
@@ -40,7 +40,7 @@ class SentFile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SentParameters:
+class RequestParameters:
     """The parameters of a request.
 
     Parameters
@@ -51,27 +51,27 @@ class SentParameters:
         Names of those that came as a list.
     is_json : bool
         Whether they came as JSON.
-    file : SentFile | None
+    file : UploadedFile | None
         A file that came with them.
     """
 
     values: Mapping[str, list[object]]
     lists: frozenset[str] = frozenset()
     is_json: bool = False
-    file: SentFile | None = None
+    file: UploadedFile | None = None
 
     def text(self, name: str) -> str | None:
         """Read a text."""
         texts = self.texts(name)
         if len(texts) > 1 or (name in self.lists and texts):
-            raise _bad(name, "must be one text, not a list")
+            raise _bad_request(name, "must be one text, not a list")
         return texts[0] if texts else None
 
     def texts(self, name: str) -> list[str]:
         """Read texts."""
         values = self.values.get(name, [])
         if any(not isinstance(each, str) for each in values):
-            raise _bad(name, "must be text")
+            raise _bad_request(name, "must be text")
         return [str(each) for each in values]
 
     def words(self, name: str) -> frozenset[str]:
@@ -86,7 +86,7 @@ class SentParameters:
             return default
         said = str(values[0]).lower()
         if len(values) > 1 or name in self.lists or said not in (*_TRUE, *_FALSE):
-            raise _bad(name, "must be true or false")
+            raise _bad_request(name, "must be true or false")
         return said in _TRUE
 
     def number(self, name: str, default: int) -> int:
@@ -98,11 +98,11 @@ class SentParameters:
         digits = said.removeprefix("-")
         is_number = digits.isascii() and digits.isdigit() and len(digits) < 10
         if len(values) > 1 or name in self.lists or not is_number:
-            raise _bad(name, "must be a whole number")
+            raise _bad_request(name, "must be a whole number")
         return int(said)
 
 
-async def read_parameters(request: WebRequest) -> SentParameters:
+async def read_parameters(request: WebRequest) -> RequestParameters:
     """Read the parameters of a request.
 
     Parameters
@@ -120,14 +120,14 @@ async def read_parameters(request: WebRequest) -> SentParameters:
         return await _read_multipart(request, values)
     body = await request.body()
     if not body:
-        return SentParameters(values=values)
+        return RequestParameters(values=values)
     if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
         sent = _read_json(body)
         found = {name: _as_list(value) for name, value in sent.items() if value is not None}
         lists = frozenset(name for name, value in sent.items() if isinstance(value, list))
-        return SentParameters(values={**values, **found}, lists=lists, is_json=True)
+        return RequestParameters(values={**values, **found}, lists=lists, is_json=True)
     if kind == "application/x-www-form-urlencoded":
-        return SentParameters(values={**values, **_read_form(body)})
+        return RequestParameters(values={**values, **_read_form(body)})
     raise ServiceError(
         "bad_request",
         "Invalid request: the body is neither JSON nor a form; say which in Content-Type",
@@ -137,11 +137,11 @@ async def read_parameters(request: WebRequest) -> SentParameters:
 def find_client(request: WebRequest, key: str | None) -> Client:
     """Tell who sent a request."""
     address = request.client.host if request.client is not None else ""
-    client: Client = request.app.state.keys.client_of(key, address)
+    client: Client = request.app.state.keys.authenticate(key, address)
     return client
 
 
-async def translate_charged(web_request: WebRequest, request: Request) -> list[Answer]:
+async def translate_and_charge(web_request: WebRequest, request: Request) -> list[Answer]:
     """Translate, and count what the client has had translated."""
     keys, service = web_request.app.state.keys, web_request.app.state.service
     num_characters = sum(len(text) for text in request.texts)
@@ -215,7 +215,9 @@ def _read_form(body: bytes) -> dict[str, list[object]]:
     return values
 
 
-async def _read_multipart(request: WebRequest, values: dict[str, list[object]]) -> SentParameters:
+async def _read_multipart(
+    request: WebRequest, values: dict[str, list[object]]
+) -> RequestParameters:
     """Read a form that may have a file in it."""
     _check_charset(request)
     most = request.app.state.service.options.max_body_bytes
@@ -225,7 +227,7 @@ async def _read_multipart(request: WebRequest, values: dict[str, list[object]]) 
     async with request.form(max_files=1, max_fields=100, max_part_size=most) as form:
         for name, value in form.multi_items():
             if isinstance(value, UploadFile):
-                file = SentFile(value.filename or "", await value.read())
+                file = UploadedFile(value.filename or "", await value.read())
                 _check_text(file.name)
             else:
                 _check_text(value)
@@ -233,7 +235,7 @@ async def _read_multipart(request: WebRequest, values: dict[str, list[object]]) 
                 if not value.isascii() and value.encode() not in body:
                     raise _not_text("the form is not UTF-8")
                 found.setdefault(name, []).append(value)
-    return SentParameters(values={**values, **found}, file=file)
+    return RequestParameters(values={**values, **found}, file=file)
 
 
 def _check_charset(request: WebRequest) -> None:
@@ -256,7 +258,7 @@ def _not_text(message: str) -> ServiceError:
     return ServiceError("bad_request", f"Invalid request: {message}")
 
 
-def _bad(name: str, message: str) -> ServiceError:
+def _bad_request(name: str, message: str) -> ServiceError:
     return ServiceError(
         "bad_request", f"Invalid request: {name} {message}", details={"parameter": name}
     )

@@ -13,7 +13,7 @@ from tests.serving.fake_service import FakeService, talk_to
 from tests.serving.running_server import serve
 
 from dragoman.serving.app import build_app
-from dragoman.serving.http.api_keys import Keys
+from dragoman.serving.http.api_keys import ApiKeys
 from dragoman.serving.protocols import google, libretranslate
 from dragoman.serving.protocols.deepl import deepl
 from dragoman.serving.protocols.openapi.openapi import describe
@@ -42,7 +42,7 @@ def configure(schema):
     return schema
 
 
-fake = configure(schemathesis.openapi.from_asgi("/spec", build_app(FakeService(), Keys())))
+fake = configure(schemathesis.openapi.from_asgi("/spec", build_app(FakeService(), ApiKeys())))
 
 
 @fake.parametrize()

@@ -17,14 +17,14 @@ from dragoman.serving.protocols.deepl.deepl_common import (
     find_deepl_client,
     match_code,
     read_glossaries,
-    refuse_deepl,
     write_code,
+    write_deepl_error,
 )
 from dragoman.serving.protocols.request_parameters import (
-    SentParameters,
+    RequestParameters,
     make_route,
     read_parameters,
-    translate_charged,
+    translate_and_charge,
 )
 from dragoman.serving.service import Service
 from dragoman.serving.service_types import Answer, Client, Markup, Request, ServiceError
@@ -48,9 +48,9 @@ _MODEL_TYPES = {
 def routes() -> list[BaseRoute]:
     """List what is answered."""
     return [
-        make_route("/v2/translate", _translate, ["POST"], refuse_deepl),
-        make_route("/v2/languages", _languages, ["GET", "POST"], refuse_deepl),
-        make_route("/v2/usage", _usage, ["GET", "POST"], refuse_deepl),
+        make_route("/v2/translate", _translate, ["POST"], write_deepl_error),
+        make_route("/v2/languages", _languages, ["GET", "POST"], write_deepl_error),
+        make_route("/v2/usage", _usage, ["GET", "POST"], write_deepl_error),
         *deepl_documents.routes(),
         *deepl_glossaries.routes(),
     ]
@@ -81,7 +81,7 @@ async def _translate(request: WebRequest) -> Response:
     service: Service = request.app.state.service
     texts = parameters.texts("text")
     if not texts:
-        raise _bad("Parameter 'text' not specified.")
+        raise _bad_request("Parameter 'text' not specified.")
     _check_size(service, texts, sum(map(len, texts)))  # Before anything is looked for in them.
     target = match_code(service, parameters.text("target_lang"), "target")
     said_source = parameters.text("source_lang")
@@ -106,7 +106,7 @@ async def _translate(request: WebRequest) -> Response:
     if tags.is_special:
         answers = await _translate_special(request, wanted, tags)
     else:
-        answers = await translate_charged(request, wanted)
+        answers = await translate_and_charge(request, wanted)
     has_bill = parameters.flag("show_billed_characters", False)
     translations = [_write(each, model_type, has_bill) for each in answers]
     return JSONResponse({"translations": translations})
@@ -124,13 +124,13 @@ def _write(answer: Answer, model_type: str, has_bill: bool) -> dict[str, object]
     return written
 
 
-def _refuse_unsupported(parameters: SentParameters) -> None:
+def _refuse_unsupported(parameters: RequestParameters) -> None:
     for name in _UNSUPPORTED:
         if parameters.values.get(name):
-            raise _bad(f"Parameter '{name}' is not supported by this server; leave it out.")
+            raise _bad_request(f"Parameter '{name}' is not supported by this server; leave it out.")
 
 
-def _read_tags(parameters: SentParameters) -> _Tags:
+def _read_tags(parameters: RequestParameters) -> _Tags:
     markup = _read_choice(parameters, "tag_handling", ("xml", "html", ""))
     _read_choice(parameters, "tag_handling_version", ("v1", "v2", ""))
     return _Tags(
@@ -142,22 +142,22 @@ def _read_tags(parameters: SentParameters) -> _Tags:
     )
 
 
-def _read_choice(parameters: SentParameters, name: str, known: Sequence[str]) -> str:
+def _read_choice(parameters: RequestParameters, name: str, known: Sequence[str]) -> str:
     value = parameters.text(name) or ""
     if value not in known:
-        raise _bad(f"Value for '{name}' not supported.")
+        raise _bad_request(f"Value for '{name}' not supported.")
     return value
 
 
 def _prepare_texts(
-    parameters: SentParameters, texts: list[str], tags: _Tags
+    parameters: RequestParameters, texts: list[str], tags: _Tags
 ) -> tuple[list[str], bool]:
     """Say where sentences may be split; where not at line breaks, these become spaces."""
     values = parameters.values.get("split_sentences", [])
     said = str(values[0]).lower() if len(values) == 1 else "1"
     said = {"true": "1", "false": "0"}.get(said, said)
     if len(values) > 1 or said not in ("0", "1", "nonewlines"):
-        raise _bad("Value for 'split_sentences' not supported.")
+        raise _bad_request("Value for 'split_sentences' not supported.")
     if said == "nonewlines" and tags.markup != "html":
         texts = [_join_lines(text) for text in texts]
     return texts, said != "0"
@@ -267,5 +267,5 @@ async def _usage(request: WebRequest) -> Response:
     )
 
 
-def _bad(message: str) -> ServiceError:
+def _bad_request(message: str) -> ServiceError:
     return ServiceError("bad_request", message)

@@ -9,7 +9,11 @@ from starlette.responses import JSONResponse, Response
 from dragoman.serving.documents.documents import FindTerms
 from dragoman.serving.glossaries import GlossaryStore
 from dragoman.serving.languages import match_language
-from dragoman.serving.protocols.request_parameters import SentParameters, find_client, read_bearer
+from dragoman.serving.protocols.request_parameters import (
+    RequestParameters,
+    find_client,
+    read_bearer,
+)
 from dragoman.serving.service import Service
 from dragoman.serving.service_types import Client, ServiceError
 
@@ -32,7 +36,7 @@ _STATUS = {
 MOST_GLOSSARY_IDS = 5
 
 
-def refuse_deepl(error: ServiceError) -> Response:
+def write_deepl_error(error: ServiceError) -> Response:
     """Write what a client is told in place of an answer."""
     message = error.message
     body = {}
@@ -45,7 +49,7 @@ def refuse_deepl(error: ServiceError) -> Response:
     return JSONResponse({"message": message, **body}, status_code=_STATUS[error.kind])
 
 
-def find_deepl_client(request: WebRequest, parameters: SentParameters) -> Client:
+def find_deepl_client(request: WebRequest, parameters: RequestParameters) -> Client:
     """Tell who sent a request."""
     key = read_bearer(request, "DeepL-Auth-Key") or parameters.text("auth_key")
     return find_client(request, key)
@@ -70,12 +74,12 @@ def write_code(code: str) -> str:
     return code.replace("_", "-").upper()
 
 
-def check_formality(parameters: SentParameters, target: str) -> None:
+def check_formality(parameters: RequestParameters, target: str) -> None:
     """Refuse a tone that no model here can promise.
 
     Parameters
     ----------
-    parameters : SentParameters
+    parameters : RequestParameters
         What a client sends; that it would prefer a tone is no reason to refuse it.
     target : str
         The language as the client names it.
@@ -91,7 +95,7 @@ def check_formality(parameters: SentParameters, target: str) -> None:
 
 def read_glossaries(
     request: WebRequest,
-    parameters: SentParameters,
+    parameters: RequestParameters,
     client: Client,
     languages: tuple[str | None, str],
 ) -> FindTerms:

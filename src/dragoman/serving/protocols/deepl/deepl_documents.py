@@ -15,16 +15,16 @@ from dragoman.serving.documents.documents import (
     find_format,
     translate_document,
 )
-from dragoman.serving.http.api_keys import Keys
+from dragoman.serving.http.api_keys import ApiKeys
 from dragoman.serving.protocols.deepl.deepl_common import (
     check_formality,
     find_deepl_client,
     match_code,
     read_glossaries,
-    refuse_deepl,
+    write_deepl_error,
 )
 from dragoman.serving.protocols.request_parameters import (
-    SentParameters,
+    RequestParameters,
     make_route,
     read_parameters,
 )
@@ -37,9 +37,11 @@ _log = logging.getLogger("dragoman.serving")
 def routes() -> list[BaseRoute]:
     """List what is answered."""
     return [
-        make_route("/v2/document", _upload, ["POST"], refuse_deepl),
-        make_route("/v2/document/{document_id}", _status, ["GET", "POST"], refuse_deepl),
-        make_route("/v2/document/{document_id}/result", _result, ["GET", "POST"], refuse_deepl),
+        make_route("/v2/document", _upload, ["POST"], write_deepl_error),
+        make_route("/v2/document/{document_id}", _status, ["GET", "POST"], write_deepl_error),
+        make_route(
+            "/v2/document/{document_id}/result", _result, ["GET", "POST"], write_deepl_error
+        ),
     ]
 
 
@@ -57,7 +59,7 @@ async def _upload(request: WebRequest) -> Response:
     name = check_name(parameters.text("filename") or parameters.file.name)
     _check_output(parameters, name)
     find_terms = read_glossaries(request, parameters, client, (source, target))
-    keys: Keys = request.app.state.keys
+    keys: ApiKeys = request.app.state.keys
     keys.check(client)
     keys.charge(client, 0)
     store = find_store(request.app)
@@ -66,7 +68,7 @@ async def _upload(request: WebRequest) -> Response:
     stored = store.create(client.name, name)
     stored.progress.num_characters = sum(map(len, document.texts))
     try:
-        keys.spend(client, stored.progress.num_characters)
+        keys.charge_characters(client, stored.progress.num_characters)
     except ServiceError:
         store.remove(stored)
         raise
@@ -79,12 +81,12 @@ async def _upload(request: WebRequest) -> Response:
         store.finish(stored, content)
 
     stored.task = asyncio.create_task(work())
-    stored.task.add_done_callback(partial(_take_note, stored, keys, client))
+    stored.task.add_done_callback(partial(_record_outcome, stored, keys, client))
     return JSONResponse({"document_id": stored.document_id, "document_key": stored.key})
 
 
-def _take_note(
-    stored: StoredDocument, keys: Keys, client: Client, task: "asyncio.Task[None]"
+def _record_outcome(
+    stored: StoredDocument, keys: ApiKeys, client: Client, task: "asyncio.Task[None]"
 ) -> None:
     """Say what went wrong with a document, and charge nothing for it."""
     if stored.status == "done":
@@ -100,7 +102,7 @@ def _take_note(
         _log.error("a document failed: %s", type(error).__name__)
 
 
-def _check_output(parameters: SentParameters, name: str) -> None:
+def _check_output(parameters: RequestParameters, name: str) -> None:
     """Refuse to turn one format into another."""
     wanted = (parameters.text("output_format") or "").lower().removeprefix(".")
     if wanted and wanted != find_format(name)[1:]:
@@ -141,4 +143,4 @@ async def _find(request: WebRequest) -> StoredDocument:
     if not key:
         raise ServiceError("bad_request", "Parameter 'document_key' not specified.")
     store = find_store(request.app)
-    return store.unlock(request.path_params["document_id"], key, client.name)
+    return store.get_with_key(request.path_params["document_id"], key, client.name)

@@ -11,10 +11,10 @@ from dragoman.serving.protocols.deepl.deepl_common import (
     find_deepl_client,
     find_glossaries,
     match_code,
-    refuse_deepl,
+    write_deepl_error,
 )
 from dragoman.serving.protocols.request_parameters import (
-    SentParameters,
+    RequestParameters,
     make_route,
     read_parameters,
 )
@@ -28,12 +28,12 @@ TSV = "text/tab-separated-values"
 def routes() -> list[BaseRoute]:
     """List what is answered."""
     return [
-        make_route("/v2/glossary-language-pairs", _pairs, ["GET"], refuse_deepl),
-        make_route("/v2/glossaries", _create, ["POST"], refuse_deepl),
-        make_route("/v2/glossaries", _list, ["GET"], refuse_deepl),
-        make_route("/v2/glossaries/{glossary_id}", _get, ["GET"], refuse_deepl),
-        make_route("/v2/glossaries/{glossary_id}", _delete, ["DELETE"], refuse_deepl),
-        make_route("/v2/glossaries/{glossary_id}/entries", _entries, ["GET"], refuse_deepl),
+        make_route("/v2/glossary-language-pairs", _pairs, ["GET"], write_deepl_error),
+        make_route("/v2/glossaries", _create, ["POST"], write_deepl_error),
+        make_route("/v2/glossaries", _list, ["GET"], write_deepl_error),
+        make_route("/v2/glossaries/{glossary_id}", _get, ["GET"], write_deepl_error),
+        make_route("/v2/glossaries/{glossary_id}", _delete, ["DELETE"], write_deepl_error),
+        make_route("/v2/glossaries/{glossary_id}/entries", _entries, ["GET"], write_deepl_error),
     ]
 
 
@@ -103,7 +103,7 @@ async def _find(request: WebRequest) -> StoredGlossary:
     return find_glossaries(request.app).get(client.name, request.path_params["glossary_id"])
 
 
-def _required(parameters: SentParameters, name: str) -> str:
+def _required(parameters: RequestParameters, name: str) -> str:
     value = parameters.text(name)
     if not value:
         raise ServiceError("bad_request", f"Parameter '{name}' not specified.")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.serving.protocols.error_responses import cors_headers, is_open, write_refusal
+from dragoman.serving.http.error_responses import cors_headers, is_open, write_error_response
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from dragoman.serving.protocols.error_responses import cors_headers, is_open, wr
     ],
 )
 def test_the_body_is_as_the_protocol_s_clients_read_it(path, body):
-    headers, content = write_refusal(path, 429, "no", retry_after=0.2)
+    headers, content = write_error_response(path, 429, "no", retry_after=0.2)
     assert json.loads(content) == body
     found = dict(headers)
     assert found[b"content-length"] == str(len(content)).encode()
@@ -36,7 +36,7 @@ def test_the_body_is_as_the_protocol_s_clients_read_it(path, body):
 
 
 def test_nothing_is_said_of_coming_back_where_that_is_no_use():
-    assert b"retry-after" not in dict(write_refusal("/translate", 413, "no")[0])
+    assert b"retry-after" not in dict(write_error_response("/translate", 413, "no")[0])
 
 
 def test_one_origin_or_none_can_be_named():

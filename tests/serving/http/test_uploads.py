@@ -9,11 +9,11 @@ from tests.serving.http.test_request_limits import Exchange, echo
 from tests.serving.running_server import KEY, make_keys
 
 from dragoman.serving.documents import documents
-from dragoman.serving.http.api_keys import Keys
-from dragoman.serving.http.request_limits import Gate
+from dragoman.serving.http.api_keys import ApiKeys
+from dragoman.serving.http.request_limits import RequestLimiter
+from dragoman.serving.http.uploads import BEGINNING, UploadCheck
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
-from dragoman.serving.protocols.uploads import BEGINNING, UploadCheck
 
 PART = b'--x\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
 FILE = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
@@ -31,14 +31,14 @@ def scope_of(path, key=None, query=b""):
 
 def use_up(**limits):
     keys = make_keys(**limits)
-    keys.charge(keys.client_of(KEY, ""), 10)
+    keys.charge(keys.authenticate(KEY, ""), 10)
     return keys
 
 
 def send(keys, scope, *chunks):
     exchange = Exchange(*chunks)
-    gate = Gate(echo, ServeOptions(), Metrics(), keys=keys)
-    asyncio.run(gate(scope, exchange.receive, exchange.send))
+    limiter = RequestLimiter(echo, ServeOptions(), Metrics(), keys=keys)
+    asyncio.run(limiter(scope, exchange.receive, exchange.send))
     return exchange
 
 
@@ -76,10 +76,10 @@ def test_a_wrong_key_is_refused_unread():
 
 
 def test_addresses_that_ask_too_often_are_refused_unread():
-    keys = Keys(requests_per_minute=1)
+    keys = ApiKeys(requests_per_minute=1)
     scope = scope_of("/translate_file")
     assert send(keys, scope, b"abc").status == 200
-    keys.charge(keys.client_of(None, "1.2.3.4"), 0)
+    keys.charge(keys.authenticate(None, "1.2.3.4"), 0)
     assert send(keys, scope, b"abc").status == 429
 
 

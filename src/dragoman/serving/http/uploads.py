@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from starlette.types import Scope
 
-from dragoman.serving.http.api_keys import Keys
+from dragoman.serving.http.api_keys import ApiKeys
 from dragoman.serving.service_types import ServiceError
 
 BEGINNING = 4096
@@ -30,7 +30,7 @@ class UploadCheck:
 
     Parameters
     ----------
-    keys : Keys
+    keys : ApiKeys
         Who may ask, and for how much.
     scope : Scope
         The request, to one of the paths that take files.
@@ -40,7 +40,7 @@ class UploadCheck:
     Nothing is charged here: that is for whoever reads the file.
     """
 
-    def __init__(self, keys: Keys, scope: Scope) -> None:
+    def __init__(self, keys: ApiKeys, scope: Scope) -> None:
         self._keys = keys
         self._path: str = scope["path"]
         self._address: str = (scope.get("client") or ("", 0))[0]
@@ -67,7 +67,7 @@ class UploadCheck:
             key = found[1].decode("utf-8", "replace")
         self._is_over = True
         try:
-            self._keys.check(self._keys.client_of(key, self._address))
+            self._keys.check(self._keys.authenticate(key, self._address))
         except ServiceError as error:
             return _STATUS.get(error.kind, _WAYS[self._path][2]), error
         return None

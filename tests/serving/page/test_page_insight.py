@@ -1,6 +1,7 @@
 """Attention as the page gets it equals attention as it is computed."""
 
 import base64
+import json
 
 import numpy as np
 import pytest
@@ -10,15 +11,24 @@ from hypothesis import strategies as st
 
 from dragoman.data.batches import flatten, make_batch
 from dragoman.decoding.output.alignments import Aligner
+from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
 from dragoman.insight.ablation import Head, translate_without
 from dragoman.insight.attention import START, look_at
+from dragoman.insight.explanation import CAPTIONS, explain
 from dragoman.insight.word_groups import END
 from dragoman.models.attention.observer import observed_attention
 from dragoman.models.likelihood import token_log_probabilities
 from dragoman.models.options import TransformerOptions
 from dragoman.models.recurrent.options import LuongOptions, Seq2seqOptions
-from dragoman.serving.page.page_look import align_for_page, look_for_page, to_bytes, write_look
+from dragoman.serving.page.page_insight import (
+    align_for_page,
+    look_for_page,
+    to_bytes,
+    write_explanation,
+    write_look,
+    write_progress,
+)
 from dragoman.serving.sentence_translation import find_spans
 
 SOURCE, TARGET = "The old dog sees.", "Le vieux chien."
@@ -157,3 +167,48 @@ def test_a_choice_of_maps_is_written(translator):
     seen = look_at(translator, SOURCE, translation=TARGET, kinds=["cross"], layers=[2], heads=[1])
     (one,) = write_look(translator, seen)["maps"]
     assert (one["kind"], one["layer"], one["numHeads"]) == ("cross", 2, 1)
+
+
+@pytest.fixture(scope="module")
+def found(tiny_folder):
+    translator = Translator.load(tiny_folder.path, "cpu")
+    return explain(translator, "The old dog sees.", translation="Le chien.", num_masks=16)
+
+
+def test_numbers_survive_json(found):
+    told = json.loads(json.dumps(write_explanation(found, 300)))
+    for name, numbers in (
+        ("rise", found.rise.values),
+        ("errors", found.rise.errors),
+        ("gradient", found.gradient),
+        ("attention", found.attention),
+    ):
+        np.testing.assert_allclose(told[name], numbers, atol=6e-6)
+    assert (told["sourceWords"], told["targetWords"]) == (
+        list(found.source_words),
+        list(found.target_words),
+    )
+    assert told["captions"] == CAPTIONS
+
+
+def test_exact_explanations_have_as_many_masks_as_they_need(tiny_folder):
+    translator = Translator.load(tiny_folder.path, "cpu")
+    exact = explain(translator, "The dog.", translation="Le chien.", num_masks=10)
+    told = write_progress(exact, 300)
+    assert (told["isExact"], told["numMasks"], told["ofMasks"]) == (True, 4, 4)
+
+
+def test_progress_says_how_far_it_is(tiny_folder):
+    translator = Translator.load(tiny_folder.path, "cpu")
+    text = "The old dog sees a small garden."
+    part = explain(translator, text, translation="Le chien.", num_masks=30)
+    told = write_progress(part, 300)
+    assert (told["isExact"], told["numMasks"], told["ofMasks"]) == (False, 30, 300)
+    assert set(told) == {"rise", "errors", "numMasks", "ofMasks", "isExact"}
+
+
+def test_what_is_no_number_is_zero(found):
+    broken = found.gradient.copy()
+    broken[0, 0] = np.nan
+    object.__setattr__(found, "gradient", broken)
+    assert write_explanation(found, 300)["gradient"][0][0] == 0.0

@@ -13,6 +13,7 @@ from dragoman.decoding.translator import Translator
 from dragoman.errors import OptionError
 from dragoman.insight.ablation import Head, check_heads, list_heads, mask_heads, translate_without
 from dragoman.insight.attention import START, Look, look_at
+from dragoman.insight.explanation import CAPTIONS, Explanation
 from dragoman.insight.word_groups import WordGroups, group_words
 from dragoman.models.attention.observer import observed_attention
 from dragoman.models.likelihood import token_log_probabilities
@@ -157,3 +158,41 @@ def _token_logs(
     ).to(translator.device)
     with observed_attention(translator.model, mask_heads(off)):  # type: ignore[arg-type]
         return token_log_probabilities(translator.model, batch)[0].double().cpu().numpy()
+
+
+def write_explanation(found: Explanation, num_masks: int) -> dict[str, Any]:
+    """Write all of an explanation for JSON.
+
+    Returns
+    -------
+    dict[str, Any]
+        Words, captions, and rows of numbers by three accounts, with the errors of the first.
+    """
+    attention = found.attention
+    return {
+        "source": found.source,
+        "translation": found.translation,
+        "sourceWords": found.source_words,
+        "targetWords": found.target_words,
+        "captions": CAPTIONS,
+        "gradient": _round(found.gradient),
+        "attention": None if attention is None else _round(attention),
+        **write_progress(found, num_masks),
+    }
+
+
+def write_progress(found: Explanation, num_masks: int) -> dict[str, Any]:
+    """Write what changes from step to step."""
+    rise = found.rise
+    return {
+        "rise": _round(rise.values),
+        "errors": _round(rise.errors),
+        "numMasks": rise.num_masks,
+        "ofMasks": rise.num_masks if rise.is_exact else num_masks,
+        "isExact": rise.is_exact,
+    }
+
+
+def _round(numbers: np.ndarray) -> list[list[float]]:
+    """Write numbers with as many digits as anybody can see."""
+    return np.where(np.isfinite(numbers), numbers, 0.0).round(5).tolist()

@@ -20,7 +20,7 @@ OPEN_METHODS = (b"DELETE", b"GET", b"POST")
 Headers = list[tuple[bytes, bytes]]
 
 
-def write_refusal(
+def write_error_response(
     path: str, status: int, message: str, *, retry_after: float | None = None
 ) -> tuple[Headers, bytes]:
     """Write an answer that refuses a request.
