@@ -1,1 +1,1 @@
-"""Serving: trained models behind the protocols that translation clients speak."""
+"""HTTP server: trained models behind the protocols of LibreTranslate, DeepL and Google."""

@@ -1,4 +1,4 @@
-"""The web application: all protocols over one service."""
+"""The ASGI application: routes of all protocols over one service."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,14 +22,14 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def build_app(service: Service, keys: ApiKeys, runs: Mapping[str, Path] | None = None) -> Starlette:
-    """Put the protocols together.
+    """Build the application with the routes of all protocols.
 
     Parameters
     ----------
     service : Service
-        What translates.
+        Translates.
     keys : ApiKeys
-        Who may ask, and for how much.
+        API keys and limits.
     runs : Mapping[str, Path] | None
         Training runs to show by their names, in place of all else; None: those of the models.
 
@@ -44,7 +44,7 @@ def build_app(service: Service, keys: ApiKeys, runs: Mapping[str, Path] | None =
         routes=[*_health_routes(), *protocols, *page_api.routes()],
         exception_handlers={HTTPException: _write_error},
     )
-    # A redirection would send back the Host that a client made up.
+    # A redirect would echo the Host header, which a client can forge.
     app.router.redirect_slashes = False
     app.state.service = service
     app.state.keys = keys
@@ -61,24 +61,24 @@ def _health_routes() -> list[BaseRoute]:
 
 
 async def _health(request: WebRequest) -> Response:  # noqa: ARG001
-    """Say that the process answers."""
+    """Answer a liveness probe."""
     return JSONResponse({"status": "ok"})
 
 
 async def _ready(request: WebRequest) -> Response:
-    """Say whether texts are accepted."""
+    """Answer a readiness probe: 200 if texts are accepted, otherwise 503."""
     is_ready = request.app.state.service.is_accepting
     status = "ready" if is_ready else "not ready"
     return JSONResponse({"status": status}, status_code=200 if is_ready else 503)
 
 
 async def _metrics(request: WebRequest) -> Response:
-    """Give figures to Prometheus."""
+    """Export metrics for Prometheus."""
     return Response(request.app.state.service.metrics.write(), media_type=METRICS_TYPE)
 
 
 async def _write_error(request: WebRequest, error: Exception) -> Response:
-    """Answer what no route can: unknown paths, wrong methods."""
+    """Write the error for unknown paths and wrong methods in the words of the path’s protocol."""
     assert isinstance(error, HTTPException)
     headers, content = write_error_response(request.url.path, error.status_code, error.detail)
     response = Response(content, status_code=error.status_code, headers=error.headers)

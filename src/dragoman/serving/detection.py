@@ -1,4 +1,4 @@
-"""Which language a text is in, among those that are served."""
+"""Language identification among the served languages."""
 
 import functools
 from collections.abc import Container, Sequence
@@ -14,18 +14,18 @@ MOST_CHARACTERS = 4000
 SMALLEST_SHARE = 0.2
 """A language is taken for a likelier one that cannot be translated with so much of its share."""
 
-# Languages for which the identifier knows a near one by another code.
+# Languages whose nearest relative the identifier knows by another code.
 _NEAR = {"nb": "no", "zt": "zh", "fil": "tl", "iw": "he", "in": "id", "jw": "jv"}
 
 
 @functools.cache
 def _load() -> LanguageIdentifier:
-    """Load the model once; it is small, but unpacking it takes a second."""
+    """Load the identifier once: unpacking takes a second."""
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
 class LanguageDetector:
-    """Tells the languages of texts.
+    """Identifies the language of a text.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class LanguageDetector:
             label = _NEAR.get(main, main)
             if label in known:
                 self._labels[code] = label
-        # A copy that shares the tables, so that two detectors do not restrict each other.
+        # A copy shares the tables but has its own set of languages.
         self._identifier = LanguageIdentifier(
             whole.nb_ptc,
             whole.nb_pc,
@@ -64,13 +64,13 @@ class LanguageDetector:
             self._identifier.set_languages(set(self._labels.values()))
 
     def detect(self, text: str) -> list[tuple[str, float]]:
-        """Find the language of a text."""
+        """Rank the served languages by confidence."""
         text = text[:MOST_CHARACTERS]
         if not any(map(str.isalpha, text)):
             return [(code, 1 / len(self._languages)) for code in self._languages]
         ranked = dict(self._identifier.rank(text)) if self._labels else {}
         shares = {code: ranked[label] for code, label in self._labels.items()}
-        # Two codes of one language (pt-BR and pt-PT) share what it has.
+        # Codes of one language (pt-BR and pt-PT) share its probability.
         total = sum(shares.values()) or 1.0
         found = [(code, shares.get(code, 0.0) / total) for code in self._languages]
         return sorted(found, key=lambda each: -each[1])
@@ -79,12 +79,12 @@ class LanguageDetector:
 def choose_source(
     found: Sequence[tuple[str, float]], fitting: Container[str], target: str
 ) -> tuple[str, float]:
-    """Choose the language that a text is translated from.
+    """Choose the source language from the ranking of the detector.
 
     Parameters
     ----------
     found : Sequence[tuple[str, float]]
-        Languages and how sure they are, from `LanguageDetector.detect`.
+        Languages and confidences, from `LanguageDetector.detect`.
     fitting : Container[str]
         Codes of those that can become the target, which are the target itself and others.
     target : str

@@ -1,4 +1,4 @@
-"""Glossaries that clients keep on the server: terms, and how each is to be translated."""
+"""In-memory store of clients’ glossaries: terms and their translations."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ MOST_TERMS = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class StoredGlossary:
-    """A glossary of a client.
+    """A glossary that belongs to one client.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class StoredGlossary:
     _size: int = field(repr=False, compare=False)
 
     def find_terms(self, texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
-        """Find the terms that occur in texts.
+        """List the entries whose terms occur in the texts.
 
         Notes
         -----
@@ -72,7 +72,7 @@ class StoredGlossary:
 
 
 class GlossaryStore:
-    """Keeps the glossaries of all clients in memory.
+    """Stores the glossaries of all clients in memory.
 
     Notes
     -----
@@ -94,7 +94,7 @@ class GlossaryStore:
         target: str,
         entries: tuple[tuple[str, str], ...],
     ) -> StoredGlossary:
-        """Keep a glossary."""
+        """Store a glossary."""
         size = len(name) + _size(entries)
         with self._changing:
             self._check_room(owner, size)
@@ -122,7 +122,7 @@ class GlossaryStore:
             raise ServiceError("quota", "no room for another glossary; delete one")
 
     def get(self, owner: str, glossary_id: str) -> StoredGlossary:
-        """Find a glossary."""
+        """Return a glossary of a client."""
         try:
             wanted = str(uuid.UUID(glossary_id))
         except ValueError:
@@ -137,7 +137,7 @@ class GlossaryStore:
         return list(self._of_owner.get(owner, {}).values())
 
     def delete(self, owner: str, glossary_id: str) -> None:
-        """Forget a glossary."""
+        """Delete a glossary."""
         with self._changing:
             found = self.get(owner, glossary_id)
             self._size -= found._size
@@ -147,7 +147,7 @@ class GlossaryStore:
 
 
 def read_entries(text: str, form: str) -> tuple[tuple[str, str], ...]:
-    """Read the terms of a glossary.
+    """Parse the entries of a glossary.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def read_entries(text: str, form: str) -> tuple[tuple[str, str], ...]:
 
 
 def write_entries(entries: Iterable[tuple[str, str]]) -> str:
-    """Write terms on lines, with tabs between them and their translations."""
+    """Format entries as tab-separated lines."""
     return "\n".join("\t".join(each) for each in entries)
 
 

@@ -1,4 +1,4 @@
-"""The models that are served: which languages they join, directly or through a third."""
+"""The served models and the paths between languages, directly or through a pivot."""
 
 import itertools
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from dragoman.serving.service_types import Language, ServedModel
 
 
 class ServedModels:
-    """All models that are served.
+    """The served models.
 
     Parameters
     ----------
@@ -29,11 +29,11 @@ class ServedModels:
         )
 
     def named(self, name: str) -> ServedModel | None:
-        """Find a model by its name."""
+        """Return the model of a name, or None."""
         return self._by_name.get(name)
 
     def find_path(self, source: str, target: str) -> tuple[ServedModel, ...] | None:
-        """Find the models that lead from one language to another.
+        """Find the models that translate one language to another.
 
         Returns
         -------

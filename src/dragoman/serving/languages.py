@@ -1,4 +1,4 @@
-"""Names of languages, and the codes by which clients call them."""
+"""Language codes: English names and matching of regional variants."""
 
 from collections.abc import Iterable
 
@@ -35,7 +35,7 @@ NAMES = {
 
 
 def name_language(code: str) -> str:
-    """Name a language in English."""
+    """Return the English name of a language."""
     code = code.replace("_", "-")
     name = NAMES.get(code.split("-")[0].lower())
     region = code.partition("-")[2]
@@ -43,7 +43,7 @@ def name_language(code: str) -> str:
 
 
 def match_language(code: str, served: Iterable[str]) -> str | None:
-    """Find the served language that a client means.
+    """Match a client’s language code to a served language.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Figures of a running server, in the format of Prometheus."""
+"""Prometheus metrics of a running server."""
 
 import time
 from collections import deque
@@ -14,7 +14,7 @@ RECENT_SECONDS = 60.0
 
 
 class Metrics:
-    """Counts what a server does; nothing is counted by key, address or text.
+    """Metrics of the server; no label contains keys, addresses or text.
 
     Notes
     -----
@@ -69,7 +69,7 @@ class Metrics:
         )
 
     def watch_model(self, name: str, queue: BatchQueue) -> "ModelMetrics":
-        """Begin to count for a model."""
+        """Create the metrics of a model and observe its queue."""
         self._queue_sentences.labels(name).set_function(lambda: queue.num_sentences)
         self._queue_tokens.labels(name).set_function(lambda: queue.num_tokens)
         figures = ModelMetrics(
@@ -83,22 +83,22 @@ class Metrics:
         return figures
 
     def count_cache_lookups(self, num_found: int, num_missing: int) -> None:
-        """Count sentences that were looked up in the cache."""
+        """Count cache hits and misses in sentences."""
         if num_found:
             self._found.inc(num_found)
         if num_missing:
             self._missed.inc(num_missing)
 
     def count_failure(self, kind: str) -> None:
-        """Count a request that was refused or failed."""
+        """Count a failed request by kind of error."""
         self._failures.labels(kind).inc()
 
     def count_request(self) -> None:
-        """Count a request that has arrived."""
+        """Count a request as in progress."""
         self._in_progress.inc()
 
     def record_response(self, route: str, status: int, seconds: float) -> None:
-        """Count a request that was answered, or whose client has gone."""
+        """Record status and duration of a finished request."""
         self._in_progress.dec()
         if (route, status) not in self._answers:
             counter = self._requests.labels(route, str(status))
@@ -108,12 +108,12 @@ class Metrics:
         histogram.observe(seconds)
 
     def write(self) -> bytes:
-        """Write all figures."""
+        """Export all metrics as text."""
         return generate_latest(self._registry)
 
 
 class ModelMetrics:
-    """Counts what one model does.
+    """Metrics of one model.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class ModelMetrics:
         self._recent: deque[tuple[float, int]] = deque()
 
     def record_batch(self, num_sentences: int, num_tokens: int, seconds: float) -> None:
-        """Count a batch."""
+        """Record size and duration of a batch."""
         self._sentences.observe(num_sentences)
         self._tokens.observe(num_tokens)
         self._seconds.observe(seconds)
@@ -155,16 +155,16 @@ class ModelMetrics:
         self._forget()
 
     def count_target_tokens(self, num_tokens: int) -> None:
-        """Count subwords of translations."""
+        """Count generated subwords."""
         self._written.inc(num_tokens)
 
     def recent_speed(self) -> float:
-        """Tell how many source subwords a second were read in the last minute."""
+        """Return source subwords a second, averaged over the last minute."""
         self._forget()
         return sum(tokens for _, tokens in list(self._recent)) / RECENT_SECONDS
 
     def _forget(self) -> None:
-        """Drop what was longer ago than a minute."""
+        """Drop measurements older than a minute."""
         oldest = time.monotonic() - RECENT_SECONDS
         while self._recent and self._recent[0][0] < oldest:
             try:

@@ -1,4 +1,4 @@
-"""What a user may say about a server."""
+"""Options of the server."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ _COUNTS = (
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions:
-    """How models are served."""
+    """Options of “dragoman serve”."""
 
     host: str = option("127.0.0.1", "address to listen at; 0.0.0.0 lets other machines in")
     port: int = option(5000, "port to listen at; 0 takes a free one")

@@ -1,4 +1,4 @@
-"""Plans: what is to be done with each text of a request, and the answer that comes of it."""
+"""Request plan: language, models and sentences of each text, and its answer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Detect = Callable[[str], list[tuple[str, float]]]
 
 @dataclass(frozen=True, kw_only=True)
 class TextPlan:
-    """What is to be done with a text.
+    """How a text is translated: language, models, sentences.
 
     Parameters
     ----------
@@ -48,12 +48,12 @@ class TextPlan:
 
     @property
     def sentences(self) -> list[str]:
-        """What is to be translated."""
+        """List the sentences of all segments."""
         return [sentence for layout in self.layouts for sentence in layout.sentences]
 
 
 def check_request(request: Request, options: ServeOptions) -> None:
-    """Refuse a request that cannot be meant, or that asks too much."""
+    """Validate a request against the limits, or raise."""
     num_texts, length = len(request.texts), sum(map(len, request.texts))
     if num_texts > options.max_texts:
         raise ServiceError(
@@ -84,7 +84,7 @@ def check_request(request: Request, options: ServeOptions) -> None:
 
 
 def plan_text(text: str, request: Request, models: ServedModels, detect: Detect) -> TextPlan:
-    """Say what is to be done with one text."""
+    """Find language and models of a text and split it into sentences."""
     marked = None
     segments: Sequence[str] = (text,)
     if request.markup != "text":
@@ -104,7 +104,7 @@ def plan_text(text: str, request: Request, models: ServedModels, detect: Detect)
 
 
 def split_planned(text: str, request: Request, models: ServedModels, detect: Detect) -> list[str]:
-    """Split a text as it will be when it is translated.
+    """Split a text into the sentences that would be translated.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def split_planned(text: str, request: Request, models: ServedModels, detect: Det
 def _make_split(
     path: Sequence[ServedModel], source: str, request: Request, *, cuts_long: bool = True
 ) -> Callable[[str], list[str]]:
-    """Say how a text is split: as the first model's translator would have it."""
+    """Return the sentence splitter of the first model's translator."""
     translator = path[0].translator if path else None
     if translator is None:
         return partial(split_text, language=source)
@@ -131,7 +131,7 @@ def _make_split(
 def write_answer(
     plan: TextPlan, translations: Sequence[SentenceTranslation], request: Request
 ) -> Answer:
-    """Put the translated sentences of a text together."""
+    """Join the translated sentences of a text into its answer."""
     if not plan.path:
         return Answer(
             text=plan.text,
@@ -164,7 +164,7 @@ def write_answer(
 def join_pivot_translations(
     first: SentenceTranslation, second: SentenceTranslation
 ) -> SentenceTranslation:
-    """Join the two halves of a way through a third language.
+    """Compose the translations into and from the pivot language.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def join_pivot_translations(
 
 
 def _compose(first: Sequence[Span], second: Sequence[Span]) -> tuple[Span, ...]:
-    """Follow links through the text in between."""
+    """Compose two alignments through the pivot text."""
     return tuple(
         dict.fromkeys(
             (*one[:2], *other[2:])
@@ -194,7 +194,7 @@ def _compose(first: Sequence[Span], second: Sequence[Span]) -> tuple[Span, ...]:
 def _write(
     plan: TextPlan, translations: Sequence[SentenceTranslation], rank: int
 ) -> tuple[str, tuple[Span, ...]]:
-    """Write a text's translation of some rank, where sentences have so many."""
+    """Join the candidates of a rank; sentences with fewer use their last."""
     chosen = [each.candidates[min(rank, len(each.candidates) - 1)] for each in translations]
     place = 0
     segments = []
@@ -209,7 +209,7 @@ def _write(
 def _find_path(
     text: str, request: Request, models: ServedModels, detect: Detect
 ) -> tuple[str, float | None, tuple[ServedModel, ...]]:
-    """Find a text's language and the models that translate it."""
+    """Find the source language and the path of models."""
     target = _match_language(request.target, "target", models)
     source = None if request.source is None else _match_language(request.source, "source", models)
     if request.model is not None:
@@ -238,7 +238,7 @@ def _find_path(
 
 
 def _match_language(code: str, parameter: str, models: ServedModels) -> str:
-    """Find the served language that a client names."""
+    """Match a client’s language code, or raise."""
     found = match_language(code, models.codes)
     if found is None:
         shown = code if len(code) <= LONGEST_SHOWN else f"{code[:LONGEST_SHOWN]}…"
@@ -263,7 +263,7 @@ def _bad_request(message: str) -> ServiceError:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether a text has no half of a surrogate pair."""
+    """Whether a text has no lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Sentences in, translations with their alignment out: what happens on a model's thread."""
+"""Translate sentences on a model's thread, with constraints and alignment."""
 
 import re
 from collections import OrderedDict
@@ -26,7 +26,7 @@ _WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationSettings:
-    """How a sentence is to be translated; sentences of one manner can be translated together.
+    """Settings of a sentence; sentences with equal settings share a batch.
 
     Parameters
     ----------
@@ -54,21 +54,21 @@ class TranslationSettings:
 
 
 class SentenceTask(NamedTuple):
-    """A sentence, and how it is to be translated."""
+    """A sentence with its settings."""
 
     text: str
     settings: TranslationSettings
 
 
 class Candidate(NamedTuple):
-    """One translation, and which characters of the sentence translate which of it."""
+    """One translation and its character alignment."""
 
     text: str
     spans: tuple[Span, ...] = ()
 
 
 class SentenceTranslation(NamedTuple):
-    """What a sentence became: translations, best first, and what is to be said of them."""
+    """Candidate translations of a sentence, best first, with notes."""
 
     candidates: tuple[Candidate, ...]
     notes: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class SentenceTranslation(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Characters, roughly, for a cache."""
+        """Approximate size in characters, for the cache."""
         spans = sum(len(each.spans) for each in self.candidates)
         return sum(len(each.text) for each in self.candidates) + 40 * spans
 
@@ -133,7 +133,7 @@ class SentenceTranslator:
         ]
 
     def _prepare(self, settings: TranslationSettings) -> PreparedConstraints:
-        """Make a glossary ready; the ones used last are kept so."""
+        """Prepare the constraints of a glossary, with an LRU cache."""
         if not settings.terms:
             return PreparedConstraints(constraints=Constraints(is_scored=settings.num_best > 1))
         prepared = self._prepared.get(settings.terms)
@@ -151,7 +151,7 @@ class SentenceTranslator:
     def _align(
         self, texts: list[str], every: list[tuple[Translation, ...]], notes: list[list[str]]
     ) -> list[tuple[Candidate, ...]]:
-        """Align sentences with their translations, if the model can."""
+        """Align sentences with their translations if the model has attention."""
         if self._aligner is None:
             try:
                 self._aligner = Aligner.of(self._translator)
@@ -174,7 +174,7 @@ class SentenceTranslator:
 
 
 def find_spans(source: str, target: str, links: frozenset[tuple[int, int]]) -> tuple[Span, ...]:
-    """Turn links between words into spans of characters.
+    """Convert word alignments to character spans.
 
     Returns
     -------
@@ -187,7 +187,7 @@ def find_spans(source: str, target: str, links: frozenset[tuple[int, int]]) -> t
 
 
 def _read_terms(terms: tuple[tuple[str, str], ...]) -> Glossary:
-    """Make a glossary of what a client sent."""
+    """Build a glossary from a client’s terms."""
     found: dict[str, Term] = {}
     for source, target in terms:
         term = Term(normalise(source), normalise(target), "glossary")

@@ -1,4 +1,4 @@
-"""The server: a socket, the loop that answers, and a stop that loses nothing."""
+"""Server: uvicorn on a socket with graceful shutdown."""
 
 import asyncio
 import contextlib
@@ -26,14 +26,14 @@ from dragoman.serving.service import Service
 BACKLOG = 1024
 KEEP_ALIVE_SECONDS = 20
 SWEEP_SECONDS = 1.0
-# How long what is written of answers may take to leave when all else has ended.
+# Seconds for writing buffered responses at the end of a shutdown.
 LAST_SECONDS = 1
-# Requests that were sent when a stop began are here by then.
+# Requests sent before the shutdown began arrive within this time.
 LATE_SECONDS = 0.25
 
 
 class Server:
-    """Serves an application until it is told to stop.
+    """Runs an ASGI application until a signal, then shuts down gracefully.
 
     Parameters
     ----------
@@ -103,11 +103,11 @@ class Server:
         self._stopping: asyncio.Task[None] | None = None
 
     def run(self, listener: socket.socket) -> None:
-        """Serve until somebody stops it."""
+        """Serve until stopped."""
         asyncio.run(self._serve(listener))
 
     def stop(self) -> None:
-        """Accept nothing more, answer what was accepted, and end; from any thread."""
+        """Start a graceful shutdown; callable from any thread."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # it has ended
                 self._loop.call_soon_threadsafe(self._begin_stop)
@@ -134,7 +134,7 @@ class Server:
         self._stopping = asyncio.create_task(self._drain())
 
     async def _drain(self) -> None:
-        """Wait for the requests in progress, and let those on their way hear that they are late."""
+        """Wait for requests in progress; answer late ones with 503."""
         began = time.monotonic()
         while time.monotonic() < began + self._options.stop_seconds:
             is_late = time.monotonic() > began + LATE_SECONDS
@@ -147,7 +147,7 @@ class Server:
         self._server.should_exit = True
 
     async def _close_stalled_connections(self) -> None:
-        """Close connections on which no whole request comes, or nothing is read, for too long."""
+        """Close connections that send or read nothing for too long."""
         since: weakref.WeakKeyDictionary[Any, tuple[object, float]] = weakref.WeakKeyDictionary()
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
@@ -162,7 +162,7 @@ class Server:
 
 
 def _find_room(service: Service, keys: ApiKeys | None) -> SecondsUntilRoom | None:
-    """Say how long whoever is at an address must wait; without keys nobody is known."""
+    """Make the function that estimates the wait of an address."""
     if keys is None:
         return None
     return lambda address, num_tokens: service.seconds_until_room(
@@ -171,7 +171,7 @@ def _find_room(service: Service, keys: ApiKeys | None) -> SecondsUntilRoom | Non
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take a port."""
+    """Bind a listening socket."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -192,13 +192,13 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def name_url(listener: socket.socket) -> str:
-    """Say where a server can be found."""
+    """Return the URL of a listening socket."""
     host, port, *_ = listener.getsockname()
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
 def _stalled_state(connection: Any) -> object:  # noqa: ANN401
-    """Say what a connection waits for that may never come; None: nothing."""
+    """Return the state in which a connection may be stalled; None: it is idle or active."""
     if connection.transport.is_closing():
         return "to be read"
     cycle = connection.cycle

@@ -1,4 +1,4 @@
-"""The service: texts of clients in, translations out, whatever protocol they came by."""
+"""Translation service behind all protocols: plan, queue, answer."""
 
 import asyncio
 import time
@@ -36,21 +36,21 @@ from dragoman.serving.service_types import (
 __all__ = ["Answer", "Language", "Request", "ServedModel", "Service", "ServiceError", "Span"]
 
 T = TypeVar("T")
-# Longer requests are taken apart on a thread of their own, so that others need not wait for that.
+# Longer requests are split into sentences on a thread, so as not to block the event loop.
 LONG_CHARACTERS = 2000
 
 
 class Service:
-    """Translates what clients send.
+    """Translates requests with the served models.
 
     Parameters
     ----------
     models : ServedModels
-        What there is to translate with.
+        The served models.
     options : ServeOptions
         How to serve.
     metrics : Metrics | None
-        Takes figures; None: its own.
+        Receives measurements; None: its own.
 
     Notes
     -----
@@ -80,14 +80,14 @@ class Service:
 
     @property
     def is_ready(self) -> bool:
-        """Whether requests are accepted: all models run, and nobody is stopping them."""
+        """Whether all model threads run and no stop is in progress."""
         return not self._is_stopping and all(
             queue.is_alive for queue in self._model_queues.values()
         )
 
     @property
     def is_accepting(self) -> bool:
-        """Whether new requests of clients are welcome, besides those in progress."""
+        """Whether new requests are accepted, besides those in progress."""
         return self.is_ready and not self._is_stop_requested
 
     @property
@@ -96,22 +96,22 @@ class Service:
         return all(queue.is_loaded for queue in self._model_queues.values())
 
     def start(self) -> None:
-        """Begin to translate, unless that has begun."""
+        """Start the model queues once."""
         if not self._has_started:
             self._has_started = True
             for queue in self._model_queues.values():
                 queue.start()
 
     def begin_stop(self) -> None:
-        """Say that a stop has begun; requests in progress may still ask for more."""
+        """Report not ready; requests in progress may still queue sentences."""
         self._is_stop_requested = True
 
     def stop_accepting(self) -> None:
-        """Accept nothing more; what was accepted is still translated."""
+        """Reject new sentences; queued ones are still translated."""
         self._is_stopping = True
 
     def stop(self, seconds: float = 10.0) -> None:
-        """Translate what waits, and end."""
+        """Translate the queued sentences, then stop."""
         self.stop_accepting()
         until = time.monotonic() + seconds
         for queue in self._model_queues.values():
@@ -133,7 +133,7 @@ class Service:
             raise
 
     def seconds_until_room(self, client: str, num_tokens: int) -> float | None:
-        """Say whether any model would accept something of a client.
+        """Return the seconds until some model queue accepts more of a client.
 
         Returns
         -------
@@ -147,11 +147,11 @@ class Service:
         return min(queue.estimate_seconds() for queue in self._model_queues.values())
 
     def detect(self, text: str) -> list[tuple[str, float]]:
-        """Find the language of a text, among those that are served."""
+        """Rank the served languages of a text."""
         return self._detector.detect(text)
 
     def split(self, text: str, request: Request) -> list[str]:
-        """Split a text into the parts that are translated one by one."""
+        """Split a text into the sentences that would be translated."""
         return split_planned(text, request, self._models, self.detect)
 
     def languages(self) -> list[Language]:
@@ -163,7 +163,7 @@ class Service:
         return list(self._models.all)
 
     async def run_side_task(self, model: str, work: Callable[[Translator], T]) -> T:
-        """Do other work with a model, such as looking at its attention, between two batches.
+        """Run a function with a model, such as to read its attention, between two batches.
 
         Parameters
         ----------
@@ -182,7 +182,7 @@ class Service:
         return await queue.run_side_task(work)
 
     async def _translate(self, request: Request) -> list[Answer]:
-        """Plan, translate and write; texts that take the same way go together."""
+        """Plan, translate and answer; group texts by their path of models."""
         if sum(map(len, request.texts)) > LONG_CHARACTERS:
             plans = await asyncio.to_thread(self._plan, request)
         else:
@@ -215,7 +215,7 @@ class Service:
     async def _translate_plans(
         self, plans: Sequence[TextPlan], request: Request
     ) -> list[list[SentenceTranslation]]:
-        """Translate the sentences of texts that take the same way."""
+        """Translate the sentences of texts that share a path of models."""
         path = plans[0].path
         if not path:
             return [[] for _ in plans]
@@ -244,7 +244,7 @@ class Service:
         settings: TranslationSettings,
         request: Request,
     ) -> None:
-        """Make a text's translation begin as the client wants.
+        """Constrain a text's translation to begin with the client’s prefix.
 
         As far as the beginning is what the first sentences become anyway, they stay; the first
         sentence of which that is not so must begin with the rest.
@@ -272,7 +272,7 @@ class Service:
         *,
         is_accepted: bool = False,
     ) -> list[SentenceTranslation]:
-        """Translate sentences by one model, or by two, one after the other."""
+        """Translate sentences with one model, or with two through a pivot language."""
         first = self._model_queues[path[0].name]
         if len(path) == 1:
             return await first.translate(sentences, settings, client, is_accepted=is_accepted)

@@ -1,4 +1,4 @@
-"""What passes between the protocols that clients speak and the service that translates."""
+"""Types shared by protocols and service: clients, requests, answers, errors, pivot paths."""
 
 from collections.abc import Iterable
 from contextvars import ContextVar
@@ -32,7 +32,7 @@ Span = tuple[int, int, int, int]
 
 
 class ServiceError(Exception):
-    """Something that a client is told in place of a translation.
+    """An error that a protocol reports to its client.
 
     Parameters
     ----------
@@ -63,19 +63,18 @@ class ServiceError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """Somebody who sends requests.
+    """The sender of a request.
 
     Parameters
     ----------
     name : str
-        The name of a key, or an address: what turns are taken by, and limits counted for. Never
-        the key itself.
+        Name of the key, or address: unit of fair queueing and rate limits. Never the key itself.
     requests_per_minute : int | None
         How many requests are answered; None: any number.
     characters_per_month : int | None
         How many characters are translated in a calendar month; None: any number.
     has_key : bool
-        Whether it named itself by a key.
+        Whether it sent a valid key.
     """
 
     name: str
@@ -86,7 +85,7 @@ class Client:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """Texts of one client that are to become one language.
+    """Texts of one client to translate into one language.
 
     Parameters
     ----------
@@ -136,7 +135,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What one text became.
+    """The translation of one text.
 
     Parameters
     ----------
@@ -156,7 +155,7 @@ class Answer:
     alignment : tuple[Span, ...]
         Which characters translate which; nothing unless asked for, or for texts with tags.
     notes : tuple[str, ...]
-        What a person should know: a pivot, a term that could not be used, a suspicion.
+        What a person should know: a pivot language, an unusable term, a failed quality check.
     """
 
     text: str
@@ -171,7 +170,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Language:
-    """A language that texts can be translated from.
+    """A served language and its targets.
 
     Parameters
     ----------
@@ -191,7 +190,7 @@ class Language:
 
 @dataclass(frozen=True, kw_only=True)
 class ServedModel:
-    """A model that is served.
+    """A served model.
 
     Parameters
     ----------

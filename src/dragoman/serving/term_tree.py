@@ -1,4 +1,4 @@
-"""Terms of a glossary, found in texts word by word."""
+"""Trie of glossary terms by words."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,7 +9,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 class _Node:
-    """Where the words of terms lead: on, and to the place of a term that ends here."""
+    """Trie node: children by word, and the index of a term that ends here."""
 
     __slots__ = ("following", "place")
 
@@ -19,7 +19,7 @@ class _Node:
 
 
 class TermTree:
-    """Finds terms in whatever case; a pattern of thousands of them would be slow.
+    """Finds terms, ignoring case, in linear time.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ class TermTree:
             node.place = place
 
     def find(self, text: str) -> Iterator[int]:
-        """Find the terms that occur in a text."""
+        """List the indices of terms that occur in a text."""
         for _, _, place in self._match(split_words(text)):
             yield place
 
     def count(self, text: str) -> int:
-        """Count how often terms occur in a text.
+        """Count the occurrences of terms in a text.
 
         Returns
         -------
@@ -64,7 +64,7 @@ class TermTree:
         return number
 
     def _match(self, tokens: list[str]) -> Iterator[tuple[int, int, int]]:
-        """Give where each term begins and ends, and its place, by beginnings and then lengths."""
+        """Yield begin, end and index of each match, by begin and then length."""
         for begin in range(len(tokens)):
             node: _Node | None = self._root
             end = begin
@@ -76,5 +76,5 @@ class TermTree:
 
 
 def split_words(text: str) -> list[str]:
-    """Split a text into what terms are compared by."""
+    """Split a text into case-folded words and marks."""
     return _TOKEN.findall(normalise(text).casefold())

@@ -1,4 +1,4 @@
-"""Layout: the sentences of a text, and the white space and line breaks around them."""
+"""Text layout: sentences and the white space between them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dragoman.serving.service_types import Span
 
 @dataclass(frozen=True, kw_only=True)
 class TextLayout:
-    """A text taken apart.
+    """A text split into sentences and gaps.
 
     Parameters
     ----------
@@ -23,14 +23,14 @@ class TextLayout:
     gaps: tuple[str, ...]
 
     def join(self, translations: Sequence[str]) -> str:
-        """Put translations in the places of the sentences."""
+        """Join translations with the gaps of the text."""
         pairs = zip(self._gaps_between(translations), translations, strict=True)
         return "".join(gap + each for gap, each in pairs) + self.gaps[-1]
 
     def place(
         self, translations: Sequence[str], spans: Sequence[Sequence[Span]]
     ) -> tuple[Span, ...]:
-        """Say which characters of the whole texts translate which."""
+        """Shift sentence alignments to positions in the whole texts."""
         placed: list[Span] = []
         source = target = 0
         for old, new, sentence, translation, links in zip(
@@ -52,13 +52,13 @@ class TextLayout:
         return tuple(placed)
 
     def _gaps_between(self, translations: Sequence[str]) -> list[str]:
-        """Part what needs no space in Chinese or Japanese, but does in the target language."""
+        """Insert spaces that the target language needs and Chinese or Japanese does not."""
         between = map(find_space, self.sentences, self.gaps[1:-1], translations)
         return [*self.gaps[:-1][:1], *between]
 
 
 def split_layout(text: str, split: Callable[[str], list[str]]) -> TextLayout:
-    """Take a text apart into sentences and what is around them.
+    """Split a text into sentences and the gaps around them.
 
     Returns
     -------

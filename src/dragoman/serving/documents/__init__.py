@@ -1,4 +1,4 @@
-"""Documents of several formats taken apart into texts and put together again, and kept for clients.
+"""Document translation: formats parsed into texts and written back, and a store of results.
 
 Imports `dragoman.serving.markup`.
 """

@@ -1,4 +1,4 @@
-"""Translated documents, kept for a while in a temporary folder until somebody fetches them."""
+"""Store of translated documents in a temporary folder, with expiry."""
 
 import asyncio
 import contextlib
@@ -41,7 +41,7 @@ MOST_OF_A_CLIENT = 20
 
 @dataclass(kw_only=True, eq=False)
 class StoredDocument:
-    """A document that is being translated, or has been.
+    """State of one document translation.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class StoredDocument:
 
 
 class DocumentStore:
-    """Keeps translated documents for a while.
+    """Stores translated documents until they expire.
 
     Parameters
     ----------
@@ -106,17 +106,17 @@ class DocumentStore:
 
     @property
     def folder(self) -> Path:
-        """Where the files are."""
+        """Return the folder of the files."""
         return Path(self._folder.name)
 
     async def read(self, name: str, content: bytes, options: ServeOptions) -> Document:
-        """Take a file apart, one at a time, so that others are answered meanwhile."""
+        """Parse a file on a thread, one file at a time."""
         most = UNPACKED_TIMES * options.max_file_bytes
         async with self._reading:
             return await asyncio.to_thread(read_document, name, content, most)
 
     def create(self, owner: str, name: str) -> StoredDocument:
-        """Make room for a document."""
+        """Register a new document."""
         self.remove_old()
         busy = [each for each in self._documents.values() if each.status in _BUSY]
         of_owner = sum(each.owner == owner for each in busy)
@@ -138,15 +138,15 @@ class DocumentStore:
             started=self._now(),
         )
         self._documents[document_id] = document
-        # Also when nobody ever comes again.
+        # Runs even if no further request arrives.
         with contextlib.suppress(RuntimeError):
             asyncio.get_running_loop().call_later(self._seconds + 1, self.remove_old)
         return document
 
     def _evict_one(self) -> bool:
-        """Forget a document if there are too many, so that one client cannot fill the store.
+        """Evict one document if the store is full, so that one client cannot fill it.
 
-        It is the oldest that nobody waits for, of who has most of those.
+        The oldest finished document of the client that has most of them is evicted.
         """
         if len(self._documents) < MOST_DOCUMENTS:
             return True
@@ -158,12 +158,12 @@ class DocumentStore:
         return True
 
     def finish(self, document: StoredDocument, content: bytes) -> None:
-        """Keep a translated file."""
+        """Write the translated file and mark the document as done."""
         document.path.write_bytes(content)
         document.status = "done"
 
     def get(self, document_id: str) -> StoredDocument:
-        """Find a document by its id alone."""
+        """Look up a document by its id."""
         self.remove_old()
         document = self._documents.get(document_id)
         if document is None:
@@ -171,7 +171,7 @@ class DocumentStore:
         return document
 
     def get_with_key(self, document_id: str, key: str, owner: str) -> StoredDocument:
-        """Find a document by its id and key.
+        """Look up a document by its id, key and owner.
 
         Returns
         -------
@@ -185,28 +185,28 @@ class DocumentStore:
         return document
 
     def estimate_seconds(self, document: StoredDocument) -> int:
-        """Guess how long a document will still take."""
+        """Estimate the remaining seconds of a document."""
         progress = document.progress
         passed = self._now() - document.started
         rest = progress.num_characters - progress.num_done
         return round(passed * rest / progress.num_done) + 1 if progress.num_done else 30
 
     def remove(self, document: StoredDocument) -> None:
-        """Forget a document, whether it is done or not."""
+        """Delete a document, finished or not."""
         self._documents.pop(document.document_id, None)
         if document.task is not None:
             document.task.cancel()
         document.path.unlink(missing_ok=True)
 
     def remove_old(self) -> None:
-        """Forget the documents whose time is over."""
+        """Delete the expired documents."""
         now = self._now()
         for document in list(self._documents.values()):
             if document.expires <= now:
                 self.remove(document)
 
     def close(self) -> None:
-        """Forget all documents, and remove the folder."""
+        """Delete all documents and the folder."""
         for document in list(self._documents.values()):
             self.remove(document)
         self._folder.cleanup()
@@ -214,7 +214,7 @@ class DocumentStore:
 
 
 def find_store(app: Starlette) -> DocumentStore:
-    """Find the documents of an application."""
+    """Return the document store of an application."""
     if not hasattr(app.state, "documents"):
         app.state.documents = DocumentStore()
     store: DocumentStore = app.state.documents
@@ -222,7 +222,7 @@ def find_store(app: Starlette) -> DocumentStore:
 
 
 def remove_stale_folders() -> int:
-    """Remove the documents of servers that were killed.
+    """Remove the folders that killed servers left behind.
 
     Returns
     -------
@@ -246,7 +246,7 @@ def remove_stale_folders() -> int:
 
 
 def _make_folder() -> "tuple[tempfile.TemporaryDirectory[str], int]":
-    """Make a folder, and hold its lock for as long as this process lives."""
+    """Create the folder and lock it for the lifetime of this process."""
     while True:
         folder = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
         if flock is None:

@@ -1,4 +1,4 @@
-"""Documents: files of several formats, taken apart into texts and put together again."""
+"""Document translation: choose the format, translate the texts in batches, write the file."""
 
 import asyncio
 import unicodedata
@@ -31,17 +31,17 @@ MOST_TEXTS_AT_ONCE = 32
 """Texts of a document that are translated together, so that others have their turn between."""
 _PATIENCE = 20
 _LONGEST_NAME = 200
-# Controls, marks that reverse writing, half surrogate pairs, separators of lines.
+# Control characters, bidirectional overrides, lone surrogates, line separators.
 _NO_NAME = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def check_name(name: str) -> str:
-    """Refuse the name of a file that could be a path, or no name."""
+    """Validate a file name: refuse paths and control characters."""
     if not name.strip() or name.strip(". ") == "":
         raise ServiceError("bad_request", "Invalid request: the file has no name; give it one")
     if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:
         raise ServiceError("bad_request", "Invalid request: the file name is too long; shorten it")
-    # What looks like a path is one, also in wide letters.
+    # Full-width slashes count as slashes.
     plain = unicodedata.normalize("NFKC", name)
     is_path = plain.startswith("..") or "/" in plain or "\\" in plain
     if is_path or any(unicodedata.category(each) in _NO_NAME for each in name):
@@ -53,7 +53,7 @@ def check_name(name: str) -> str:
 
 
 def find_format(name: str) -> str:
-    """Find out the format of a file by its name."""
+    """Find the format by the file extension."""
     extension = PurePosixPath(name).suffix.lower()
     if extension not in FORMATS:
         known = ", ".join(each[1:] for each in FORMATS)
@@ -66,7 +66,7 @@ def find_format(name: str) -> str:
 
 
 def read_document(name: str, content: bytes, most_bytes: int) -> Document:
-    """Take a file apart.
+    """Parse a file.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def read_document(name: str, content: bytes, most_bytes: int) -> Document:
 
 @dataclass(kw_only=True)
 class Progress:
-    """How far a document is.
+    """Progress of a document translation in characters.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ async def translate_document(
 
 
 def find_source(service: Service, texts: Sequence[str], target: str) -> str:
-    """Find the language of a document.
+    """Detect the language of a document.
 
     Returns
     -------
@@ -166,13 +166,13 @@ def find_source(service: Service, texts: Sequence[str], target: str) -> str:
 
 
 def find_sources(service: Service, target: str) -> set[str]:
-    """Find the languages that can become another."""
+    """List the source languages from which a target can be reached."""
     languages = service.languages()
     return {each.code for each in languages if target in (each.code, *each.targets)}
 
 
 async def _translate_with_retries(service: Service, request: Request) -> Sequence:
-    """Translate, and wait while there is no room."""
+    """Translate; while the queue is full, wait and retry."""
     for attempt in range(_PATIENCE):
         try:
             return await service.translate(request)
@@ -184,14 +184,14 @@ async def _translate_with_retries(service: Service, request: Request) -> Sequenc
 
 
 def _split_long_text(text: str, longest: int) -> list[str]:
-    """Cut a text that is longer than a request may be."""
+    """Split a text that exceeds the length limit of a request."""
     return split_long(text, None, lambda piece: len(piece) <= longest)
 
 
 def _batch_texts(
     pieces: Sequence[tuple[int, str]], most: int, longest: int
 ) -> list[list[tuple[int, str]]]:
-    """Put texts together for the service."""
+    """Group texts into requests within the limits of the service."""
     batches: list[list[tuple[int, str]]] = []
     length = longest
     for each in pieces:
@@ -204,7 +204,7 @@ def _batch_texts(
 
 
 def _join_pieces(parts: Sequence[tuple[str, Translated]]) -> Translated:
-    """Join the translations of a text that was cut, and their spans."""
+    """Join the translations of a split text and shift their spans."""
     if len(parts) == 1:
         return parts[0][1]
     written = ""

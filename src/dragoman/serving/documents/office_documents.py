@@ -1,4 +1,4 @@
-"""Documents of office programs and books: archives of XML, of which only the text is changed."""
+"""Office documents and EPUB: zip archives of XML in which only text is replaced."""
 
 import io
 import itertools
@@ -37,9 +37,9 @@ MOST_MEMBERS = 5000
 
 _RUN_NAMES = {".docx": "w", ".pptx": "a"}
 _UNSEEN = frozenset(("w:proofErr", "w:lastRenderedPageBreak"))
-# Others could be unpacked too, but no office program packs so, and some want a lot of memory.
+# No office program uses other methods, and some need much memory to unpack.
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# All that was seen to be raised for damaged archives.
+# All exceptions observed for damaged archives.
 _DAMAGES = (
     zipfile.BadZipFile,
     zlib.error,
@@ -54,7 +54,7 @@ _DAMAGES = (
 
 @dataclass(frozen=True)
 class _Part:
-    """A file of an archive that has text for people."""
+    """An XML member of the archive that contains translatable text."""
 
     name: str
     marked: ParsedMarkup
@@ -62,7 +62,7 @@ class _Part:
 
 
 def read_office(content: bytes, extension: str, most_bytes: int) -> Document:
-    """Take an archive apart.
+    """Parse an archive.
 
     Returns
     -------
@@ -95,9 +95,9 @@ def read_office(content: bytes, extension: str, most_bytes: int) -> Document:
 
 
 def _unpack(content: bytes, most_bytes: int, names: re.Pattern[str]) -> dict[str, bytes]:
-    """Read some files of an archive, after looking at how many and how large all are.
+    """Read the named members after checking the number and size of all.
 
-    The others are read too, to see that they are whole, but not kept: they may be large.
+    The others are read too, to verify their checksums, but not kept.
     """
     wanted = {}
     try:
@@ -141,7 +141,7 @@ def _check_members(infos: Sequence[zipfile.ZipInfo], most_bytes: int) -> None:
 
 
 def _pack(content: bytes, written: Mapping[str, bytes]) -> bytes:
-    """Write an archive again, with the same names, times and kinds of compression."""
+    """Write the archive with the same names, times and compression."""
     file = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(content)) as original,
@@ -157,7 +157,7 @@ def _pack(content: bytes, written: Mapping[str, bytes]) -> bytes:
 
 
 def _read_part(name: str, content: bytes, extension: str) -> _Part:
-    """Take one file of XML apart."""
+    """Parse one XML member."""
     mark = b"\xef\xbb\xbf" if content.startswith(b"\xef\xbb\xbf") else b""
     try:
         text = content[len(mark) :].decode()
@@ -178,7 +178,7 @@ def _read_part(name: str, content: bytes, extension: str) -> _Part:
 
 
 def _merge_runs(tokens: Sequence[Token], prefix: str) -> list[Token]:
-    """Join runs of text that look the same, and have Word keep the spaces at their ends.
+    """Merge adjacent runs of equal format, with xml:space set to preserve.
 
     Word cuts text into runs wherever somebody has edited it or the spelling was checked.
     """
@@ -208,7 +208,7 @@ def _merge_runs(tokens: Sequence[Token], prefix: str) -> list[Token]:
 def _read_run(
     tokens: Sequence[Token], place: int, prefix: str
 ) -> tuple[int, str, list[Token], list[Token]] | None:
-    """Read a run that has nothing but a format and one text; None: it has more, or less."""
+    """Read a run that consists of properties and one text; None: of anything else."""
     if tokens[place].kind != "start":
         return None
     end = place + 1
@@ -235,7 +235,7 @@ def _read_run(
 
 
 def _keep_spaces(token: Token, prefix: str) -> Token:
-    """Say that white space at the ends of a text of Word counts."""
+    """Set xml:space to preserve on a text of Word."""
     is_text = prefix == "w" and token.name == "w:t" and token.kind == "start"
     if not is_text or "xml:space" in token.raw:
         return token
@@ -243,7 +243,7 @@ def _keep_spaces(token: Token, prefix: str) -> Token:
 
 
 def _without_controls(text: str) -> str:
-    """Leave out what no XML may have, whatever a model wrote."""
+    """Remove control characters that XML does not allow."""
     return re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "", text)
 
 

@@ -1,4 +1,4 @@
-"""Documents that are plain text: text files, subtitles, web pages."""
+"""Text formats: plain text, subtitles, HTML."""
 
 import itertools
 import re
@@ -18,7 +18,7 @@ Translated = tuple[str, Iterable[Span]]
 _LINE = re.compile(r"[^\r\n]+|[\r\n]+")
 _TIME = re.compile(r"\s*\d+:\d\d:\d\d[,.]\d+\s*-->\s*\d+:\d\d:\d\d[,.]\d+")
 _SPEAKER = re.compile(r"\s*[-‐–—]\s*")
-# What begins lines of lists, headings, quotations and speeches, and is no part of a sentence.
+# Markers of lists, headings, quotations and dialogue at the start of a line.
 _MARKER = re.compile(r"\s*+(?:(?:[-‐–—*+•>]|#{1,6}|\d{1,3}[.)])\s++)*+(?=.)")
 _NUMBER = re.compile(r"\s*\d+\s*")
 _TAG = re.compile(r"<[^<>]*>|[^<]+|<")
@@ -26,7 +26,7 @@ _TAG = re.compile(r"<[^<>]*>|[^<]+|<")
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """A file, taken apart.
+    """A parsed file.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Document:
 
 
 def read_text(content: bytes, extension: str) -> Document:
-    """Take a file of text apart."""
+    """Parse a text file by its extension."""
     text, encoding, mark = _decode(content)
     check_length(len(text), MOST_MARKUP)
     if extension in (".html", ".htm", ".xhtml"):
@@ -58,7 +58,7 @@ def read_text(content: bytes, extension: str) -> Document:
 
 
 def check_length(length: int, limit: int) -> None:
-    """Refuse a document that is too long."""
+    """Raise if a document exceeds the length limit."""
     if length > limit:
         raise ServiceError(
             "too_long",
@@ -68,7 +68,7 @@ def check_length(length: int, limit: int) -> None:
 
 
 def _decode(content: bytes) -> tuple[str, str, bytes]:
-    """Read bytes as text; also give the encoding and the byte order mark."""
+    """Decode bytes; return text, encoding and byte order mark."""
     marks = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
     mark = next((each for each in marks if content.startswith(each)), b"")
     encoding = marks.get(mark, "utf-8")
@@ -86,7 +86,7 @@ def _decode(content: bytes) -> tuple[str, str, bytes]:
 
 
 def _read_lines(text: str, encode: Callable[[str], bytes]) -> Document:
-    """Take lines of text, each for itself."""
+    """Parse plain text line by line."""
     parts = _LINE.findall(text)
     places = [place for place, part in enumerate(parts) if any(map(str.isalnum, part))]
 
@@ -103,16 +103,16 @@ def _read_lines(text: str, encode: Callable[[str], bytes]) -> Document:
 
 
 def _find_begin(line: str) -> int:
-    """Find where what a line says begins, behind white space and the mark of a list."""
+    """Find where the text of a line begins, after indentation and list markers."""
     marker = _MARKER.match(line)
     begin = 0 if marker is None else marker.end()
-    # A line of nothing but marks and a number is its text.
+    # A line of markers and a number only is text.
     return begin if any(map(str.isalnum, line[begin:])) else len(line) - len(line.lstrip())
 
 
 @dataclass(frozen=True)
 class _Cue:
-    """Lines that are shown together, as one text or as one of several speakers."""
+    """Lines of a subtitle cue that form one text: all of them, or those of one speaker."""
 
     first: int
     lengths: tuple[int, ...]
@@ -121,7 +121,7 @@ class _Cue:
 
 
 def _read_subtitles(text: str, encode: Callable[[str], bytes]) -> Document:
-    """Take what is shown, without its numbers and times."""
+    """Parse subtitles: cues without numbers and time codes."""
     lines = re.split(r"(\r\n|\r|\n)", text)
     breaks, lines = lines[1::2], lines[::2]
     cues: list[_Cue] = []
@@ -139,7 +139,7 @@ def _read_subtitles(text: str, encode: Callable[[str], bytes]) -> Document:
         rest = iter(translations)
         for cue in cues:
             shown = cue.marked.rebuild(list(itertools.islice(rest, len(cue.marked.segments))))
-            # Subtitles are no HTML: “&” is “&”.
+            # Subtitles have no HTML entities: “&” is “&”.
             for name, character in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
                 shown = shown.replace(name, character)
             broken = _break_lines(shown, cue.lengths)
@@ -152,13 +152,13 @@ def _read_subtitles(text: str, encode: Callable[[str], bytes]) -> Document:
 
 
 def _starts_next(lines: Sequence[str], place: int) -> bool:
-    """Whether the next cue begins although no empty line stands before it."""
+    """Whether the next cue begins without an empty line before it."""
     is_number = _NUMBER.fullmatch(lines[place]) is not None
     return is_number and place + 1 < len(lines) and _TIME.match(lines[place + 1]) is not None
 
 
 def _read_cue(lines: Sequence[str], begin: int, end: int) -> list[_Cue]:
-    """Take the lines of a cue together, but those of several speakers for themselves."""
+    """Parse a cue into one text, or one for each speaker."""
     starts = [begin, *(place for place in range(begin + 1, end) if _SPEAKER.match(lines[place]))]
     cues = []
     for first, last in zip(starts, [*starts[1:], end], strict=True):
@@ -173,7 +173,7 @@ def _read_cue(lines: Sequence[str], begin: int, end: int) -> list[_Cue]:
 
 
 def _break_lines(text: str, lengths: Sequence[int]) -> list[str]:
-    """Break a text into lines as long, relative to each other, as these, at spaces between tags."""
+    """Break a text at spaces into lines in proportion to the given lengths."""
     words: list[str] = [""]
     for match in _TAG.finditer(text):
         if match.group().startswith("<"):
@@ -196,6 +196,6 @@ def _break_lines(text: str, lengths: Sequence[int]) -> list[str]:
 
 
 def _count_visible(text: str) -> int:
-    """Count the characters of a line, and a break, without tags."""
+    """Count the visible characters of a line, plus one for the line break."""
     parts = _TAG.findall(text)
     return sum(len(part) for part in parts if not part.startswith("<")) + 1

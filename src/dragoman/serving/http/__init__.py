@@ -1,4 +1,4 @@
-"""What happens before a protocol is asked: connections, limits, keys, load shedding, log lines.
+"""HTTP before the protocols: connections, request limits, API keys, load shedding, errors, logs.
 
 Knows no protocol and no model.
 """

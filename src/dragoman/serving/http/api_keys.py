@@ -1,4 +1,4 @@
-"""API keys: who a client is, and how much it may ask for."""
+"""API keys: authentication, rate limits and monthly quotas."""
 
 import hashlib
 import hmac
@@ -21,14 +21,14 @@ _FIELDS = ("key", "requests_per_minute", "characters_per_month")
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKey:
-    """A key that is known, by its digest.
+    """A valid API key, stored as its digest.
 
     Parameters
     ----------
     digest : bytes
         SHA-256 of the key; the key itself is not kept.
     client : Client
-        Whose it is.
+        Owner of the key.
     """
 
     digest: bytes
@@ -36,7 +36,7 @@ class ApiKey:
 
 
 class ApiKeys:
-    """Tells clients apart and counts what they ask for.
+    """Authenticates clients and enforces their rate limits and quotas.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class ApiKeys:
         return self._entries is not None
 
     def authenticate(self, raw_key: str | None, address: str) -> Client:
-        """Tell who sent a request.
+        """Identify the client of a request.
 
         Parameters
         ----------
@@ -110,16 +110,16 @@ class ApiKeys:
         return found[0].client
 
     def name_address(self, address: str) -> str:
-        """Name whoever is at an address, before its key is known."""
+        """Name the client at an address before its key is known."""
         return _network(address) if self._entries is None else ""
 
     def charge(self, client: Client, num_characters: int) -> None:
-        """Count a request, or refuse it."""
+        """Count a request against rate limit and quota, or raise."""
         self._requests.count(client.name, client.requests_per_minute)
         self.charge_characters(client, num_characters)
 
     def charge_characters(self, client: Client, num_characters: int) -> None:
-        """Count characters of a request that was counted before, or refuse it."""
+        """Count characters against the quota, or raise."""
         used, limit = self.usage(client)
         if limit is not None and used + num_characters > limit:
             raise ServiceError(
@@ -131,19 +131,19 @@ class ApiKeys:
             self._characters[client.name] = used + num_characters
 
     def check(self, client: Client) -> None:
-        """Refuse whatever a client asks, if it may not ask or has nothing left; count nothing."""
+        """Raise if the rate limit or the quota is exhausted; count nothing."""
         self._requests.check(client.name, client.requests_per_minute)
         used, limit = self.usage(client)
         if limit is not None and used >= limit:
             self.charge_characters(client, 1)
 
     def refund(self, client: Client, num_characters: int) -> None:
-        """Give back what was charged for a request that was not answered."""
+        """Return the characters of a request that was not answered."""
         if client.has_key:
             self._characters[client.name] = max(0, self.usage(client)[0] - num_characters)
 
     def usage(self, client: Client) -> tuple[int, int | None]:
-        """Tell how many characters a client had translated.
+        """Return the characters that a client has used this month, and its quota.
 
         Returns
         -------
@@ -159,7 +159,7 @@ class ApiKeys:
 
 
 def read_keys(path: Path) -> list[ApiKey]:
-    """Read a file of API keys.
+    """Read API keys from a TOML file.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def read_keys(path: Path) -> list[ApiKey]:
 
 
 def _entry(name: str, table: Any, path: Path) -> ApiKey:  # noqa: ANN401
-    """Check one client's table; messages never show the key."""
+    """Validate one client's table; error messages never contain the key."""
     place = f"{path}: [{name}]"
     if not isinstance(table, dict):
         raise DataError(f"{path}: “{name}” is outside of a table; write [NAME] above it")
@@ -208,7 +208,7 @@ def _month(moment: datetime) -> tuple[int, int]:
 
 
 def _network(address: str) -> str:
-    """Name who is behind an address: of IPv6, one person has all that begin with 64 bits."""
+    """Reduce an address to the unit of rate limiting: IPv6 to its /64 network."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -222,7 +222,7 @@ MAX_CLIENTS = 10_000
 
 
 class RateLimiter:
-    """Counts by name, in memory that does not grow beyond `MAX_CLIENTS` names.
+    """Leaky buckets by client name, for at most `MAX_CLIENTS` names.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ class RateLimiter:
         self._full_until: dict[str, float] = {}
 
     def count(self, name: str, rate: int | None, refusal: str = "Slowdown") -> None:
-        """Count once more, or refuse."""
+        """Count one request, or raise if the bucket is full."""
         full_until = self.check(name, rate, refusal)
         if full_until is None:
             return
@@ -251,7 +251,7 @@ class RateLimiter:
             del self._full_until[next(iter(self._full_until))]
 
     def check(self, name: str, rate: int | None, refusal: str = "Slowdown") -> float | None:
-        """Refuse if once more were too often; count nothing."""
+        """Raise if the bucket is full; count nothing."""
         if rate is None:
             return None
         now = self._now()

@@ -1,4 +1,4 @@
-"""Connections: what is refused before it is parsed, and heads that do not end."""
+"""Connections: refuse ambiguous or endless request heads before parsing."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,7 +22,7 @@ def make_parser(
     app_state: dict[str, Any],
     loop: asyncio.AbstractEventLoop | None,
 ) -> H11Protocol:
-    """Make what parses the requests of a connection, and refuses what others may read differently.
+    """Make an HTTP parser that refuses heads which proxies may read differently.
 
     Notes
     -----
@@ -43,7 +43,7 @@ def make_parser(
         except h11.RemoteProtocolError:
             cycle = protocol.cycle
             if cycle is not None and not cycle.response_complete:
-                # The protocol answers in its place, or ends what has begun.
+                # The protocol writes the error, or ends the response in progress.
                 cycle.disconnected = True
                 cycle.message_event.set()
                 if cycle.response_started:
@@ -56,7 +56,7 @@ def make_parser(
 
 
 class HeadGuard(asyncio.Protocol):
-    """Passes on what a connection says, unless the head of a request does not end.
+    """Forwards data to the parser, with a limit on the time and size of a request head.
 
     Parameters
     ----------
@@ -78,13 +78,13 @@ class HeadGuard(asyncio.Protocol):
         self._head_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Start with a new connection."""
         self._transport = transport
         self._address = (transport.get_extra_info("peername") or ("",))[0]
         self._protocol.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Pass on what came."""
+        """Forward received data, or answer it at once."""
         if not self._head_bytes and self._is_between():
             refusal = self._refuse(data, self._address)
             if refusal is not None:
@@ -97,22 +97,22 @@ class HeadGuard(asyncio.Protocol):
             self._transport.close()
 
     def _is_between(self) -> bool:
-        """Say whether no request is being answered or read beyond its head."""
+        """Return whether the connection is idle between requests."""
         cycle = self._protocol.cycle
         return cycle is None or cycle.response_complete
 
     def eof_received(self) -> bool | None:
-        """Pass on that nothing more comes."""
+        """Forward the end of input."""
         return self._protocol.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
+        """Forward the end of the connection."""
         self._protocol.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Pass on that the client reads too slowly."""
+        """Forward that the write buffer is full."""
         self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        """Pass on that it reads again."""
+        """Forward that the write buffer has drained."""
         self._protocol.resume_writing()

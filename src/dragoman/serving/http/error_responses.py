@@ -1,4 +1,4 @@
-"""What is no protocol's own business: refusals, in its words, and who else may read answers."""
+"""Error responses in the format of each protocol, and CORS headers."""
 
 import json
 import math
@@ -23,7 +23,7 @@ Headers = list[tuple[bytes, bytes]]
 def write_error_response(
     path: str, status: int, message: str, *, retry_after: float | None = None
 ) -> tuple[Headers, bytes]:
-    """Write an answer that refuses a request.
+    """Write an error response in the format of the path’s protocol.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def write_error_response(
 
 
 def is_open(path: str, origin: str | None) -> bool:
-    """Say whether web pages of other servers may use something.
+    """Return whether a path allows cross-origin requests.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def is_open(path: str, origin: str | None) -> bool:
 
 
 def cors_headers(path: str, origin: str | None) -> Headers:
-    """Say which web pages may read an answer."""
+    """Return the CORS headers of a response."""
     headers = [(b"x-content-type-options", b"nosniff")]
     if origin is None or not is_open(path, origin):
         return headers

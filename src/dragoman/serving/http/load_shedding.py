@@ -1,4 +1,4 @@
-"""Shedding load: when nothing more is accepted, saying so must cost next to nothing."""
+"""Load shedding: answer 429 before parsing while the queues are full."""
 
 import re
 from collections.abc import Callable
@@ -8,20 +8,20 @@ from dragoman.serving.http.request_heads import is_ambiguous
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
 
-# Requests to these may carry a file.
+# Paths that accept file uploads.
 FILE_PATHS = frozenset({"/translate_file", "/v2/document"})
-# Requests to these are refused unread while no model has room.
+# Paths whose requests are rejected unread while the queues are full.
 TRANSLATING_PATHS = FILE_PATHS | {
     "/translate",
     "/v2/translate",
     "/language/translate/v2",
     "/api/translate",
 }
-# So many bytes of a request are a subword at least.
+# Bytes of a request per subword, at most.
 TOKEN_BYTES = 8
 OVERLOADED_MESSAGE = "Slowdown: too many texts are waiting to be translated; try again"
 
-# A head, of which the path is known before the rest is looked at.
+# Request line, from which the path is known before the rest is read.
 _POST = re.compile(rb"POST ([^ ?\r\n]+)[^ \r\n]* HTTP/1\.1\r\n")
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d{1,7})\r\n", re.IGNORECASE)
 _UNUSUAL = re.compile(
@@ -34,7 +34,7 @@ SecondsUntilRoom = Callable[[str, int], float | None]
 
 
 class LoadShedder:
-    """Refuses requests to translate while no model has room for them.
+    """Rejects requests to translate while every model queue is full.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class LoadShedder:
         self._seconds_until_room = seconds_until_room
 
     def estimate_wait(self, path: str, address: str, size: int) -> float | None:
-        """Say how long a client must wait."""
+        """Return the seconds until a request of this size would be accepted; None: now."""
         if self._seconds_until_room is None or path not in TRANSLATING_PATHS:
             return None
         num_tokens = 1 if path in FILE_PATHS else 1 + size // TOKEN_BYTES
@@ -71,7 +71,7 @@ class LoadShedder:
         return seconds
 
     def refuse(self, data: bytes, address: str) -> bytes | None:
-        """Refuse one whole request for which the queue has no room; anything else is parsed."""
+        """Answer a complete request with 429 if the queues are full; None: parse it as usual."""
         begin = _POST.match(data)
         if begin is None or self._seconds_until_room is None or self._options.proxy is not None:
             return None

@@ -1,4 +1,4 @@
-"""Log lines of a server: short, and few however much nonsense is sent to it."""
+"""Rate-limited, shortened log lines."""
 
 import logging
 import time
@@ -10,7 +10,7 @@ LINES_PER_MINUTE = 10
 
 
 class LogRateLimiter(logging.Filter):
-    """Lets some lines of each place in the code through in a minute, and counts the others.
+    """Limits log lines per minute for each call site, and counts those dropped.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class LogRateLimiter(logging.Filter):
         self._counts: dict[tuple[str, int], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether a line is written."""
+        """Return whether a record is logged."""
         place, now = (record.pathname, record.lineno), self._now()
         began, count = self._counts.get(place, (now, 0))
         suppressed = 0
@@ -46,7 +46,7 @@ class LogRateLimiter(logging.Filter):
 
 
 def limit_log_lines() -> None:
-    """Have the warnings of this process written to the standard error stream within limits."""
+    """Log warnings to standard error, rate-limited."""
     handler = logging.StreamHandler()
     handler.setLevel(logging.WARNING)
     handler.addFilter(LogRateLimiter())
@@ -54,7 +54,7 @@ def limit_log_lines() -> None:
 
 
 def _shorten(record: logging.LogRecord, note: str) -> None:
-    """Make one short line of what is to be written, whatever is in it."""
+    """Reduce a record to one short printable line."""
     text = record.getMessage()
     if record.exc_info and record.exc_info[0] is not None:
         text += f": {record.exc_info[0].__name__}"

@@ -1,4 +1,4 @@
-"""Heads of requests: what is refused because it is ambiguous or meant for another server."""
+"""Request heads: refuse ambiguous ones and Host names of other servers."""
 
 import ipaddress
 import re
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from starlette.types import Scope
 
-# Probes of load balancers name a server as they please, and learn nothing but whether it lives.
+# Load balancers probe these with any Host; the answers reveal nothing but liveness.
 PROBES = frozenset({"/health", "/ready"})
-# Headers by which a proxy says that it passes on what somebody else asked.
+# Headers that proxies add to forwarded requests.
 _FORWARDED = frozenset({b"forwarded", b"via", b"x-forwarded-for", b"x-real-ip"})
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]{1,255})(?::[0-9]{1,5})?", re.IGNORECASE)
 _BLANK_LINE = re.compile(rb"\n\r?\n")
@@ -20,7 +20,7 @@ Refusal = tuple[int, str]
 
 
 class HeadCheck:
-    """Refuses requests by their heads.
+    """Checks the Host header and the framing of requests.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class HeadCheck:
             self._names |= {host.lower(), own, own.partition(".")[0]}
 
     def find_refusal(self, scope: Scope) -> Refusal | None:
-        """Say why a request is not answered."""
+        """Return status and message if a request is refused, else None."""
         names = [name for name, _ in scope["headers"]]
         headers = dict(scope["headers"])
         repeated = next((name for name in _ONCE if names.count(name) > 1), None)
@@ -58,7 +58,7 @@ class HeadCheck:
             return 400, "the request has Content-Length and Transfer-Encoding; send one of them"
         if coding is not None and coding.strip().lower() != b"chunked":
             return 400, "the request has a Transfer-Encoding that is not chunked; send no other"
-        # Browsers always send a Host; old clients without one have not been led here by a name.
+        # Browsers always send a Host, so a request without one is no DNS rebinding.
         host = headers.get(b"host")
         return None if host is None or scope["path"] in PROBES else self._check_host(host)
 
@@ -75,7 +75,7 @@ class HeadCheck:
 
 
 def is_ambiguous(data: bytes) -> bool:
-    """Say whether lines of a head are folded, or end in a line feed alone.
+    """Return whether a head has folded lines or bare line feeds.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def is_ambiguous(data: bytes) -> bool:
 
 
 def parse_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Read an IP address."""
+    """Parse an IP address; None: it is a name."""
     try:
         return ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
     except ValueError:
@@ -95,7 +95,7 @@ def parse_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | 
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether a server that listens there can be reached from this machine alone.
+    """Return whether a host is reachable from this machine only.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_forwarded(scope: Scope) -> bool:
-    """Say whether a proxy passed a request on, so that it may come from anywhere.
+    """Return whether a request was forwarded by a proxy.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The gate: how much, how slowly and how many requests may come, and what happens if one goes."""
+"""ASGI middleware: limits the size, speed and number of requests; cancels on disconnection."""
 
 import asyncio
 import logging
@@ -16,11 +16,11 @@ from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.service_types import format_pivot_paths, reset_pivot_paths
 
-# These are answered while the server is stopping or full.
+# Answered also while the server is stopping or full.
 HEALTH_PATHS = frozenset({"/health", "/ready", "/metrics"})
-# A client may be this slow, in bytes a second, once its first seconds are over.
+# Slowest upload in bytes a second, after the first `client_seconds`.
 SLOWEST = 16_384
-# What still comes after a refusal is thrown away for so long, or the client would not read it.
+# After a rejection the body is discarded for so long; closing at once would lose the response.
 LINGER_SECONDS = 1.0
 GONE = 499
 
@@ -28,7 +28,7 @@ _log = logging.getLogger("dragoman.serving")
 
 
 class RejectedError(Exception):
-    """A request that is not even read.
+    """A request that is rejected before the application sees it.
 
     Parameters
     ----------
@@ -63,14 +63,14 @@ class ClientGoneError(Exception):
 
 @dataclass
 class _Progress:
-    """How far the answer to a request is."""
+    """State of the response to a request."""
 
     status: int = 0
     is_over: bool = False
 
 
 class RequestLimiter:
-    """Lets requests through to the application, one task each, with limits.
+    """Middleware that limits requests and cancels those whose client has gone.
 
     Parameters
     ----------
@@ -116,11 +116,11 @@ class RequestLimiter:
         self.num_in_progress = 0
 
     def close(self) -> None:
-        """Let nothing more in but questions about the server's health."""
+        """Reject new requests, except to the health paths."""
         self._is_closed = True
 
     def cancel_all(self) -> None:
-        """Tell those who still wait for an answer that there will be none."""
+        """Cancel all requests in progress with status 503."""
         self._is_cancelled = True
         for task in self._running:
             task.cancel()
@@ -160,7 +160,7 @@ class RequestLimiter:
             self._metrics.record_response(_route(scope), progress.status or GONE, seconds)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes:
-        """Read a request's body, or refuse it as soon as it is clear that it is too large."""
+        """Read a request's body; reject it as soon as it is too large or too slow."""
         path = scope["path"]
         wrong = self._heads.find_refusal(scope)
         if wrong is not None:
@@ -201,14 +201,14 @@ class RequestLimiter:
                 return b"".join(chunks)
 
     def _check_room(self, scope: Scope, size: int) -> None:
-        """Refuse at little cost what would be refused anyway."""
+        """Reject a request for which the queues are full before the application parses it."""
         address, _ = scope.get("client") or ("", 0)
         seconds = self._load_shedder.estimate_wait(scope["path"], address, size)
         if seconds is not None:
             raise RejectedError(429, OVERLOADED_MESSAGE, seconds)
 
     async def _run(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-        """Let the application answer, and stop it if the client goes away."""
+        """Run the application; cancel it if the client disconnects."""
         task = asyncio.current_task()
         assert task is not None
         gone = asyncio.Event()
@@ -244,11 +244,11 @@ class RequestLimiter:
             watcher.cancel()
 
     def _wrap_send(self, send: Send, progress: _Progress, scope: Scope) -> Send:
-        """Send an answer no more slowly than a client may be, and take note of its status."""
+        """Wrap send with a timeout, extra headers and a record of the status."""
         seconds = self._options.client_seconds
         extra = cors_headers(scope["path"], self._options.allow_origin)
         if any(name == b"transfer-encoding" for name, _ in scope["headers"]):
-            # Nothing after chunks is read as another request: where they end can be disputed.
+            # Close after chunked bodies: proxies may disagree where they end (request smuggling).
             extra.append((b"connection", b"close"))
 
         async def answer(message: Message) -> None:
@@ -272,7 +272,7 @@ class RequestLimiter:
     async def _write_error(
         self, scope: Scope, refusal: RejectedError, receive: Receive, send: Send
     ) -> None:
-        """Answer without the application, and throw away what still comes for a moment."""
+        """Send an error response and discard the rest of the request body."""
         headers, content = write_error_response(
             scope["path"], refusal.status, refusal.message, retry_after=refusal.retry_after
         )
@@ -291,7 +291,7 @@ class RequestLimiter:
             return
 
     async def _discard_body(self, receive: Receive) -> None:
-        """Throw away what a client sends, for a second and a file's size at most."""
+        """Discard incoming data, limited in time and size."""
         left = self._options.max_file_bytes
         try:
             async with asyncio.timeout(LINGER_SECONDS):
@@ -305,7 +305,7 @@ class RequestLimiter:
 
 
 def _refuse_file(check: UploadCheck | None, chunks: list[bytes]) -> None:
-    """Refuse a file whose sender has nothing left, as soon as that is known."""
+    """Reject an upload as soon as its client is known to have no quota left."""
     found = None if check is None else check.find_refusal(chunks)
     if found is not None:
         status, error = found
@@ -313,12 +313,12 @@ def _refuse_file(check: UploadCheck | None, chunks: list[bytes]) -> None:
 
 
 def _route(scope: Scope) -> str:
-    """Name the route that answered, never what a client made up."""
+    """Return the route’s path template, for metrics and logs."""
     return getattr(scope.get("route"), "path", "other")
 
 
 def _describe(error: BaseException) -> str:
-    """Say where something failed, but not its words: they may be a client's."""
+    """Describe an error by type and place; its message may contain a client’s text."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

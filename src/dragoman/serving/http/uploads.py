@@ -1,4 +1,4 @@
-"""Uploads: whose key has nothing left is told so before its file is read."""
+"""Upload check: reject a file before reading it if its key is invalid or out of quota."""
 
 import re
 import urllib.parse
@@ -12,7 +12,7 @@ from dragoman.serving.service_types import ServiceError
 BEGINNING = 4096
 """Bytes of a form in which its key is looked for; most clients send files last."""
 
-# Of each path: the scheme of its header, the field of its form, and the status of a used-up quota.
+# For each path: authorization scheme, form field of the key, status of an exhausted quota.
 _WAYS = {
     "/translate_file": ("bearer", "api_key", 403),
     "/v2/document": ("deepl-auth-key", "auth_key", 456),
@@ -26,7 +26,7 @@ _FIELDS = {
 
 
 class UploadCheck:
-    """Finds out who sends a file, and whether it is any use to read it.
+    """Checks the key of an upload from its head or its first bytes.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class UploadCheck:
         self._is_over = False
 
     def find_refusal(self, chunks: Sequence[bytes] = ()) -> tuple[int, ServiceError] | None:
-        """Say why a file need not be read.
+        """Return the error if the upload is to be rejected.
 
         Returns
         -------
@@ -74,7 +74,7 @@ class UploadCheck:
 
 
 def _find_key(scope: Scope, path: str) -> str | None:
-    """Find the key that a request has in its head."""
+    """Find the key in the headers or the query string."""
     scheme, field, _ = _WAYS[path]
     header = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
     word, _, key = header.strip().partition(" ")

@@ -1,4 +1,4 @@
-"""Marked up text: what of it is to be translated, and translations put back between its tags."""
+"""Markup: parse into translatable segments, rebuild with their translations."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from dragoman.serving.service_types import Span
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedMarkup:
-    """A marked up text, taken apart.
+    """Parsed markup.
 
     Parameters
     ----------
@@ -26,11 +26,11 @@ class ParsedMarkup:
 
     @property
     def segments(self) -> list[str]:
-        """The texts to be translated, without tags; each is a sentence or several."""
+        """List the texts of the segments, without tags."""
         return [each.text for each in self._walk()]
 
     def rebuild(self, translations: Sequence[tuple[str, Iterable[Span]]]) -> str:
-        """Put translations in the places of the texts.
+        """Rebuild the markup with translated segments.
 
         Parameters
         ----------
@@ -81,7 +81,7 @@ def parse_markup(
     inline_tags: frozenset[str] = frozenset(),
     finds_outline: bool = True,
 ) -> ParsedMarkup:
-    """Take a marked up text apart.
+    """Parse HTML or XML into segments.
 
     Parameters
     ----------
@@ -118,12 +118,12 @@ def parse_markup(
 
 
 def parse_tokens(tokens: Sequence[Token], rules: TagRules) -> ParsedMarkup:
-    """Take a text apart that has been cut into tokens."""
+    """Parse tokens into segments."""
     return _Parser(tokens, rules).parse(0, len(tokens))
 
 
 class _Parser:
-    """Groups tokens into segments and what stands between them."""
+    """Groups tokens into segments and untranslated stretches."""
 
     def __init__(self, tokens: Sequence[Token], rules: TagRules) -> None:
         self._tokens = tokens
@@ -132,7 +132,7 @@ class _Parser:
         self._num_breaks = count_breaks(tokens, self._elements, rules)
 
     def parse(self, begin: int, end: int) -> ParsedMarkup:
-        """Take apart the tokens from one place to another."""
+        """Parse a range of tokens."""
         parts: list[str | Segment] = []
         run: list[tuple[int, int]] = []  # First and last places of what a sentence goes on over.
         place = begin
@@ -149,7 +149,7 @@ class _Parser:
         return ParsedMarkup(parts=tuple(parts))
 
     def _find_last(self, place: int) -> int:
-        """Find the last token of an element that is taken as a whole, or of a single token."""
+        """Return the last token of an opaque element or subflow, else the token itself."""
         token = self._tokens[place]
         is_whole = is_opaque(token, self._rules) or self._is_subflow(place)
         return self._elements.lasts[place] if is_whole else place
@@ -160,7 +160,7 @@ class _Parser:
         return is_one and not is_opaque(token, self._rules)
 
     def _is_inline(self, place: int) -> bool:
-        """Whether a sentence goes on over a token, and over all of the element that it is of."""
+        """Whether a token’s element is inline throughout, so that a sentence spans it."""
         begin, last = place, self._elements.lasts[place]
         if self._tokens[place].kind == "end":
             begin, last = self._elements.begins.get(place, place), place
@@ -170,7 +170,7 @@ class _Parser:
         return "".join(token.raw for token in self._tokens[first : last + 1])
 
     def _leave(self, first: int, last: int) -> list[str | Segment]:
-        """Leave tokens as they are, but for what is in an island."""
+        """Keep tokens unchanged, except the content of subflows."""
         if not self._is_subflow(first):
             return [self._raw(first, last)]
         has_end = self._elements.is_closed[first]
@@ -179,7 +179,7 @@ class _Parser:
         return [self._raw(first, first), *inner.parts, *closing]
 
     def _close(self, run: Sequence[tuple[int, int]]) -> list[str | Segment]:
-        """Make a segment of a run of tokens, or leave it as it is where there is nothing to say."""
+        """Close a run of tokens: a segment, or unchanged if it has no words."""
         first, last = 0, len(run)
         while first < last and self._is_blank(run[first][0]):
             first += 1
@@ -212,11 +212,11 @@ class _Parser:
         return builder.finish()
 
     def _is_blank(self, place: int) -> bool:
-        """Whether a token is nothing but white space between elements."""
+        """Whether a token is white space between elements."""
         token = self._tokens[place]
         return token.kind == "text" and token.raw.isspace()
 
     def _may_hold(self, place: int) -> bool:
-        """Whether text may stand where a token stands."""
+        """Whether the parent element may contain text."""
         parent, holders = self._elements.parents[place], self._rules.text_holders
         return not holders or (parent >= 0 and self._tokens[parent].name in holders)

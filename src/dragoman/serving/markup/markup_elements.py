@@ -1,4 +1,4 @@
-"""Elements of marked up text: where each ends, and at which of them a sentence ends."""
+"""Element structure of markup: matching tags and sentence breaks."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _NOTHING: frozenset[str] = frozenset()
 _P = frozenset(("p",))
 _CELLS = frozenset(("p", "td", "th"))
 _ROWS = _CELLS | {"tr", "thead", "tbody", "tfoot", "caption", "colgroup"}
-# Which elements of HTML end, without a tag of their own, where another one begins.
+# HTML elements with optional end tags, and the start tags that close them.
 _ENDED_BY = {
     "li": frozenset(("p", "li")),
     "dt": frozenset(("p", "dt", "dd")),
@@ -36,7 +36,7 @@ _ENDED_BY = {
 
 @dataclass(frozen=True, kw_only=True)
 class Elements:
-    """How the tokens of a text belong together; a list has an entry for each token.
+    """Element structure of a token list; each list has an entry for each token.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Elements:
 
 
 def match_elements(tokens: Sequence[Token], rules: TagRules) -> Elements:
-    """Find out which tags belong together.
+    """Match start and end tags.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def match_elements(tokens: Sequence[Token], rules: TagRules) -> Elements:
 
 
 def count_breaks(tokens: Sequence[Token], elements: Elements, rules: TagRules) -> list[int]:
-    """Count the places at which sentences end.
+    """Count sentence breaks before each token.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def count_breaks(tokens: Sequence[Token], elements: Elements, rules: TagRules) -
 
 
 def is_opaque(token: Token, rules: TagRules) -> bool:
-    """Say whether an element stays as it is, with all that is in it."""
+    """Return whether an element is kept untranslated with all its content."""
     if token.kind != "start":
         return False
     if token.name in rules.opaque:
@@ -132,7 +132,7 @@ def is_opaque(token: Token, rules: TagRules) -> bool:
 
 
 def _is_break(token: Token, is_closed: bool, is_beside_text: bool, rules: TagRules) -> bool:
-    """Whether a sentence ends at a token."""
+    """Whether a token breaks the sentence."""
     if token.kind in ("text", "other"):
         return False
     if token.kind == "declaration" or token.name in rules.breaks or not is_closed:
@@ -143,7 +143,7 @@ def _is_break(token: Token, is_closed: bool, is_beside_text: bool, rules: TagRul
 
 
 class _Matcher:
-    """Reads tags one by one, with those that are open on a stack."""
+    """Matches tags with a stack of open elements."""
 
     def __init__(self, tokens: Sequence[Token], rules: TagRules) -> None:
         self._tokens = tokens
@@ -175,7 +175,7 @@ class _Matcher:
                 self._check_depth(num_islands, MAX_ISLAND_DEPTH)
 
     def finish(self) -> Elements:
-        """End whatever is still open."""
+        """Close all open elements."""
         if self._open and self._rules.is_xml:
             raise self._mismatch("the text ends")
         while self._open:

@@ -1,4 +1,4 @@
-"""Segments: stretches of marked up text that a person would translate as one."""
+"""Segments: stretches of inline markup translated as a unit."""
 
 import re
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _SPACE = re.compile(r"[ \t\n\r\f]+")
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """Text between two breaks, with its tags.
+    """Text between two breaks with its inline tags.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Segment:
 
 
 class SegmentBuilder:
-    """Collects the text and the tags of a segment.
+    """Builds a segment from tokens.
 
     Parameters
     ----------
@@ -59,13 +59,13 @@ class SegmentBuilder:
         self._tags: list[Tag] = []
         self._islands: list[tuple[Tag, ParsedMarkup]] = []
         self._before = self._after = ""
-        # The character before this place, and the elements without text that wait for the next.
+        # The previous character, and the empty elements held until the next.
         self._last = ""
         self._waiting: list[Tag] = []
         self._is_behind_leaf = False
 
     def add_text(self, raw: str, is_preformatted: bool) -> None:
-        """Add text."""
+        """Append text."""
         text = self._decode(raw)
         if not text:
             return
@@ -91,14 +91,14 @@ class SegmentBuilder:
             self._is_behind_leaf = False
 
     def add_start(self, token: Token) -> None:
-        """Add the tag with which an element begins."""
+        """Open an element."""
         holders = self._rules.text_holders
         holds_text = not holders or token.name in holders
         self._open.append(self._add(Tag(opening=token.raw, holds_text=holds_text)))
         self._num_texts.append(0)
 
     def add_end(self, token: Token) -> None:
-        """Add the tag with which the innermost element ends."""
+        """Close the innermost element."""
         tag = self._open.pop()
         tag.closing = token.raw
         tag.end = self._length
@@ -108,7 +108,7 @@ class SegmentBuilder:
             self._wait(tag)
 
     def add_leaf(self, raw: str, name: str = "", subflow: "ParsedMarkup | None" = None) -> None:
-        """Add something without text of its own."""
+        """Append an element without text of its own."""
         tag = self._add(Tag(opening=raw, holds_text=False))
         if subflow is not None:
             self._islands.append((tag, subflow))
@@ -122,7 +122,7 @@ class SegmentBuilder:
             self._wait(tag)
 
     def finish(self) -> Segment | None:
-        """Put the segment together.
+        """Finish the segment.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class SegmentBuilder:
         return tag
 
     def _wait(self, tag: Tag) -> None:
-        """Let an element without text wait for what comes behind it."""
+        """Hold an empty element until the next character is known."""
         self._waiting = [tag]
         self._last = ""
         self._is_behind_leaf = True

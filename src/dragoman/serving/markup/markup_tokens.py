@@ -1,4 +1,4 @@
-"""Tags and text: cut HTML or XML into tokens that, joined, are the text again."""
+"""Lossless tokeniser of HTML and XML: joined tokens are the input."""
 
 import html
 import re
@@ -9,7 +9,7 @@ from dragoman.serving.service_types import ServiceError
 
 TokenKind = Literal["text", "start", "end", "empty", "other", "declaration"]
 
-# All repetitions are possessive, so that hostile text costs no more than its length.
+# Possessive quantifiers: linear time on hostile input.
 _ATTRIBUTE = (
     r"[^\s/>][^\s/>=]*+"
     r"(?:\s*+=\s*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^\s>\"'][^\s>]*+|(?=>)))?+"
@@ -44,7 +44,7 @@ _VOID = frozenset(_VOID_NAMES.split())
 
 
 class Token(NamedTuple):
-    """A stretch of marked up text.
+    """A token of markup.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Token(NamedTuple):
 
 
 def split_html(text: str) -> Iterator[Token]:
-    """Cut HTML into tokens, as browsers do.
+    """Tokenise HTML as browsers do.
 
     Notes
     -----
@@ -91,7 +91,7 @@ def split_html(text: str) -> Iterator[Token]:
 
 
 def split_xml(text: str) -> Iterator[Token]:
-    """Cut XML into tokens.
+    """Tokenise XML.
 
     Notes
     -----
@@ -111,22 +111,22 @@ def split_xml(text: str) -> Iterator[Token]:
 
 
 def decode_html(raw: str) -> str:
-    """Replace what stands for characters in HTML by the characters."""
+    """Decode HTML character references."""
     return _HTML_REFERENCE.sub(lambda match: html.unescape(match.group()), raw)
 
 
 def decode_xml(raw: str) -> str:
-    """Replace what stands for characters in XML by the characters."""
+    """Decode XML character references."""
     return _XML_REFERENCE.sub(lambda match: _xml_character(match.group(1)) or match.group(), raw)
 
 
 def encode_text(text: str) -> str:
-    """Write text so that it is no markup."""
+    """Escape text for markup."""
     return html.escape(text, quote=False)
 
 
 def read_attributes(raw: str) -> dict[str, str]:
-    """Read the attributes of a tag of HTML."""
+    """Parse the attributes of an HTML tag."""
     inside = re.match(r"</?[a-zA-Z][^\s/>]*+", raw)
     attributes: dict[str, str] = {}
     for match in _HTML_ATTRIBUTE.finditer(raw, inside.end() if inside else 0):
@@ -136,7 +136,7 @@ def read_attributes(raw: str) -> dict[str, str]:
 
 
 def _html_token(text: str, place: int) -> Token:
-    """Read what begins with “<”."""
+    """Read the HTML token that begins with “<”."""
     following = text[place + 1 : place + 3]
     if following[:1].isascii() and (following[:1].isalpha() or re.match("/[a-zA-Z]", following)):
         match = _HTML_TAG.match(text, place)
@@ -159,7 +159,7 @@ def _html_token(text: str, place: int) -> Token:
 
 
 def _xml_token(text: str, place: int) -> Token:
-    """Read what begins with “<”, or refuse it."""
+    """Read the XML token that begins with “<”, or raise."""
     match = _XML_TAG.match(text, place)
     if match:
         is_end, name, is_empty = match.groups()
@@ -182,7 +182,7 @@ def _xml_token(text: str, place: int) -> Token:
 
 
 def _refuse_entities(raw: str, place: int) -> None:
-    """Refuse a declaration that has others inside, as those of entities are."""
+    """Refuse an internal DTD subset, which could declare entities."""
     if re.match(r"<!(?:ENTITY|DOCTYPE[^>]*\[)", raw, re.IGNORECASE):
         raise ServiceError(
             "bad_request",
@@ -191,7 +191,7 @@ def _refuse_entities(raw: str, place: int) -> None:
 
 
 def _split_references(raw: str) -> Iterator[Token]:
-    """Part the text of XML from references to entities that are defined elsewhere."""
+    """Split XML text at references to external entities."""
     place = 0
     for match in _XML_REFERENCE.finditer(raw):
         if _xml_character(match.group(1)) is None:
@@ -204,7 +204,7 @@ def _split_references(raw: str) -> Iterator[Token]:
 
 
 def _xml_character(reference: str) -> str | None:
-    """Say which character a reference stands for; None: none that XML allows, or nobody knows."""
+    """Return the character of a reference; None: unknown or not allowed in XML."""
     if not reference.startswith("#"):
         return _XML_NAMED.get(reference)
     is_hexadecimal = reference.startswith("#x")

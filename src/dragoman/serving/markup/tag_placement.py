@@ -1,4 +1,4 @@
-"""Tags put back into a translation: around the words that translate what they were around."""
+"""Place inline tags in a translation by word alignment."""
 
 import bisect
 import itertools
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from dragoman.serving.service_types import Span
 
-# Ideographs and syllables that stand without spaces are units by themselves; so are marks.
+# Ideographs, syllables written without spaces, and marks are units of their own.
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _MARKS = (
     "!-#%-*,-/:-@[-^`{-~\u00a1-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u2010-\u205e\u3001-"
@@ -21,7 +21,7 @@ _WORDLESS = re.compile(rf"[\s{_MARKS}]*+")
 
 @dataclass(kw_only=True, eq=False, slots=True)
 class Tag:
-    """An element of a sentence, and where it stood in it.
+    """An inline element and its span in the source sentence.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """A word or mark of the translation, and the element that its source word was in."""
+    """A word or punctuation mark of the translation, and the element of its source word."""
 
     begin: int
     end: int
@@ -73,7 +73,7 @@ def place_tags(
     encode: Callable[[str], str],
     around: tuple[str, str] = ("", ""),
 ) -> str:
-    """Write a translation with the tags of its source.
+    """Write a translation with the tags of its source sentence.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def place_tags(
 
 
 def _number(tag: Tag, number: int, visible: Sequence[int]) -> int:
-    """Give elements numbers in the order of their beginnings, and say which of them have words.
+    """Assign numbers to elements in document order and mark those that have words.
 
     `visible` counts the characters before each place that are no white space.
     """
@@ -140,7 +140,7 @@ def _number(tag: Tag, number: int, visible: Sequence[int]) -> int:
 
 
 def _owners(root: Tag, length: int) -> list[int]:
-    """Say of each character of the source which element is the innermost around it."""
+    """Return the innermost element of each source character."""
     owners = [root.number] * length
     waiting = list(root.inner)
     for each in waiting:  # Outer elements come before inner ones, which write over them.
@@ -150,7 +150,7 @@ def _owners(root: Tag, length: int) -> list[int]:
 
 
 def _align(source: str, translation: str, spans: Iterable[Span]) -> list[int]:
-    """Say of each character of the translation which one of the source it goes back to, or −1."""
+    """Return for each character of the translation its source position, or −1."""
     refined = [
         part
         for begin, end, target_begin, target_end in spans
@@ -164,7 +164,7 @@ def _align(source: str, translation: str, spans: Iterable[Span]) -> list[int]:
             for place, character in enumerate(translation)
         ]
     positions = [-1] * len(translation)
-    # The narrower target and then the longer source word says more; what is said once stays.
+    # Narrower targets first, then longer source words; the first assignment wins.
     refined.sort(key=lambda each: (each[3] - each[2], each[0] - each[1]))
     free = list(range(len(translation) + 1))
     for begin, end, target_begin, target_end in refined:
@@ -179,7 +179,7 @@ def _align(source: str, translation: str, spans: Iterable[Span]) -> list[int]:
 
 
 def _find_free(free: list[int], place: int) -> int:
-    """Find the next place that nothing was said of, and make the way there shorter."""
+    """Find the next unassigned position, with path compression (union–find)."""
     end = place
     while free[end] != end:
         end = free[end]
@@ -189,7 +189,7 @@ def _find_free(free: list[int], place: int) -> int:
 
 
 def _refine(source: str, translation: str, span: Span) -> list[Span]:
-    """Link the words of a span with each other, and the marks around them with each other."""
+    """Refine a span: link its words to each other and its punctuation to each other."""
     begin, end, target_begin, target_end = span
     word_begin, word_end = _find_core(source, begin, end)
     target_word_begin, target_word_end = _find_core(translation, target_begin, target_end)
@@ -204,7 +204,7 @@ def _refine(source: str, translation: str, span: Span) -> list[Span]:
 
 
 def _find_core(text: str, begin: int, end: int) -> tuple[int, int]:
-    """Find what remains of a stretch without marks at its ends."""
+    """Strip punctuation from both ends of a span."""
     marks = _WORDLESS.match(text, begin, end)
     assert marks is not None
     while end > marks.end() and _WORDLESS.fullmatch(text, end - 1, end):
@@ -213,7 +213,7 @@ def _find_core(text: str, begin: int, end: int) -> tuple[int, int]:
 
 
 def _cut_units(translation: str, positions: Sequence[int], owners: Sequence[int]) -> list[_Unit]:
-    """Cut a translation into words and marks, and where a copied word had a tag in it."""
+    """Split a translation into words and marks, also where a copied word contained a tag."""
     units: list[_Unit] = []
     for match in _UNIT.finditer(translation):
         begin = match.start()
@@ -231,7 +231,7 @@ def _owner(position: int, owners: Sequence[int]) -> int:
 
 
 def _anchors(units: Sequence[_Unit], positions: Sequence[int], length: int) -> list[int]:
-    """Say for each place of the source how many units come before what stands there.
+    """Return for each source position the number of units before its counterpart.
 
     It is the unit of the source word before it, and those up to it.
     """
@@ -254,7 +254,7 @@ class _Writer:
     encode: Callable[[str], str]
 
     def write(self, tag: Tag, first: int, last: int, begin: int, end: int) -> str:
-        """Write an element around some units, which are the characters from begin to end."""
+        """Write an element around a range of units."""
         written = [tag.opening]
         placed = self._place(tag, first, last)
         place = begin
@@ -282,7 +282,7 @@ class _Writer:
         return "".join(written)
 
     def _space(self, tag: Tag, content: str, place: int, is_free: bool) -> str:
-        """Put white space around an element without words where it had some."""
+        """Restore the white space around an empty element."""
         if tag.is_spaced_before and is_free:
             content = f" {content}"
         following = self.translation[place : place + 1]
@@ -291,7 +291,7 @@ class _Writer:
         return content
 
     def _bounds(self, tag: Tag, first: int, last: int, around: tuple[int, int]) -> tuple[int, int]:
-        """Say which characters an element is around."""
+        """Return the characters that an element encloses."""
         if first < last:
             return self.units[first].begin, self.units[last - 1].end
         goes_ahead = tag.is_spaced_before and not tag.is_spaced_after and first < around[1]
@@ -301,7 +301,7 @@ class _Writer:
         return begin, begin
 
     def _place(self, tag: Tag, first: int, last: int) -> list[tuple[Tag, int, int]]:
-        """Share the units of an element out among the elements in it, in the order of writing."""
+        """Distribute the units of an element over its child elements, in output order."""
         chosen = self._choose_stretches(tag, first, last)
         stretches = sorted(chosen.values())
         placed = [(begin, end, index) for index, (begin, end) in chosen.items()]
@@ -317,7 +317,7 @@ class _Writer:
         return [(tag.inner[index], begin, end) for begin, end, index in placed]
 
     def _find_place(self, tag: Tag, inner: Tag, first: int, last: int) -> int:
-        """Find where an element without words goes."""
+        """Find the position of an element without words."""
         if self.visible[tag.begin] == self.visible[inner.begin]:
             return first
         if self.visible[inner.end] == self.visible[tag.end]:
@@ -325,7 +325,7 @@ class _Writer:
         return min(max(self.anchors[inner.begin], first), last)
 
     def _choose_stretches(self, tag: Tag, first: int, last: int) -> dict[int, tuple[int, int]]:
-        """Choose for each element in another, by its index, the units that it is around."""
+        """Choose the range of units for each child element."""
         if first == last:
             return {}
         wordy = [index for index, each in enumerate(tag.inner) if each.has_words]
@@ -356,7 +356,7 @@ class _Writer:
 
 
 def _fill(tag: Tag, chosen: dict[int, tuple[int, int]], first: int, last: int) -> None:
-    """Leave no unit outside of the elements in one that may not have text of its own."""
+    """Extend child elements so that no unit stays in a parent that may not contain text."""
     if not chosen:
         holders = [index for index, each in enumerate(tag.inner) if each.can_hold]
         lengths = [tag.inner[index].end - tag.inner[index].begin for index in holders]

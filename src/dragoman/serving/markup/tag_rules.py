@@ -1,4 +1,4 @@
-"""What the elements of HTML, XML and office documents mean for who translates what is in them."""
+"""Rules by element for HTML, XML and office documents: inline, break, opaque, subflow."""
 
 from dataclasses import dataclass, replace
 
@@ -9,7 +9,7 @@ def _names(text: str) -> frozenset[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class TagRules:
-    """How to read the elements of a kind of document.
+    """Rules for the elements of a document format.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ PRESENTATION = replace(
 def rules_of_xml(
     *, splitting_tags: frozenset[str], inline_tags: frozenset[str], finds_outline: bool
 ) -> TagRules:
-    """Make the rules for XML of which nobody knows what its elements mean."""
+    """Make the rules for XML of an unknown vocabulary."""
     return TagRules(
         is_xml=True, breaks=splitting_tags, inline=inline_tags, finds_outline=finds_outline
     )

@@ -1,4 +1,4 @@
-"""The web page's own protocol: translating, looking inside, asking why, watching runs."""
+"""JSON API of the web page: translation, attention, explanations, training runs, static files."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
@@ -46,7 +46,7 @@ from dragoman.training.log import METRICS_FILE
 
 MOST_ALTERNATIVES = 8
 MOST_CHOICES = 8
-# Subwords that the model reads between two estimates, so that translating goes on meanwhile.
+# Subwords read between two estimates, so that translation requests can interleave.
 STEP_TOKENS = 4096
 
 STATUS: dict[ErrorKind, int] = {
@@ -66,11 +66,31 @@ STATUS: dict[ErrorKind, int] = {
     "failed": 500,
 }
 
+# Only scripts, styles and requests of the page’s own server.
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' blob: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+    "Vary": "Accept-Encoding",
+}
+
 Handler = Callable[[WebRequest], Awaitable[Response]]
 
 
+class TextPart(NamedTuple):
+    """A sentence, possibly empty, and the white space after it."""
+
+    text: str
+    space: str
+
+
 def routes() -> list[Route]:
-    """List the page, its files and its protocol.
+    """List the routes of the page, its files and its API.
 
     Returns
     -------
@@ -93,7 +113,7 @@ def routes() -> list[Route]:
 
 
 def _answering(handler: Handler) -> Handler:
-    """Answer the server's own page alone, and turn errors for people into answers."""
+    """Wrap a handler: check the origin and turn errors into responses."""
 
     async def answer(request: WebRequest) -> Response:
         try:
@@ -116,7 +136,7 @@ def _write_error(error: ServiceError) -> Response:
 
 
 async def _describe(request: WebRequest) -> Response:
-    """Say what there is: languages, models, runs, limits."""
+    """Describe languages, models, runs and limits."""
     service: Service | None = getattr(request.app.state, "service", None)
     described: dict[str, Any] = {
         "languages": [],
@@ -147,7 +167,7 @@ async def _describe(request: WebRequest) -> Response:
 
 
 async def _give_shell(_request: WebRequest) -> Response:
-    """Give the page as one document, for the browser to put into it what is shown."""
+    """Return the self-contained page into which the browser exports its state."""
     return PlainTextResponse(write_shell())
 
 
@@ -180,10 +200,10 @@ async def _translate(request: WebRequest) -> Response:
 
 
 def _find_source(service: Service, text: str, given: str, target: str) -> tuple[str, float | None]:
-    """Find the language of a text, unless it is given."""
+    """Return the given source language, or detect it."""
     if given:
         return given, None
-    # A target that there is not is the service's to refuse.
+    # The service rejects unknown targets.
     fitting = find_sources(service, target) or {each.code for each in service.languages()}
     return choose_source(service.detect(text), fitting, target)
 
@@ -191,7 +211,7 @@ def _find_source(service: Service, text: str, given: str, target: str) -> tuple[
 def _write_translation(
     parts: list[TextPart], answers: list[Answer], source: str, confidence: float | None
 ) -> dict[str, Any]:
-    """Put the parts of a text and what they became together."""
+    """Format the parts of a text with their translations."""
     rest = iter(answers)
     sentences = []
     for part in parts:
@@ -270,12 +290,12 @@ def _look(
 
 
 async def _why(request: WebRequest) -> Response:
-    """Explain a translation: one line of JSON now, and another whenever more is known."""
+    """Stream an explanation as JSON lines while its estimates improve."""
     service = service_of(request)
     pair, fields = await _read(request)
     num_masks = fields.number("masks", 16, MOST_MASKS, NUM_MASKS)
     seed = fields.number("seed", 0, 1 << 31, 1)
-    # Whatever is wrong with the request shows in the first step, while there is a status to send.
+    # Errors surface in the first step, while a status can still be sent.
     steps, first = await service.run_side_task(
         pair.model, lambda translator: _begin_explaining(translator, pair, num_masks, seed)
     )
@@ -294,7 +314,7 @@ async def _why(request: WebRequest) -> Response:
 def _begin_explaining(
     translator: Translator, pair: SentencePair, num_masks: int, seed: int
 ) -> tuple[Iterator[Explanation], Explanation]:
-    """Make the first step of an explanation, and what makes the others."""
+    """Compute the first step of an explanation; return it with the iterator of the others."""
     num_tokens = check_length(translator, pair)
     check_work(num_masks, num_tokens)
     steps = explain_in_steps(
@@ -309,7 +329,7 @@ def _begin_explaining(
 
 
 async def _read(request: WebRequest) -> tuple[SentencePair, JsonFields]:
-    """Read what is asked about a sentence pair, and by whom."""
+    """Read sentence pair, model and client of a request."""
     service = service_of(request)
     fields = await read_fields(request)
     charge(request, 0)
@@ -319,7 +339,7 @@ async def _read(request: WebRequest) -> tuple[SentencePair, JsonFields]:
 
 
 def _runs_of(request: WebRequest) -> dict[str, Any]:
-    """Find the runs to watch: those that were named, else those that made the models.
+    """List the training runs that may be watched: the named ones, else those of the models.
 
     Logs have sentences of the training data in them: unnamed ones are for this machine only, and
     behind a proxy, where requests may come from anywhere, for those who have a key.
@@ -352,31 +372,17 @@ async def _run(request: WebRequest) -> Response:
     if not 0 <= offset < 1 << 53:
         raise ServiceError("bad_request", "“offset” must be a whole number")
     found = read_run(run, offset, query.get("token", ""))
-    # As ASCII, for logs may have half characters in them, of which UTF-8 knows nothing.
+    # As ASCII, since logs may contain lone surrogates, which UTF-8 cannot encode.
     return Response(json.dumps(found, allow_nan=False), media_type="application/json")
 
 
-# What the page may do: run its own scripts, speak to its own server, and nothing else.
-CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' blob: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-_HEADERS = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-cache",
-    "Vary": "Accept-Encoding",
-}
-
-
 def give_index(request: WebRequest) -> Response:
-    """Answer with the page."""
+    """Serve the page."""
     return _give(request, "index.html")
 
 
 def give_asset(request: WebRequest) -> Response:
-    """Answer with a file that the page asks for."""
+    """Serve a static file of the page."""
     name = request.path_params["name"]
     if name not in ASSETS:
         return Response("there is no such file", status_code=404, media_type="text/plain")
@@ -395,15 +401,8 @@ def _give(request: WebRequest, name: str) -> Response:
     return Response(content, headers=headers, media_type=asset.media_type)
 
 
-class TextPart(NamedTuple):
-    """A sentence, or nothing, and the white space after it."""
-
-    text: str
-    space: str
-
-
 def split_parts(pieces: Iterable[str]) -> list[TextPart]:
-    """Take the white space off the pieces of a text."""
+    """Split pieces of text into sentences and the white space after them."""
     parts: list[TextPart] = []
     for piece in pieces:
         core = piece.strip()

@@ -1,4 +1,4 @@
-"""The files of the web page, and the page as one document that needs no server."""
+"""Static files of the web page, and the page as one self-contained document."""
 
 import gzip
 import hashlib
@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-# In the order in which they can be put one after another: each uses only those before it.
+# In topological order: each imports only those before it.
 MODULES = (
     "dom.js",
     "colours.js",
@@ -40,7 +40,7 @@ _SLOT = "@SNAPSHOT@"
 
 
 class Asset(NamedTuple):
-    """A file of the page, as it is and compressed."""
+    """A static file, plain and compressed."""
 
     content: bytes
     compressed: bytes
@@ -59,7 +59,7 @@ def read_asset(name: str) -> Asset:
 
 @cache
 def write_shell() -> str:
-    """Write the page as one document that needs no server, with a slot for what it shows."""
+    """Write the page as one self-contained document with a slot for its data."""
     page, style = (read_asset(name).content.decode() for name in ("index.html", "style.css"))
     script = "".join(join_module(name) for name in MODULES)
     icon = read_asset("icon.svg").content.decode()
@@ -78,7 +78,7 @@ def write_shell() -> str:
 
 
 def join_module(name: str) -> str:
-    """Turn a module into a function that is called once, to put it after the others.
+    """Wrap a JavaScript module in a function so that modules can be concatenated.
 
     Notes
     -----
@@ -92,7 +92,7 @@ def join_module(name: str) -> str:
 
 
 def write_document(snapshot: dict[str, Any], title: str) -> str:
-    """Write what the page shows as one file that needs nothing else.
+    """Write a snapshot of the page as one self-contained file.
 
     Parameters
     ----------
@@ -103,14 +103,14 @@ def write_document(snapshot: dict[str, Any], title: str) -> str:
         Of the document.
     """
     data = json.dumps(snapshot, ensure_ascii=False, separators=(",", ":"))
-    # Nothing in the data may look like the end of their element.
+    # Escape “<” so that data cannot close the script element.
     data = data.replace("<", "\\u003c").encode("utf-8", "backslashreplace").decode()
-    # The title may hold anything, even what stands for the slot.
+    # Replaced last: the title may contain the placeholder of the slot.
     before, after = write_shell().split(_SLOT, 1)
     named = f"<title>{html.escape(title)}</title>"
     return re.sub(r"<title>.*?</title>", lambda _: named, before) + data + after
 
 
 def _quote_icon(svg: str) -> str:
-    """Write a picture into an address."""
+    """Encode an SVG as a data URL."""
     return "".join(f"%{ord(each):02X}" if each in '"#%<>&\n' else each for each in svg)

@@ -1,4 +1,4 @@
-"""What the web page shows, written from the terminal: the same page, as one file."""
+"""Export the web page from the terminal as one self-contained file."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from dragoman.serving.page.page_insight import (
 
 
 def write_look_page(translator: Translator, seen: Look) -> str:
-    """Write what heads look at as a page to explore."""
+    """Write an attention page."""
     looked = write_look(translator, seen)
     shown = {"view": "attention", "kind": seen.maps[0].kind}
     snapshot = _snapshot(translator, seen.source, seen.translation, shown)
@@ -24,7 +24,7 @@ def write_look_page(translator: Translator, seen: Look) -> str:
 
 
 def write_explanation_page(translator: Translator, found: Explanation) -> str:
-    """Write an explanation as a page to explore, with the attention behind it."""
+    """Write an explanation page with its attention."""
     why = write_explanation(found, found.rise.num_masks)
     looked = look_for_page(translator, found.source, found.translation)
     snapshot = _snapshot(translator, found.source, found.translation, {"view": "why"})
@@ -39,7 +39,7 @@ def _title(source: str, translation: str) -> str:
 def _snapshot(
     translator: Translator, source: str, translation: str, shown: dict[str, Any]
 ) -> dict[str, Any]:
-    """Say of a sentence and its translation what the page must know to show anything."""
+    """Collect the data that the page needs for a sentence pair."""
     facts, options = translator.folder.facts, translator.folder.options
     codes = [facts.source_language or "source", facts.target_language or "target"]
     names = [name_language(code) for code in codes]

@@ -1,4 +1,4 @@
-"""What heads look at, made small for the web page: a byte for each weight."""
+"""Attention and explanations as JSON for the web page; attention weights as bytes."""
 
 import base64
 from collections.abc import Collection
@@ -21,7 +21,7 @@ from dragoman.serving.sentence_translation import find_spans
 from dragoman.serving.service_types import Span
 from dragoman.shapes import Float, UInt8
 
-# Of which side the rows and columns of each kind of map are.
+# Sides of the queries and keys of each kind of attention.
 _SIDES = {
     "encoder": ("source", "source"),
     "decoder": ("target", "read"),
@@ -38,7 +38,7 @@ def look_for_page(
     off: Collection[Head] = (),
     beam_size: int | None = None,
 ) -> dict[str, Any]:
-    """See all attention of a pair, and what becomes of the translation without some heads.
+    """Compute the attention of a pair, and its translation with some heads off.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def look_for_page(
 
 
 def write_look(translator: Translator, seen: Look) -> dict[str, Any]:
-    """Write what was seen of a pair for JSON."""
+    """Convert attention maps to JSON."""
     vocabularies = translator.folder.vocabularies
     source = group_words(vocabularies.source, seen.source)
     target = group_words(vocabularies.target, seen.translation)
@@ -98,7 +98,7 @@ def write_look(translator: Translator, seen: Look) -> dict[str, Any]:
 def to_bytes(
     weights: Float[np.ndarray, "heads queries keys"],
 ) -> UInt8[np.ndarray, "heads queries keys"]:
-    """Write each weight as a byte, so that a row that sums to 1 still does.
+    """Quantise attention weights to bytes so that rows still sum to 1.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def to_bytes(
 
 
 def align_for_page(translator: Translator, source: str, translation: str) -> dict[str, Any]:
-    """Say which words translate which, and how sure the model is of each word.
+    """Align the words of a pair and score each target word.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def _token_logs(
 
 
 def write_explanation(found: Explanation, num_masks: int) -> dict[str, Any]:
-    """Write all of an explanation for JSON.
+    """Convert an explanation to JSON.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def write_explanation(found: Explanation, num_masks: int) -> dict[str, Any]:
 
 
 def write_progress(found: Explanation, num_masks: int) -> dict[str, Any]:
-    """Write what changes from step to step."""
+    """Convert the changing part of an explanation to JSON."""
     rise = found.rise
     return {
         "rise": _round(rise.values),
@@ -194,5 +194,5 @@ def write_progress(found: Explanation, num_masks: int) -> dict[str, Any]:
 
 
 def _round(numbers: np.ndarray) -> list[list[float]]:
-    """Write numbers with as many digits as anybody can see."""
+    """Round numbers to five digits; write those that are not finite as 0."""
     return np.where(np.isfinite(numbers), numbers, 0.0).round(5).tolist()

@@ -1,4 +1,4 @@
-"""What the web page asks: read from JSON, checked, within limits."""
+"""Requests of the web page: parsing, validation and limits."""
 
 import json
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ MOST_HEADS_OFF = 256
 
 
 class JsonFields:
-    """The fields of a JSON object, taken out one by one.
+    """Typed access to the fields of a JSON object.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class JsonFields:
         self._plain = plain
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Take a text."""
+        """Read a string."""
         value = self._plain.get(name)
         if value is None and default is not None:
             return default
@@ -48,7 +48,7 @@ class JsonFields:
         return value
 
     def number(self, name: str, lowest: int, highest: int, default: int) -> int:
-        """Take a whole number."""
+        """Read an integer within bounds."""
         value = self._plain.get(name)
         if value is None:
             return default
@@ -58,7 +58,7 @@ class JsonFields:
         return int(value)
 
     def heads(self, name: str) -> tuple[Head, ...]:
-        """Take attention heads."""
+        """Read a list of attention heads."""
         value = self._plain.get(name) or []
         is_list = isinstance(value, list) and len(value) <= MOST_HEADS_OFF
         if not is_list or not all(_is_head(each) for each in value):
@@ -67,7 +67,7 @@ class JsonFields:
 
 
 class SentencePair(NamedTuple):
-    """A sentence and its translation, and the model that is asked about them."""
+    """A sentence, its translation and the model to inspect."""
 
     model: str
     source: str
@@ -75,8 +75,8 @@ class SentencePair(NamedTuple):
 
 
 async def read_fields(request: WebRequest) -> JsonFields:
-    """Read the JSON object that the page sent."""
-    # Another site's page can send anything else without being asked (CORS).
+    """Read the JSON body."""
+    # Other content types can be sent cross-site without a CORS preflight.
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise ServiceError("bad_request", "Content-Type must be application/json")
     try:
@@ -89,7 +89,7 @@ async def read_fields(request: WebRequest) -> JsonFields:
 
 
 def check_origin(request: WebRequest) -> None:
-    """Refuse what another web page asks; programs that are no browsers may ask.
+    """Refuse cross-site requests of browsers; other programs may ask.
 
     Notes
     -----
@@ -111,7 +111,7 @@ def check_origin(request: WebRequest) -> None:
 
 
 def service_of(request: WebRequest) -> Service:
-    """Find the service that answers, if models are served at all."""
+    """Return the service; raise if no models are served."""
     service: Service | None = getattr(request.app.state, "service", None)
     if service is None or not service.models():
         raise ServiceError("not_found", "no models are served here, only training runs")
@@ -119,7 +119,7 @@ def service_of(request: WebRequest) -> Service:
 
 
 def identify(request: WebRequest) -> Client:
-    """Find out who asks."""
+    """Identify the client."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     address = request.client.host if request.client else ""
     raw_key = key.strip() if scheme.lower() == "bearer" else None
@@ -128,7 +128,7 @@ def identify(request: WebRequest) -> Client:
 
 
 def charge(request: WebRequest, num_characters: int) -> Client:
-    """Find out who asks, and count it."""
+    """Identify the client and charge its quota."""
     client = identify(request)
     request.app.state.keys.charge(client, num_characters)
     return client
@@ -148,14 +148,14 @@ def find_model(service: Service, name: str) -> ServedModel:
 
 
 def check_length(translator: Translator, pair: SentencePair) -> int:
-    """Refuse what is too long to look into."""
+    """Raise if a pair is too long to inspect."""
     vocabularies = translator.folder.vocabularies
     longest = min(LONGEST_LOOK, translator.folder.options.max_length or LONGEST_LOOK)
     texts = (("sentence", vocabularies.source, pair.source),
              ("translation", vocabularies.target, pair.translation))  # fmt: skip
     total = 0
     for name, vocabulary, text in texts:
-        # No subword is longer than a few dozen characters: do not cut up a novel to count it.
+        # Bound the length before tokenising: subwords have at most a few dozen characters.
         length = len(vocabulary.encode([text[: 64 * longest]])[0]) + 1
         if length > longest:
             raise ServiceError(
@@ -168,7 +168,7 @@ def check_length(translator: Translator, pair: SentencePair) -> int:
 
 
 def check_work(num_masks: int, num_tokens: int) -> None:
-    """Refuse to read too much for one explanation."""
+    """Raise if an explanation would need too many forward passes."""
     if num_masks * num_tokens > MOST_WORK:
         most = MOST_WORK // num_tokens
         raise ServiceError(

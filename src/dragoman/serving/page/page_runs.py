@@ -1,4 +1,4 @@
-"""Training runs for the web page: what their logs say, from where the page last read."""
+"""Incremental reading of training logs for the web page."""
 
 import json
 import math
@@ -26,7 +26,7 @@ _OTHERS = ("start", "stagnation", "divergence", "memory", "stop", "end")
 
 
 def find_runs(paths: Sequence[Path]) -> dict[str, Path]:
-    """Find the run folders that a user names.
+    """Find the named run folders.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def find_runs(paths: Sequence[Path]) -> dict[str, Path]:
 
 
 def name_runs(paths: Sequence[Path]) -> dict[str, Path]:
-    """Give folders short names that are different.
+    """Derive short unique names for folders.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def name_runs(paths: Sequence[Path]) -> dict[str, Path]:
 
 
 def read_run(path: Path, offset: int, token: str) -> dict[str, Any]:
-    """Read what is new in the log of a run.
+    """Read the new events of a run’s log.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def read_run(path: Path, offset: int, token: str) -> dict[str, Any]:
         raise FolderError(
             f"{path / METRICS_FILE}: cannot be read ({error.strerror}); let the server read it"
         ) from None
-    # A line that is still being written is left for next time.
+    # Skip an incomplete last line.
     whole = content[: content.rfind(b"\n") + 1]
     points, validations, events = _sort_events(whole)
     return {
@@ -111,7 +111,7 @@ def read_run(path: Path, offset: int, token: str) -> dict[str, Any]:
 
 
 def _sort_events(content: bytes) -> tuple[list[list[Any]], list[dict[str, Any]], list[Any]]:
-    """Sort the lines of a log; those that are none are left out."""
+    """Sort log lines by kind of event; skip malformed ones."""
     points, validations, events = [], [], []
     for line in content.splitlines():
         try:
@@ -132,12 +132,12 @@ def _sort_events(content: bytes) -> tuple[list[list[Any]], list[dict[str, Any]],
 
 
 def _number(value: object) -> object:
-    """Take a number, or nothing: the page computes with it."""
+    """Return a number, or None for anything else."""
     return value if isinstance(value, int | float) else None
 
 
 def _probes(event: dict[str, Any]) -> list[object]:
-    """Take what has a source, its reference and its translation; older logs have one “sample”."""
+    """Read probe translations; older logs have one “sample”."""
     probes = event.get("probes", [event.get("sample")])
     return [each for each in probes if _is_probe(each)] if isinstance(probes, list) else []
 
@@ -151,7 +151,7 @@ def _is_nested(value: object) -> bool:
 
 
 def _read_number(text: str) -> float | None:
-    """Read a number of a log; what is endless, or would be in a browser, is none."""
+    """Parse a number; None if it is infinite or overflows in JavaScript."""
     number = float(text)
     if not math.isfinite(number):
         return None
@@ -159,6 +159,6 @@ def _read_number(text: str) -> float | None:
 
 
 def _thin(points: list[list[Any]]) -> list[list[Any]]:
-    """Leave points out evenly, the last one never."""
+    """Downsample points evenly; keep the last."""
     stride = -(-len(points) // MOST_POINTS)
     return points[(len(points) - 1) % stride :: stride] if stride > 1 else points

@@ -19,7 +19,7 @@ from dragoman.serving.service import Service
 from dragoman.serving.service_types import Client, Markup, Request, ServiceError
 
 _PATH = "/language/translate/v2"
-# Status, its word, and the reason that the older form of errors gives.
+# HTTP status, status name, and the reason of the older error format.
 _STATUS = {
     "bad_request": (400, "INVALID_ARGUMENT", "badRequest"),
     "unknown_language": (400, "INVALID_ARGUMENT", "invalid"),
@@ -39,7 +39,7 @@ _STATUS = {
 
 
 def routes() -> list[BaseRoute]:
-    """List what is answered."""
+    """List the routes."""
     methods = ["GET", "POST"]
     return [
         make_route(_PATH, _translate, methods, _write_error),
@@ -99,7 +99,7 @@ async def _languages(request: WebRequest) -> Response:
 
 
 async def _detect(request: WebRequest) -> Response:
-    """Find the language of each text."""
+    """Detect the language of each text."""
     parameters = await read_parameters(request)
     client = _find_client(request, parameters)
     texts = _read_texts(parameters)
@@ -128,14 +128,14 @@ def _required(name: str) -> ServiceError:
 
 
 def _find_client(request: WebRequest, parameters: RequestParameters) -> Client:
-    """Tell who sent a request: by a key, or by a token, as Google's client sends one."""
+    """Authenticate by key or, as Google's client does, by bearer token."""
     key = parameters.text("key") or request.headers.get("x-goog-api-key")
     token = read_bearer(request, "Bearer")
     try:
         return find_client(request, key or token)
     except ServiceError as error:
         if error.kind == "bad_key" and not key:
-            # Status 401 would make Google's client look for a new token, and fail at that.
+            # On 401, Google's client would try to refresh its token.
             raise ServiceError(
                 "forbidden", "API key not valid. Please pass a valid API key."
             ) from None
@@ -143,7 +143,7 @@ def _find_client(request: WebRequest, parameters: RequestParameters) -> Client:
 
 
 def _write_error(error: ServiceError) -> Response:
-    """Write what a client is told in place of an answer."""
+    """Write an error response."""
     code, status, reason = _STATUS[error.kind]
     message = error.message
     if error.kind == "bad_key":

@@ -50,7 +50,7 @@ _STORED_NAME = re.compile(
 
 
 def routes() -> list[BaseRoute]:
-    """List what is answered."""
+    """List the routes."""
     return [
         make_route("/translate", _translate, ["POST"], _write_error),
         make_route("/detect", _detect, ["POST"], _write_error),
@@ -63,7 +63,7 @@ def routes() -> list[BaseRoute]:
 
 
 async def _translate(request: WebRequest) -> Response:
-    """Translate a text, or a list of them."""
+    """Translate a text or a list of texts."""
     parameters = await read_parameters(request)
     texts = _read_texts(parameters)
     source, target = _required(parameters, "source"), _required(parameters, "target")
@@ -96,7 +96,7 @@ async def _translate(request: WebRequest) -> Response:
 
 
 def _read_texts(parameters: RequestParameters) -> list[str]:
-    """Read what is to be translated; browsers send other line breaks in forms than was typed."""
+    """Read the texts; normalise the line breaks that browsers send in forms."""
     texts = parameters.texts("q")
     if not texts or (texts == [""] and "q" not in parameters.lists):
         raise ServiceError("bad_request", "Invalid request: missing q parameter")
@@ -127,7 +127,7 @@ def _find_client(request: WebRequest, parameters: RequestParameters) -> Client:
 
 
 async def _detect(request: WebRequest) -> Response:
-    """Find the language of a text."""
+    """Detect the language of a text."""
     parameters = await read_parameters(request)
     text = "\n".join(_read_texts(parameters))
     request.app.state.keys.charge(_find_client(request, parameters), 0)
@@ -138,7 +138,7 @@ async def _detect(request: WebRequest) -> Response:
 
 
 def _check_length(service: Service, texts: list[str]) -> None:
-    """Refuse what is too long, where the service does not see it."""
+    """Raise if texts that bypass the service exceed the length limit."""
     length, limit = sum(map(len, texts)), service.options.max_characters
     if length > limit:
         raise ServiceError(
@@ -147,7 +147,7 @@ def _check_length(service: Service, texts: list[str]) -> None:
 
 
 async def _languages(request: WebRequest) -> Response:
-    """List the languages, each with those that it can become; itself too, as it stays."""
+    """List the languages with their targets, each including itself."""
     listed = [
         {
             "code": each.code,
@@ -160,7 +160,7 @@ async def _languages(request: WebRequest) -> Response:
 
 
 async def _translate_file(request: WebRequest) -> Response:
-    """Translate a document, and say where it can be fetched."""
+    """Translate a document and return its download URL."""
     parameters = await read_parameters(request)
     if parameters.file is None:
         raise ServiceError("bad_request", "Invalid request: missing file parameter")
@@ -197,7 +197,7 @@ async def _translate_file(request: WebRequest) -> Response:
 
 
 def _match_language(service: Service, code: str) -> str:
-    """Find the served language that a client names."""
+    """Match a client’s language code, or raise."""
     found = match_language(code, [each.code for each in service.languages()])
     if found is None:
         raise ServiceError("unknown_language", f"{code[:80]} is not supported")
@@ -205,7 +205,7 @@ def _match_language(service: Service, code: str) -> str:
 
 
 async def _download_file(request: WebRequest) -> Response:
-    """Give a translated document to whoever knows its address."""
+    """Serve a translated document to any client that knows its URL."""
     match = _STORED_NAME.fullmatch(request.path_params["name"])
     if match is None:
         raise ServiceError("bad_request", "Invalid filename")
@@ -216,7 +216,7 @@ async def _download_file(request: WebRequest) -> Response:
 
 
 async def _settings(request: WebRequest) -> Response:
-    """Tell a page what there is."""
+    """Describe the server to LibreTranslate’s web page."""
     service: Service = request.app.state.service
     keys = request.app.state.keys
     languages = service.languages()
@@ -241,12 +241,12 @@ async def _settings(request: WebRequest) -> Response:
 
 
 async def _suggest(request: WebRequest) -> Response:  # noqa: ARG001
-    """Refuse suggestions: nobody would read them."""
+    """Refuse suggestions, which are not supported."""
     raise ServiceError("forbidden", "Suggestions are disabled on this server.")
 
 
 def _write_error(error: ServiceError) -> Response:
-    """Write what a client is told in place of an answer."""
+    """Write an error response."""
     message = error.message
     if error.kind in ("too_long", "too_many_texts") and "length" in error.details:
         length, limit = error.details["length"], error.details["limit"]

@@ -1,4 +1,4 @@
-"""What a client sends: parameters as JSON, as a form or behind the address, read strictly."""
+"""Request parameters from JSON, forms or the query string, strictly validated."""
 
 import json
 import math
@@ -25,14 +25,14 @@ Handler = Callable[[WebRequest], Awaitable[Response]]
 
 @dataclass(frozen=True)
 class UploadedFile:
-    """A file that a client sends.
+    """An uploaded file.
 
     Parameters
     ----------
     name : str
-        What it is called.
+        Its name.
     content : bytes
-        What is in it.
+        Its content.
     """
 
     name: str
@@ -61,26 +61,26 @@ class RequestParameters:
     file: UploadedFile | None = None
 
     def text(self, name: str) -> str | None:
-        """Read a text."""
+        """Return a single string; None: absent."""
         texts = self.texts(name)
         if len(texts) > 1 or (name in self.lists and texts):
             raise _bad_request(name, "must be one text, not a list")
         return texts[0] if texts else None
 
     def texts(self, name: str) -> list[str]:
-        """Read texts."""
+        """Return a list of strings."""
         values = self.values.get(name, [])
         if any(not isinstance(each, str) for each in values):
             raise _bad_request(name, "must be text")
         return [str(each) for each in values]
 
     def words(self, name: str) -> frozenset[str]:
-        """Read names, as a list or with commas between them."""
+        """Return names given as a list or separated by commas."""
         parts = (part.strip() for text in self.texts(name) for part in text.split(","))
         return frozenset(part for part in parts if part)
 
     def flag(self, name: str, default: bool) -> bool:
-        """Read whether something is wanted."""
+        """Return a boolean."""
         values = self.values.get(name, [])
         if not values:
             return default
@@ -90,7 +90,7 @@ class RequestParameters:
         return said in _TRUE
 
     def number(self, name: str, default: int) -> int:
-        """Read a whole number."""
+        """Return an integer."""
         values = self.values.get(name, [])
         if not values:
             return default
@@ -103,7 +103,7 @@ class RequestParameters:
 
 
 async def read_parameters(request: WebRequest) -> RequestParameters:
-    """Read the parameters of a request.
+    """Parse the parameters of a request.
 
     Parameters
     ----------
@@ -135,14 +135,14 @@ async def read_parameters(request: WebRequest) -> RequestParameters:
 
 
 def find_client(request: WebRequest, key: str | None) -> Client:
-    """Tell who sent a request."""
+    """Authenticate the client of a request."""
     address = request.client.host if request.client is not None else ""
     client: Client = request.app.state.keys.authenticate(key, address)
     return client
 
 
 async def translate_and_charge(web_request: WebRequest, request: Request) -> list[Answer]:
-    """Translate, and count what the client has had translated."""
+    """Translate and charge the client; refund if translation fails."""
     keys, service = web_request.app.state.keys, web_request.app.state.service
     num_characters = sum(len(text) for text in request.texts)
     keys.charge(request.client, num_characters)
@@ -157,7 +157,7 @@ async def translate_and_charge(web_request: WebRequest, request: Request) -> lis
 
 
 def read_bearer(request: WebRequest, scheme: str) -> str | None:
-    """Read the key of a header."""
+    """Read the key from the Authorization header."""
     word, _, key = request.headers.get("authorization", "").strip().partition(" ")
     return key.strip() or None if word.lower() == scheme.lower() else None
 
@@ -165,7 +165,7 @@ def read_bearer(request: WebRequest, scheme: str) -> str | None:
 def make_route(
     path: str, handler: Handler, methods: list[str], refuse: Callable[[ServiceError], Response]
 ) -> Route:
-    """Make a route whose refusals are in the words of its protocol."""
+    """Make a route that writes errors in the format of its protocol."""
 
     async def answer(request: WebRequest) -> Response:
         try:
@@ -218,7 +218,7 @@ def _read_form(body: bytes) -> dict[str, list[object]]:
 async def _read_multipart(
     request: WebRequest, values: dict[str, list[object]]
 ) -> RequestParameters:
-    """Read a form that may have a file in it."""
+    """Parse a multipart form, with at most one file."""
     _check_charset(request)
     most = request.app.state.service.options.max_body_bytes
     body = await request.body()
@@ -231,7 +231,7 @@ async def _read_multipart(
                 _check_text(file.name)
             else:
                 _check_text(value)
-                # Starlette reads what is not UTF-8 as Latin 1, without a word.
+                # Starlette silently decodes invalid UTF-8 as Latin 1.
                 if not value.isascii() and value.encode() not in body:
                     raise _not_text("the form is not UTF-8")
                 found.setdefault(name, []).append(value)
@@ -239,7 +239,7 @@ async def _read_multipart(
 
 
 def _check_charset(request: WebRequest) -> None:
-    """Refuse a form in another encoding, of which Python has some that are none for texts."""
+    """Refuse forms that are not UTF-8."""
     _, options = parse_options_header(request.headers.get("content-type", ""))
     if options.get(b"charset", b"utf-8").lower() not in (b"utf-8", b"utf8", b"us-ascii"):
         raise _not_text("the form is not UTF-8")

@@ -1,4 +1,4 @@
-"""Sentences of all clients waiting for a model: fair order, batches, threads, processes.
+"""Model queues: fair queueing, batching, model threads and processes.
 
 Imports the decoding side; knows no protocol.
 """

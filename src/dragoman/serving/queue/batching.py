@@ -1,4 +1,4 @@
-"""Gathering: sentences of all clients, put together into batches for a model's own thread."""
+"""Dynamic batching: sentences of all clients in batches for a model's threads."""
 
 import math
 import threading
@@ -18,13 +18,13 @@ from dragoman.serving.service_types import ServiceError
 
 TURN_TOKENS = 256
 MAX_SIDE_TASKS = 8
-# The last part of a queue is kept for those who have little in it.
+# One part in so many of the queue is reserved for clients with few sentences in it.
 RESERVED_SHARE = 4
-# A thread pauses for a tenth of the time that its last batch took, to see whether those whom it has
-# answered ask again, and again while they do, but not for longer than so many pauses.
+# A thread pauses for a tenth of the duration of its last batch, so that the clients it has answered
+# can send their next request; at most so many pauses in a row.
 PAUSE_SHARE = 10
 MOST_PAUSES = 4
-# How much of what was measured before the newest batch still counts.
+# Decay of earlier measurements with each new batch.
 SPEED_DECAY = 0.8
 
 Task = TypeVar("Task")
@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 
 class BatchQueue(Generic[Task, Result]):
-    """What waits for one model; filled by the loop's thread, emptied by the model's threads.
+    """Batching queue of one model; filled by the event loop, emptied by the model's threads.
 
     Parameters
     ----------
@@ -79,21 +79,21 @@ class BatchQueue(Generic[Task, Result]):
 
     @property
     def num_sentences(self) -> int:
-        """How many sentences wait."""
+        """Number of queued sentences."""
         return self._waiting.num_items
 
     @property
     def num_tokens(self) -> int:
-        """How many subwords wait."""
+        """Number of queued subwords."""
         return self._waiting.cost
 
     @property
     def num_threads(self) -> int:
-        """How many threads empty the queue."""
+        """Number of threads that take batches."""
         return len(self._running)
 
     def submit(self, pending: PendingRequest[Task, Result], *, is_accepted: bool = False) -> None:
-        """Let the sentences of a request wait, or refuse it.
+        """Queue the sentences of a request, or raise if the queue is full.
 
         Parameters
         ----------
@@ -119,12 +119,12 @@ class BatchQueue(Generic[Task, Result]):
             self._changed.notify_all()
 
     def withdraw(self, pending: PendingRequest[Task, Result]) -> int:
-        """Forget the sentences of a request that nobody waits for any more."""
+        """Remove the sentences of a cancelled request."""
         with self._changed:
             return self._waiting.withdraw(pending.client.name, pending)
 
     def submit_side_task(self, side_task: SideTask) -> None:
-        """Let other work wait for the model, or refuse it."""
+        """Queue a side task, or raise if too many wait."""
         with self._changed:
             if len(self._side_tasks) >= MAX_SIDE_TASKS:
                 raise ServiceError(
@@ -135,13 +135,13 @@ class BatchQueue(Generic[Task, Result]):
             self._changed.notify_all()
 
     def withdraw_side_task(self, side_task: SideTask) -> None:
-        """Forget other work that nobody waits for any more."""
+        """Remove a cancelled side task."""
         with self._changed:
             if side_task in self._side_tasks:
                 self._side_tasks.remove(side_task)
 
     def take(self) -> Batch[Task, Result] | SideTask | None:
-        """Take what the model is to do next, waiting until there is something."""
+        """Wait for the next batch or side task; None: the queue is closed and empty."""
         with self._changed:
             thread = threading.get_ident()
             done = self._running.pop(thread, NO_BATCH)
@@ -159,18 +159,18 @@ class BatchQueue(Generic[Task, Result]):
             return taken
 
     def close(self) -> None:
-        """Let the model's thread end when nothing waits any more."""
+        """Close the queue; threads end when it is empty."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
 
     def record_speed(self, num_tokens: int, seconds: float) -> None:
-        """Take note of how long a batch took."""
+        """Update the moving average of the translation speed."""
         self._recent_tokens = SPEED_DECAY * self._recent_tokens + num_tokens
         self._recent_seconds = SPEED_DECAY * self._recent_seconds + seconds
 
     def has_room(self, owner: str, cost: int) -> bool:
-        """Say whether more may wait.
+        """Return whether the queue accepts more subwords of a client.
 
         Returns
         -------
@@ -188,11 +188,11 @@ class BatchQueue(Generic[Task, Result]):
         return self._waiting.cost + cost <= most - kept
 
     def estimate_seconds(self) -> float:
-        """Guess how long what waits will take."""
+        """Estimate the seconds until the queue is empty."""
         return self._waiting.cost / self._speed() if self._recent_seconds else 1.0
 
     def _speed(self) -> float:
-        """Tell how many subwords a second all threads together translate."""
+        """Return the subwords a second of all threads together."""
         return max(1, self.num_threads) * self._recent_tokens / self._recent_seconds
 
     def _wait_for_work(
@@ -213,7 +213,7 @@ class BatchQueue(Generic[Task, Result]):
                 return self._gather()
 
     def _let_batch_fill(self, num_expected: int, began: float, pause: float) -> None:
-        """Let a batch fill for a moment, which is longer while more keep coming."""
+        """Wait a moment for more requests; longer while they keep arriving."""
         while self._waiting and not self._is_closed:
             until = min(began + MOST_PAUSES * pause, max(began, self._newest) + pause)
             left = until - time.monotonic()
@@ -223,7 +223,7 @@ class BatchQueue(Generic[Task, Result]):
             self._changed.wait(left)
 
     def _gather(self) -> Batch[Task, Result]:
-        """Take sentences by turns until the batch is full, or has what falls to one thread."""
+        """Take sentences in fair order up to the batch size or the share of one thread."""
         running = sum(each.num_tokens for each in self._running.values())
         share = math.ceil((self._waiting.cost + running) / self.num_threads)
         room = min(self._batch_tokens, share)

@@ -1,4 +1,4 @@
-"""Turns: what waits is taken so that nobody's long text holds up the others."""
+"""Fair queueing (surplus round robin) over clients and their requests."""
 
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Sequence
@@ -10,14 +10,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class QueuedItem(Generic[T]):
-    """Something that waits.
+    """A queued item and its cost.
 
     Parameters
     ----------
     item : T
-        The thing.
+        The item.
     cost : int
-        What its owner's turn is charged for it.
+        Charged to its owner's credit.
     """
 
     item: T
@@ -25,7 +25,7 @@ class QueuedItem(Generic[T]):
 
 
 class FairQueue(Generic[T]):
-    """Things of several owners, who take turns; so do the requests of one owner.
+    """Queue that is fair between owners, and between the requests of an owner.
 
     Parameters
     ----------
@@ -53,11 +53,11 @@ class FairQueue(Generic[T]):
         return bool(self.num_items)
 
     def cost_of(self, owner: Hashable) -> int:
-        """Add up what waits of one owner."""
+        """Return the queued cost of an owner."""
         return self._costs.get(owner, 0)
 
     def add(self, owner: Hashable, request: Hashable, items: Sequence[QueuedItem[T]]) -> None:
-        """Let things wait."""
+        """Append the items of a request."""
         if not items:
             return
         requests = self._owners.children.get(owner)
@@ -69,13 +69,13 @@ class FairQueue(Generic[T]):
         self._count(owner, len(items), sum(each.cost for each in items))
 
     def peek(self) -> QueuedItem[T]:
-        """Look at what is next."""
+        """Return the next item without removing it."""
         _, requests = self._owners.first()
         _, items = requests.first()
         return items[0]
 
     def take(self) -> T:
-        """Take what is next."""
+        """Remove and return the next item."""
         owner, requests = self._owners.first()
         request, items = requests.first()
         taken = items.popleft()
@@ -90,7 +90,7 @@ class FairQueue(Generic[T]):
         return taken.item
 
     def withdraw(self, owner: Hashable, request: Hashable) -> int:
-        """Forget what waits of a request."""
+        """Remove the items of a request; return their number."""
         requests = self._owners.children.get(owner)
         items = None if requests is None else requests.remove(request)
         if requests is None or items is None:
@@ -110,7 +110,7 @@ class FairQueue(Generic[T]):
 
 
 class _RoundRobin(Generic[T]):
-    """Children in the order of their turns, with the credit that each has left."""
+    """One level of the round robin: children in order with their remaining credit."""
 
     def __init__(self, quantum: int) -> None:
         self._quantum = quantum
@@ -122,7 +122,7 @@ class _RoundRobin(Generic[T]):
         self._credits[key] = self._quantum
 
     def first(self) -> tuple[Hashable, T]:
-        """Find whose turn it is; who has no credit left goes to the end and gets some there."""
+        """Return the child whose turn it is; refill and rotate those without credit."""
         while True:
             key, child = next(iter(self.children.items()))
             if self._credits[key] > 0:

@@ -1,4 +1,4 @@
-"""A lane: one model, what waits for it, and what it translated before."""
+"""Model queue: one model with its batching queue, threads or processes, and the cache."""
 
 import asyncio
 import os
@@ -29,12 +29,12 @@ MOST_TERMS = 20
 TERMS_WEIGHT = 8
 """A sentence with terms takes as long as so many: the search keeps up to eight beams for it."""
 
-# More at a time gain nothing on a CPU, and who comes later would wait longer.
+# Larger batches are not faster on a CPU, and increase latency.
 CPU_TOKENS, GPU_TOKENS = 1024, 8192
 
 
 class ModelQueue:
-    """Lets a model translate what clients send, in batches.
+    """Translates sentences of all clients with one model, in batches.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ class ModelQueue:
     options : ServeOptions
         How to serve.
     cache : TranslationCache[SentenceTranslation]
-        What was translated before, by any model.
+        Translations of all models.
     metrics : Metrics
-        Takes figures.
+        Receives measurements.
 
     Notes
     -----
@@ -74,7 +74,7 @@ class ModelQueue:
             for _ in range(num_processes)
         ]
         own = SentenceTranslator(model.translator)
-        # Whoever looks inside does so between two batches, or beside them if those are elsewhere.
+        # Side tasks run between batches, or in parallel if batches run in processes.
         if self._processes:
             self._side_queue = self._make_queue(options)
             self._threads = [
@@ -87,7 +87,7 @@ class ModelQueue:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the threads run."""
+        """Whether all threads run."""
         return all(thread.is_alive for thread in self._threads)
 
     @property
@@ -97,29 +97,29 @@ class ModelQueue:
 
     @property
     def num_waiting(self) -> int:
-        """How many sentences wait."""
+        """Number of queued sentences."""
         return self._queue.num_sentences
 
     def has_room(self, client: str, num_tokens: int) -> bool:
-        """Say whether a client may let more wait."""
+        """Return whether the queue accepts more subwords of a client."""
         return self._queue.has_room(client, num_tokens)
 
     def estimate_seconds(self) -> float:
-        """Guess how long what waits will take."""
+        """Estimate the seconds until the queue is empty."""
         return self._queue.estimate_seconds()
 
     def start(self) -> None:
-        """Begin to translate."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
     def close(self) -> None:
-        """Let the threads end when nothing waits any more."""
+        """Close the queues; threads end when they are empty."""
         for queue in (self._queue, self._side_queue):
             queue.close()
 
     def stop(self, seconds: float) -> None:
-        """Translate what waits, and end."""
+        """Translate the queued sentences, then stop threads and processes."""
         until = time.monotonic() + seconds
         self.close()
         for thread in self._threads:
@@ -135,7 +135,7 @@ class ModelQueue:
         *,
         is_accepted: bool = False,
     ) -> list[SentenceTranslation]:
-        """Translate sentences, or remember what they became."""
+        """Translate sentences; look up the cache first."""
         name = self.model.name
         known: dict[str, SentenceTranslation | None] = {
             sentence: self._cache.get((name, sentence, settings))
@@ -152,7 +152,7 @@ class ModelQueue:
         return [translation for each in sentences if (translation := known[each]) is not None]
 
     async def run_side_task(self, work: Callable[[Translator], T]) -> T:
-        """Do other work with the model, between two batches."""
+        """Run a function with the model between two batches."""
         translator = self.model.translator
         side_task = SideTask(work=lambda: work(translator), loop=asyncio.get_running_loop())
         self._side_queue.submit_side_task(side_task)
@@ -189,7 +189,7 @@ class ModelQueue:
         *,
         is_accepted: bool,
     ) -> dict[str, SentenceTranslation]:
-        """Let the model translate sentences; if nobody waits for them any more, they leave."""
+        """Queue sentences and await their translations; remove them if the request is cancelled."""
         translator = self.model.translator
         encoded = translator.folder.vocabularies.source.encode(sentences)
         beam = max(settings.beam_size or 0, settings.num_best)
@@ -211,7 +211,7 @@ class ModelQueue:
 
 
 def weigh_terms(sentences: Sequence[str], terms: Sequence[tuple[str, str]]) -> list[int]:
-    """Say how much longer sentences take because of a glossary, or refuse them."""
+    """Return cost factors of sentences with glossary terms; raise if one has too many."""
     if not terms:
         return [1] * len(sentences)
     tree = TermTree(source for source, _ in terms)
@@ -226,7 +226,7 @@ def weigh_terms(sentences: Sequence[str], terms: Sequence[tuple[str, str]]) -> l
 
 
 def count_cores() -> int:
-    """Count the cores that this process may use."""
+    """Count the cores available to this process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

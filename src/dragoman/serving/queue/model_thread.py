@@ -1,4 +1,4 @@
-"""A thread of a model's own, on which its computing happens."""
+"""Thread that takes batches from a queue and translates them."""
 
 import contextlib
 import logging
@@ -19,7 +19,7 @@ _log = logging.getLogger("dragoman.serving")
 
 
 class ModelThread(Generic[Task, Result]):
-    """Empties a queue, batch by batch.
+    """Translates the batches of a queue.
 
     Parameters
     ----------
@@ -62,15 +62,15 @@ class ModelThread(Generic[Task, Result]):
 
     @property
     def is_alive(self) -> bool:
-        """Whether the thread runs."""
+        """Whether the thread is running."""
         return self._thread.is_alive()
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the thread."""
         self._thread.start()
 
     def join(self, seconds: float) -> None:
-        """Wait until the thread has ended, as it does when the queue is closed and empty."""
+        """Join the thread, which ends when the queue is closed and empty."""
         if self._thread.is_alive():
             self._thread.join(seconds)
 
@@ -115,7 +115,7 @@ class ModelThread(Generic[Task, Result]):
             _call_on_loop(loop, _set_results, settled)
 
     def _translate_or_bisect(self, tasks: Sequence[Task]) -> list[Result | Exception]:
-        """Translate sentences, or, if that fails, the two halves of them."""
+        """Translate sentences; if that fails, bisect to isolate the failing ones."""
         try:
             return [*self._work(tasks)]
         except ServiceError as error:
@@ -135,12 +135,12 @@ class ModelThread(Generic[Task, Result]):
 
 
 def _call_on_loop(loop: AbstractEventLoop, call: Callable[[Any], None], what: Any) -> None:  # noqa: ANN401
-    """Hand something to those who wait for it, if they still do."""
+    """Call a function on the event loop, unless it is closed."""
     with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
         loop.call_soon_threadsafe(call, what)
 
 
 def _set_results(settled: list[tuple[Any, int, Any]]) -> None:
-    """Hand results to those who wait for them."""
+    """Set the results of pending requests."""
     for pending, index, result in settled:
         pending.set_result(index, result)

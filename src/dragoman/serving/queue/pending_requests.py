@@ -1,4 +1,4 @@
-"""What waits for a model, and what it is doing: sentences of requests, batches, other work."""
+"""Pending requests, batches and side tasks of a model queue."""
 
 import asyncio
 import math
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 class RunningBatch(NamedTuple):
-    """What a thread is translating: subwords, requests that they are of, and since when."""
+    """The batch that a thread is translating: size, number of requests, start time."""
 
     num_tokens: int
     num_requests: int
@@ -25,7 +25,7 @@ NO_BATCH = RunningBatch(0, 0, math.inf)
 
 @dataclass(eq=False, kw_only=True)
 class PendingRequest(Generic[Task, Result]):
-    """Sentences of one request that one model is to translate.
+    """Sentences of one request with a future for their translations.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class PendingRequest(Generic[Task, Result]):
         self.num_missing = len(self.tasks)
 
     def set_result(self, index: int, result: Result | Exception) -> None:
-        """Take the result of one sentence; on the loop's thread."""
+        """Set the result of one sentence; call on the event loop only."""
         if self.done.done():
             return
         if isinstance(result, Exception):
@@ -72,7 +72,7 @@ class Batch(Generic[Task, Result]):
     Parameters
     ----------
     places : list[tuple[PendingRequest, int]]
-        Of which tickets they are, and their places there.
+        Pending requests and indices of their sentences.
     num_tokens : int
         Their subwords.
     """
@@ -85,13 +85,13 @@ class Batch(Generic[Task, Result]):
         return [pending.tasks[index] for pending, index in self.places]
 
     def count_requests(self) -> int:
-        """Count the requests of which it has sentences."""
+        """Count the distinct requests."""
         return len({id(pending) for pending, _ in self.places})
 
 
 @dataclass(eq=False, kw_only=True)
 class SideTask:
-    """Other work for a model's thread.
+    """A function to run on the model's thread between batches.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class SideTask:
         self.done = self.loop.create_future()
 
     def set_result(self, result: Any) -> None:  # noqa: ANN401
-        """Take the result, on the loop's thread."""
+        """Set the result; call on the event loop only."""
         if self.done.done():
             return
         if isinstance(result, Exception):

@@ -1,4 +1,4 @@
-"""What a server and the processes that translate for it tell each other.
+"""Messages between the server and its translation processes.
 
 A message is JSON in UTF-8, after its length in four bytes.
 """
@@ -27,7 +27,7 @@ def write_message(stream: IO[bytes], message: Message) -> None:
 
 
 def read_message(stream: IO[bytes]) -> Message | None:
-    """Wait for a message."""
+    """Read the next message; None: the stream has ended."""
     head = stream.read(4)
     if len(head) < 4:
         return None
@@ -37,12 +37,12 @@ def read_message(stream: IO[bytes]) -> Message | None:
 
 
 def pack_tasks(tasks: Sequence[SentenceTask]) -> Message:
-    """Write sentences of one manner as a message."""
+    """Pack sentences of equal settings into a message."""
     return {"settings": asdict(tasks[0].settings), "texts": [task.text for task in tasks]}
 
 
 def unpack_tasks(message: Message) -> list[SentenceTask]:
-    """Read sentences from a message."""
+    """Unpack sentences from a message."""
     plain = message["settings"]
     terms = tuple((source, target) for source, target in plain["terms"])
     settings = TranslationSettings(**(plain | {"terms": terms}))
@@ -50,12 +50,12 @@ def unpack_tasks(message: Message) -> list[SentenceTask]:
 
 
 def pack_translations(translations: Sequence[SentenceTranslation]) -> Message:
-    """Write translations as a message."""
+    """Pack translations into a message."""
     return {"translations": translations}
 
 
 def unpack_translations(message: Message) -> list[SentenceTranslation]:
-    """Read translations from a message."""
+    """Unpack translations from a message."""
     return [
         SentenceTranslation(
             tuple(

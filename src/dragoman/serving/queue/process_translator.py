@@ -1,4 +1,4 @@
-"""A model in a process of its own, as seen from the server."""
+"""Client side of a translation process: start, send sentences, restart."""
 
 import contextlib
 import os
@@ -22,11 +22,11 @@ MODULE = "dragoman.serving.queue.translation_process"
 
 
 class ProcessEndedError(RuntimeError):
-    """A process that ended while it should have translated."""
+    """A translation process that ended unexpectedly."""
 
 
 class ProcessTranslator:
-    """Lets another process translate sentences, and starts it anew if it ends.
+    """Translates sentences in a subprocess and restarts it when it ends.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class ProcessTranslator:
 
     @property
     def process_id(self) -> int | None:
-        """The process; None: there is none any more."""
+        """Process id; None: the process has ended."""
         is_there = self._process is not None and self._process.poll() is None
         return self._process.pid if self._process is not None and is_there else None
 
@@ -82,7 +82,7 @@ class ProcessTranslator:
         return self._translate(tasks)  # perhaps somebody ended it, and not the sentence
 
     def close(self) -> None:
-        """End the process for good, whatever it is doing."""
+        """Kill the process for good."""
         with self._changing:  # or a thread that starts another would leave it behind
             self._is_closed = True
             self._end()
@@ -110,7 +110,7 @@ class ProcessTranslator:
         )
 
     def _receive(self) -> Message:
-        """Wait for what the process says."""
+        """Read the next message of the process."""
         assert self._process is not None
         assert self._process.stdout is not None
         answer = read_message(self._process.stdout)
@@ -126,7 +126,7 @@ class ProcessTranslator:
                 self._start()
 
     def _end(self) -> None:
-        """End the process; its output is closed last, for a thread may be reading it."""
+        """Kill the process; close its output last, since a thread may be reading it."""
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
             return

@@ -1,4 +1,4 @@
-"""Sentences that were translated before."""
+"""LRU cache of translated sentences."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -8,7 +8,7 @@ Value = TypeVar("Value")
 
 
 class TranslationCache(Generic[Value]):
-    """Remembers what was used last, up to a size.
+    """LRU cache, bounded by size in characters.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class TranslationCache(Generic[Value]):
         return len(self._entries)
 
     def get(self, key: Hashable) -> Value | None:
-        """Look something up."""
+        """Look up a value and mark it as recently used."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -38,7 +38,7 @@ class TranslationCache(Generic[Value]):
         return entry[0]
 
     def put(self, key: Hashable, value: Value, size: int) -> None:
-        """Remember something."""
+        """Store a value; evict the least recently used."""
         if size * 10 > self._capacity:
             return
         old = self._entries.pop(key, None)

@@ -1,4 +1,4 @@
-"""A process that translates for a server: sentences come in, translations go out.
+"""Main program of a translation process: sentences in, translations out.
 
 It is started as ``python -m`` with this module's name and MODEL PRECISION THREADS, reads messages
 from its standard input, and ends when there are no more.
@@ -24,7 +24,7 @@ NICENESS = 15
 
 
 def main() -> None:
-    """Load a model and translate with it until nobody wants anything more."""
+    """Load a model and answer messages until the input ends."""
     path, precision, num_threads = sys.argv[1:]
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # those are for the server, which ends this in time
@@ -49,7 +49,7 @@ def serve(work: SentenceTranslator, questions: BinaryIO, answers: BinaryIO) -> N
 
 
 def _answer(work: SentenceTranslator, message: Message) -> Message:
-    """Translate, or say why not; of a failure the kind alone, for its words may be a client's."""
+    """Translate; report failures by type only, as messages may contain a client’s text."""
     try:
         return pack_translations(work(unpack_tasks(message)))
     except ServiceError as error:
@@ -59,7 +59,7 @@ def _answer(work: SentenceTranslator, message: Message) -> Message:
 
 
 def _take_output() -> BinaryIO:
-    """Keep the standard output for answers: what else is printed goes to the errors."""
+    """Reserve standard output for messages; redirect prints to standard error."""
     kept = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return os.fdopen(kept, "wb")

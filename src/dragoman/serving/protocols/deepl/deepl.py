@@ -32,7 +32,7 @@ from dragoman.serving.service_types import Answer, Client, Markup, Request, Serv
 NO_LIMIT = 1_000_000_000_000
 """What DeepL says where there is no limit."""
 
-# A client of DeepL refuses to translate into plain English or Portuguese.
+# DeepL’s clients require a regional variant of English and Portuguese as target.
 _VARIANTS = {
     "en": (("EN-GB", "English (British)"), ("EN-US", "English (American)")),
     "pt": (("PT-BR", "Portuguese (Brazilian)"), ("PT-PT", "Portuguese (European)")),
@@ -46,7 +46,7 @@ _MODEL_TYPES = {
 
 
 def routes() -> list[BaseRoute]:
-    """List what is answered."""
+    """List the routes."""
     return [
         make_route("/v2/translate", _translate, ["POST"], write_deepl_error),
         make_route("/v2/languages", _languages, ["GET", "POST"], write_deepl_error),
@@ -58,7 +58,7 @@ def routes() -> list[BaseRoute]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Tags:
-    """What a client says of the tags in its texts."""
+    """Options of a client for the tags in its texts."""
 
     markup: Markup
     ignore_tags: frozenset[str]
@@ -68,7 +68,7 @@ class _Tags:
 
     @property
     def is_special(self) -> bool:
-        """Whether more is said than the service knows."""
+        """Whether options go beyond those of the service."""
         said = self.splitting_tags or self.inline_tags or not self.finds_outline
         return self.markup != "text" and bool(said)
 
@@ -152,7 +152,7 @@ def _read_choice(parameters: RequestParameters, name: str, known: Sequence[str])
 def _prepare_texts(
     parameters: RequestParameters, texts: list[str], tags: _Tags
 ) -> tuple[list[str], bool]:
-    """Say where sentences may be split; where not at line breaks, these become spaces."""
+    """Set sentence splitting; replace line breaks by spaces where they do not split."""
     values = parameters.values.get("split_sentences", [])
     said = str(values[0]).lower() if len(values) == 1 else "1"
     said = {"true": "1", "false": "0"}.get(said, said)
@@ -169,7 +169,7 @@ def _join_lines(text: str) -> str:
 
 
 def _visible(texts: Sequence[str], tags: _Tags) -> Sequence[str]:
-    """Give what a person reads of texts, in which terms are looked for."""
+    """Return the visible text, in which glossary terms are searched."""
     if tags.markup == "text":
         return texts
     markup = tags.markup
@@ -183,7 +183,7 @@ def _visible(texts: Sequence[str], tags: _Tags) -> Sequence[str]:
 async def _translate_special(
     web_request: WebRequest, request: Request, tags: _Tags
 ) -> list[Answer]:
-    """Translate texts of which a client says at which tags sentences end."""
+    """Translate texts with the client’s own splitting tags."""
     service: Service = web_request.app.state.service
     keys = web_request.app.state.keys
     num_characters = sum(map(len, request.texts))
@@ -199,7 +199,7 @@ async def _translate_special(
 
 
 def _check_size(service: Service, texts: Sequence[str], num_characters: int) -> None:
-    """Refuse what is too much, before the service sees it, or where it sees only parts."""
+    """Raise if texts exceed the limits, where the service sees only parts of them."""
     for kind, things, length, limit in (
         ("too_many_texts", "texts", len(texts), service.options.max_texts),
         ("too_long", "characters", num_characters, service.options.max_characters),
@@ -259,7 +259,7 @@ async def _languages(request: WebRequest) -> Response:
 
 
 async def _usage(request: WebRequest) -> Response:
-    """Say how much a client has had translated."""
+    """Report the characters used and the quota."""
     client: Client = find_deepl_client(request, await read_parameters(request))
     count, limit = request.app.state.keys.usage(client)
     return JSONResponse(

@@ -1,4 +1,4 @@
-"""What all of DeepL's protocol has in common: codes, keys, formality, glossaries, refusals."""
+"""Shared parts of DeepL's protocol: codes, keys, formality, glossaries, errors."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ MOST_GLOSSARY_IDS = 5
 
 
 def write_deepl_error(error: ServiceError) -> Response:
-    """Write what a client is told in place of an answer."""
+    """Write an error response."""
     message = error.message
     body = {}
     if error.kind == "unknown_language":
@@ -50,13 +50,13 @@ def write_deepl_error(error: ServiceError) -> Response:
 
 
 def find_deepl_client(request: WebRequest, parameters: RequestParameters) -> Client:
-    """Tell who sent a request."""
+    """Authenticate the client of a request."""
     key = read_bearer(request, "DeepL-Auth-Key") or parameters.text("auth_key")
     return find_client(request, key)
 
 
 def match_code(service: Service, code: str | None, side: str) -> str:
-    """Find the language that a client means."""
+    """Match a client’s language code, or raise."""
     if not code:
         raise ServiceError("bad_request", f"Parameter '{side}_lang' not specified.")
     found = match_language(code, [each.code for each in service.languages()])
@@ -70,12 +70,12 @@ def match_code(service: Service, code: str | None, side: str) -> str:
 
 
 def write_code(code: str) -> str:
-    """Write the code of a language as DeepL does."""
+    """Format a language code as DeepL does."""
     return code.replace("_", "-").upper()
 
 
 def check_formality(parameters: RequestParameters, target: str) -> None:
-    """Refuse a tone that no model here can promise.
+    """Raise if a formality is demanded, which no model supports.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def read_glossaries(
     client: Client,
     languages: tuple[str | None, str],
 ) -> FindTerms:
-    """Find the glossaries that a client names.
+    """Look up the glossaries that a client names.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def read_glossaries(
 
 
 def find_glossaries(app: Starlette) -> GlossaryStore:
-    """Find the glossaries of an application."""
+    """Return the glossary store of an application."""
     if not hasattr(app.state, "glossaries"):
         app.state.glossaries = GlossaryStore()
     store: GlossaryStore = app.state.glossaries

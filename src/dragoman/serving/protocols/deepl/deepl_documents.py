@@ -35,7 +35,7 @@ _log = logging.getLogger("dragoman.serving")
 
 
 def routes() -> list[BaseRoute]:
-    """List what is answered."""
+    """List the routes."""
     return [
         make_route("/v2/document", _upload, ["POST"], write_deepl_error),
         make_route("/v2/document/{document_id}", _status, ["GET", "POST"], write_deepl_error),
@@ -46,7 +46,7 @@ def routes() -> list[BaseRoute]:
 
 
 async def _upload(request: WebRequest) -> Response:
-    """Take a document, and begin to translate it."""
+    """Accept a document and start to translate it in the background."""
     parameters = await read_parameters(request)
     client = find_deepl_client(request, parameters)
     if parameters.file is None:
@@ -88,7 +88,7 @@ async def _upload(request: WebRequest) -> Response:
 def _record_outcome(
     stored: StoredDocument, keys: ApiKeys, client: Client, task: "asyncio.Task[None]"
 ) -> None:
-    """Say what went wrong with a document, and charge nothing for it."""
+    """Record the error of a failed document and refund its charge."""
     if stored.status == "done":
         return
     keys.refund(client, stored.progress.num_characters)
@@ -103,7 +103,7 @@ def _record_outcome(
 
 
 def _check_output(parameters: RequestParameters, name: str) -> None:
-    """Refuse to turn one format into another."""
+    """Raise if another output format is requested."""
     wanted = (parameters.text("output_format") or "").lower().removeprefix(".")
     if wanted and wanted != find_format(name)[1:]:
         suffix = PurePosixPath(name).suffix
@@ -113,7 +113,7 @@ def _check_output(parameters: RequestParameters, name: str) -> None:
 
 
 async def _status(request: WebRequest) -> Response:
-    """Say how far a document is."""
+    """Report the status of a document."""
     stored = await _find(request)
     written: dict[str, object] = {"document_id": stored.document_id, "status": stored.status}
     if stored.status == "translating":
@@ -126,7 +126,7 @@ async def _status(request: WebRequest) -> Response:
 
 
 async def _result(request: WebRequest) -> Response:
-    """Give a translated document."""
+    """Serve a translated document."""
     stored = await _find(request)
     if stored.status == "error":
         raise ServiceError("bad_request", f"The document could not be translated: {stored.message}")
@@ -136,7 +136,7 @@ async def _result(request: WebRequest) -> Response:
 
 
 async def _find(request: WebRequest) -> StoredDocument:
-    """Find the document that a client asks for, if it knows its key."""
+    """Look up a document by id and key."""
     parameters = await read_parameters(request)
     client = find_deepl_client(request, parameters)
     key = parameters.text("document_key")

@@ -26,7 +26,7 @@ TSV = "text/tab-separated-values"
 
 
 def routes() -> list[BaseRoute]:
-    """List what is answered."""
+    """List the routes."""
     return [
         make_route("/v2/glossary-language-pairs", _pairs, ["GET"], write_deepl_error),
         make_route("/v2/glossaries", _create, ["POST"], write_deepl_error),
@@ -38,7 +38,7 @@ def routes() -> list[BaseRoute]:
 
 
 async def _pairs(request: WebRequest) -> Response:
-    """List the pairs of languages for which a model can be told terms."""
+    """List the language pairs that support glossaries."""
     find_deepl_client(request, await read_parameters(request))
     pairs = sorted({(each.source, each.target) for each in request.app.state.service.models()})
     listed = [{"source_lang": source, "target_lang": target} for source, target in pairs]
@@ -46,7 +46,7 @@ async def _pairs(request: WebRequest) -> Response:
 
 
 async def _create(request: WebRequest) -> Response:
-    """Keep a glossary."""
+    """Create a glossary."""
     parameters = await read_parameters(request)
     client = find_deepl_client(request, parameters)
     name = _required(parameters, "name")
@@ -87,12 +87,12 @@ async def _get(request: WebRequest) -> Response:
 
 
 async def _entries(request: WebRequest) -> Response:
-    """Give the terms of a glossary."""
+    """Return the entries of a glossary."""
     return Response(write_entries((await _find(request)).entries), media_type=TSV)
 
 
 async def _delete(request: WebRequest) -> Response:
-    """Forget a glossary."""
+    """Delete a glossary."""
     client = find_deepl_client(request, await read_parameters(request))
     find_glossaries(request.app).delete(client.name, request.path_params["glossary_id"])
     return Response(status_code=204)
@@ -117,7 +117,7 @@ def _write(glossary: StoredGlossary) -> dict[str, object]:
         "ready": True,
         "source_lang": glossary.source,
         "target_lang": glossary.target,
-        # DeepL's clients want fractions of a second, also where there are none.
+        # DeepL's clients require fractional seconds.
         "creation_time": glossary.created.strftime("%Y-%m-%dT%H:%M:%S.%f+00:00"),
         "entry_count": len(glossary.entries),
     }

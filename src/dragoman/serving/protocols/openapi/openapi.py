@@ -1,4 +1,4 @@
-"""The description of all that the server answers, as OpenAPI 3."""
+"""OpenAPI 3 description of all protocols."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ _DETECTED = properties(
 
 
 def routes() -> list[BaseRoute]:
-    """List what is answered."""
+    """List the routes."""
     return [Route("/spec", _answer), Route("/openapi.json", _answer)]
 
 
@@ -41,7 +41,7 @@ async def _answer(request: WebRequest) -> Response:
 
 
 def describe(service: Service) -> dict[str, Any]:
-    """Describe what a server answers."""
+    """Build the OpenAPI document of a server."""
     codes = [each.code for each in service.languages()]
     return {
         "openapi": "3.0.3",
@@ -196,7 +196,7 @@ def _google_paths(codes: list[str]) -> dict[str, Any]:
 
 
 def _both(summary: str, found: Schema, sent: Schema, asked: list[Schema]) -> Schema:
-    """Describe what can be sent as JSON or behind the address."""
+    """Describe parameters accepted as JSON or in the query string."""
     answers = answer(found), _google_error()
     return {
         "get": operation(_GOOGLE, summary, *answers, queries=asked),

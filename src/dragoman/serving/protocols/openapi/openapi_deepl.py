@@ -1,4 +1,4 @@
-"""The description of what the server answers in DeepL's protocol."""
+"""OpenAPI description of DeepL's protocol."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ _FLAG: Schema = {"type": "boolean"}
 
 
 def deepl_paths(codes: list[str]) -> dict[str, Any]:
-    """Describe DeepL's protocol."""
+    """List the paths of DeepL's protocol."""
     upper = [write_code(code) for code in codes]
     pair = {"target_lang": text(enum=upper), "source_lang": text(enum=upper)}
     return {

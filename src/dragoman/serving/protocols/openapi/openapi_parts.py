@@ -1,4 +1,4 @@
-"""Parts of an OpenAPI description."""
+"""Builders of OpenAPI schemas and operations."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ Schema = dict[str, Any]
 def text(
     description: str = "", *, enum: list[Any] | None = None, min_length: int | None = None
 ) -> Schema:
-    """Describe a text."""
+    """Describe a string."""
     schema: Schema = {"type": "string"}
     if description:
         schema["description"] = description
@@ -20,7 +20,7 @@ def text(
 
 
 def array(item: Schema, *, min_items: int | None = None) -> Schema:
-    """Describe a list."""
+    """Describe an array."""
     schema: Schema = {"type": "array", "items": item}
     return schema if min_items is None else {**schema, "minItems": min_items}
 
@@ -32,13 +32,13 @@ def properties(described: Schema, required: list[str]) -> Schema:
 
 
 def answer(schema: Schema, status: int = 200) -> Schema:
-    """Describe an answer of JSON."""
+    """Describe a JSON response."""
     content = {"application/json": {"schema": schema}}
     return {str(status): {"description": "The answer", "content": content}}
 
 
 def error_of(schema: Schema) -> Schema:
-    """Describe what a client is told in place of an answer, whatever the status."""
+    """Describe the default error response."""
     content = {"application/json": {"schema": schema}}
     return {"default": {"description": "What is wrong", "content": content}}
 
@@ -46,7 +46,7 @@ def error_of(schema: Schema) -> Schema:
 def body(
     schema: Schema | None, *, form: Schema | bool = False, multipart: Schema | None = None
 ) -> Schema:
-    """Describe what is sent."""
+    """Describe a request body."""
     content: Schema = {}
     if schema is not None:
         content["application/json"] = {"schema": schema}
@@ -59,7 +59,7 @@ def body(
 
 
 def query(name: str, schema: Schema, *, is_required: bool = False) -> Schema:
-    """Describe a parameter behind the address."""
+    """Describe a query parameter."""
     return {"name": name, "in": "query", "required": is_required, "schema": schema}
 
 
@@ -70,7 +70,7 @@ def operation(
     request: Schema | None = None,
     queries: list[Schema] | None = None,
 ) -> Schema:
-    """Describe what happens for a method of a path."""
+    """Describe an operation."""
     described: Schema = {
         "tags": [tag],
         "summary": summary,
