@@ -25,8 +25,9 @@ docs: .venv/installed-docs   ## a searchable site from docs/ and the docstrings:
 	@echo "open site/index.html"
 
 package: .venv/installed     ## a wheel and a source archive in dist/
-	$(INSTALL) build
-	$(RUN) build --outdir dist
+	$(INSTALL) "setuptools>=77"
+	rm -rf build dist
+	.venv/bin/python -c "from setuptools.build_meta import *; build_wheel('dist'); build_sdist('dist')"
 
 .venv/installed: pyproject.toml constraints.txt
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
@@ -42,4 +43,4 @@ package: .venv/installed     ## a wheel and a source archive in dist/
 	touch $@
 
 clean:                       ## remove what the other targets made
-	rm -rf .venv demo dist site
+	rm -rf .venv build demo dist site

@@ -124,6 +124,7 @@ def test_tests_mirror_the_sources():
             "test_conventions.py",
             "test_docs.py",
             "test_examples.py",
+            "test_package.py",
         ):
             continue
         if relative.parts[0] == "benchmarks":
