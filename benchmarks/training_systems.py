@@ -25,7 +25,7 @@ from dragoman.models.build import build_model
 from dragoman.models.interface import Vocabulary
 from dragoman.models.positions.positional_encoding import sinusoidal_positions
 from dragoman.training.budget.precision import choose_precision
-from dragoman.training.objectives.reward import make_step
+from dragoman.training.objectives.loss import make_training_step
 from dragoman.training.optimisers.optimiser import BETAS, EPSILON, build_optimiser
 from dragoman.training.options import TrainingOptions
 from dragoman.training.updates.cpu_data_parallel import count_threads
@@ -123,7 +123,7 @@ def ours(
     )
     options = replace(options, precision=choose_precision(options, size.options.model_dim, device))
     model = build_model(size.options, vocabulary).to(device).train()
-    step = make_step(model, options, vocabulary, size.options.max_length)
+    step = make_training_step(model, options, vocabulary, size.options.max_length)
     num_threads = count_threads(size.options, options, device)
     gradients = Gradients(step, options, device, num_threads=num_threads)
     optimiser = build_optimiser(model, options)

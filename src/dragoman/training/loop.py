@@ -27,7 +27,11 @@ from dragoman.training.options import TrainingOptions
 from dragoman.training.stagnation import note_validation
 from dragoman.training.stopping import INTERRUPTED, Pace, decide, stop_requests
 from dragoman.training.updates.distributed import Workers
-from dragoman.training.updates.gradient_accumulation import compute_gradient, find_num_parts
+from dragoman.training.updates.gradient_accumulation import (
+    apply_gradient,
+    compute_gradient,
+    find_num_parts,
+)
 from dragoman.training.updates.gradients import Gradients
 from dragoman.training.updates.sharding import local_share, whole_model
 from dragoman.training.updates.update_planner import Update, UpdatePlanner
@@ -217,7 +221,7 @@ def _updates(loop: Loop, progress: Progress) -> Iterator[Update]:
 
 def _update(loop: Loop, update: Update, progress: Progress, window: Window) -> int:
     """Change the weights once; return in how many parts that was done."""
-    options, trained = loop.options, loop.trained
+    trained = loop.trained
     num_parts = loop.num_parts(progress)
     if update.num_parts != num_parts:  # prepared before the memory ran out
         update = loop.planner.make_update(update.rows, num_parts)
@@ -233,13 +237,7 @@ def _update(loop: Loop, update: Update, progress: Progress, window: Window) -> i
     window.num_target_tokens += update.num_target_tokens
     window.num_tokens += sum(batch.num_tokens for batch in update.batches)
     window.num_places += sum(batch.num_places for batch in update.batches)
-    if options.clip_norm is not None:
-        torch.nn.utils.clip_grad_norm_(trained.model.parameters(), options.clip_norm)
-    rate = _rate(loop, progress)
-    for group in trained.optimiser.param_groups:
-        group["lr"] = rate
-    trained.optimiser.step()
-    trained.optimiser.zero_grad(set_to_none=True)
+    apply_gradient(trained, loop.options.clip_norm, _rate(loop, progress))
     if trained.average is not None:
         trained.average.update(progress.step)
     return update.num_parts

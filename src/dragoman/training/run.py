@@ -1,6 +1,5 @@
 """A run from its files to its model folder: prepare, train, finish."""
 
-import copy
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
@@ -29,11 +28,11 @@ from dragoman.folder import (
 )
 from dragoman.models.build import build_model, count_parameters
 from dragoman.options import Plain, read_toml, to_plain
+from dragoman.training.assembly import Assembly, assemble_training, make_trained
 from dragoman.training.checkpoints.average import average_weights
 from dragoman.training.checkpoints.checkpoint import (
     LONE,
     Progress,
-    Trained,
     averaged_checkpoints,
     save_checkpoint,
 )
@@ -44,7 +43,6 @@ from dragoman.training.configuration import (
 )
 from dragoman.training.log import Log, SilentLog, format_time
 from dragoman.training.loop import Loop, train
-from dragoman.training.objectives.reward import make_step
 from dragoman.training.optimisers.schedule import paper_peak
 from dragoman.training.preparation import RunRequest, describe_model
 from dragoman.training.run_setup import (
@@ -53,14 +51,12 @@ from dragoman.training.run_setup import (
     Prepared,
     build_beginning,
     check_out,
-    make_trained,
     prepare_corpus,
 )
 from dragoman.training.stopping import INTERRUPTED, stop_requests, terminable
 from dragoman.training.updates.distributed import Workers, check_device
-from dragoman.training.updates.gradients import Gradients, precision_context
-from dragoman.training.updates.sharding import shard_step
-from dragoman.training.updates.update_planner import UpdatePlanner, prepare_updates, segment_pairs
+from dragoman.training.updates.gradients import precision_context
+from dragoman.training.updates.update_planner import segment_pairs
 from dragoman.training.validation import Validation, Validator
 from dragoman.weights import put_weights, vocabulary_of, weights_of, write_weights
 
@@ -225,50 +221,33 @@ def _go_on(
     check_device(workers, device)
     vocabulary = vocabulary_of(run.folder.vocabularies)
     model = build_model(run.options.model, vocabulary)
-    step = make_step(model, settings, vocabulary, run.options.model.max_length)
-    whole: nn.Module | None = model
-    if settings.parallel == "shard" and not workers.is_alone:
-        whole = copy.deepcopy(model) if workers.is_first else None
-        shard_step(step, workers, device)
-    else:
-        step.to(device)
-    trained = make_trained(model, settings)
-    progress = restore_newest(out / CHECKPOINTS, trained, say, workers=workers, seed=settings.seed)
+    parts = assemble_training(model, run.options, vocabulary, run.pairs, device, workers)
+    progress = restore_newest(
+        out / CHECKPOINTS, parts.trained, say, workers=workers, seed=settings.seed
+    )
     if workers.is_first and not is_new:
         say(f"going on from step {progress.step:,}")
-    pad_id, is_whole = run.folder.vocabularies.pad_id, whole is model
-    gradients, planner = prepare_updates(
-        step, run.pairs, run.options, pad_id, device, workers=workers, is_whole=is_whole
-    )
-    _train(run, gradients, planner, trained, whole, progress, workers)
+    _train(run, parts, progress, workers)
 
 
-def _train(
-    run: _Run,
-    gradients: Gradients,
-    planner: UpdatePlanner,
-    trained: Trained,
-    whole: nn.Module | None,
-    progress: Progress,
-    workers: Workers,
-) -> None:
+def _train(run: _Run, parts: Assembly, progress: Progress, workers: Workers) -> None:
     """Train a prepared model to the end, and leave the best weights in its folder."""
-    settings, folder, model = run.options.training, run.folder, trained.model
+    settings, folder, model = run.options.training, run.folder, parts.trained.model
     device = choose_device(settings.device)
     width = run.options.model.model_dim
     loop = Loop(
-        gradients=gradients,
-        trained=trained,
-        planner=planner,
-        validator=_validator(run, whole, device) if workers.is_first else None,
-        whole=whole,
+        gradients=parts.gradients,
+        trained=parts.trained,
+        planner=parts.planner,
+        validator=_validator(run, parts.full_model, device) if workers.is_first else None,
+        whole=parts.full_model,
         options=settings,
         peak_learning_rate=settings.peak_learning_rate or paper_peak(width, settings.warmup_steps),
         checkpoints=folder.path / CHECKPOINTS,
         device=device,
         workers=workers,
     )
-    writer = _BestWriter(folder, whole or model)
+    writer = _BestWriter(folder, parts.full_model or model)
     with _open_log(run, progress, workers) as log:
         log.event(
             "start",

@@ -3,13 +3,11 @@
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from torch import nn
 
 from dragoman.data.options import CorpusOptions
 from dragoman.data.store.clean_text import store_text
@@ -25,7 +23,7 @@ from dragoman.text.bpe_dropout import check_merges
 from dragoman.text.vocabulary import Vocabularies
 from dragoman.training.budget.plan import describe_plan, find_budget, make_plan
 from dragoman.training.budget.precision import choose_precision
-from dragoman.training.checkpoints.checkpoint import LONE, Trained
+from dragoman.training.checkpoints.checkpoint import LONE
 from dragoman.training.configuration import (
     DEFAULT_FAMILY,
     RunOptions,
@@ -33,9 +31,6 @@ from dragoman.training.configuration import (
     resolve_corpus,
 )
 from dragoman.training.log import check_tensorboard
-from dragoman.training.objectives.loss import TrainingStep
-from dragoman.training.optimisers.optimiser import build_average, build_optimiser
-from dragoman.training.options import TrainingOptions
 from dragoman.training.preparation import (
     RunRequest,
     check_search,
@@ -44,8 +39,7 @@ from dragoman.training.preparation import (
     resolve_request,
 )
 from dragoman.training.updates.distributed import Workers, check_device
-from dragoman.training.updates.gradients import precision_context
-from dragoman.training.updates.memory_estimate import estimate_memory
+from dragoman.training.updates.memory_estimate import estimate_run_memory
 from dragoman.weights import put_weights, read_weights, vocabulary_of
 
 RUN_FILE = "run.json"
@@ -89,10 +83,8 @@ def describe_run(request: RunRequest, say: Callable[[str], None]) -> None:
     with torch.device("meta"):
         model = build_model(options.model, vocabulary)
     check_search(model, options.search, vocabulary)
-    step = TrainingStep(model, options.training.label_smoothing)
     device = choose_device(options.training.device)
-    is_half = not isinstance(precision_context(options.training, device), nullcontext)
-    memory = estimate_memory(step, options.training, half=is_half)
+    memory = estimate_run_memory(options, vocabulary, device)
     say(write_toml(to_plain(options)))
     say(f"corpus: {corpus.in_words()}")
     say(f"preset: {preset}; device: {device.type}")
@@ -235,10 +227,3 @@ def build_beginning(
         start_weights = start.path / WEIGHTS_FILE
         put_weights(model, read_weights(start_weights), start_weights)
     return model
-
-
-def make_trained(model: nn.Module, settings: TrainingOptions) -> Trained:
-    """Give a model, where it is, an optimiser and an average."""
-    average = build_average(model, settings)
-    optimiser = build_optimiser(model, settings, average)
-    return Trained(model=model, optimiser=optimiser, average=average)

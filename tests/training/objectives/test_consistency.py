@@ -15,8 +15,7 @@ from dragoman.errors import OptionError
 from dragoman.models.build import build_model
 from dragoman.training.checkpoints.checkpoint import list_checkpoints
 from dragoman.training.objectives.consistency import ConsistencyStep
-from dragoman.training.objectives.loss import TrainingStep
-from dragoman.training.objectives.reward import make_step
+from dragoman.training.objectives.loss import TrainingStep, make_training_step
 from dragoman.training.objectives.token_cutoff import cut_off_tokens
 from dragoman.training.options import TrainingOptions
 from dragoman.training.run import resume_run
@@ -58,7 +57,7 @@ def test_value_and_gradient_are_those_of_the_published_formula(options):
     if options.consistency == "simcut":
         second_share = options.cutoff
     torch.manual_seed(1)
-    loss = make_step(model, options, contract.VOCABULARY, None)(batch)
+    loss = make_training_step(model, options, contract.VOCABULARY, None)(batch)
     ours = torch.autograd.grad(loss, list(model.parameters()))
     torch.manual_seed(1)
     log_p = predict(model, batch, batch.target)
@@ -105,7 +104,7 @@ def test_ordinary_cut_off_is_drawn_for_each_reading():
 def test_every_family_is_trained_for_it(name, options):
     torch.manual_seed(7)
     model = build_model(FAMILIES[name], contract.VOCABULARY).train()
-    loss = make_step(model, options, contract.VOCABULARY, None)(pairs())
+    loss = make_training_step(model, options, contract.VOCABULARY, None)(pairs())
     loss.backward()
     assert loss.isfinite()
     assert all(each.grad is None or each.grad.isfinite().all() for each in model.parameters())

@@ -17,8 +17,8 @@ from dragoman.models.likelihood import token_log_probabilities
 from dragoman.models.options import TransformerOptions
 from dragoman.models.recurrent.options import RNNsearchOptions
 from dragoman.training.checkpoints.checkpoint import list_checkpoints
-from dragoman.training.objectives.loss import TrainingStep
-from dragoman.training.objectives.reward import RewardStep, make_step, pair_samples, reward_samples
+from dragoman.training.objectives.loss import TrainingStep, make_training_step
+from dragoman.training.objectives.reward import RewardStep, pair_samples, reward_samples
 from dragoman.training.options import TrainingOptions
 from dragoman.training.preparation import RunRequest
 from dragoman.training.run import resume_run, start_run
@@ -113,7 +113,9 @@ def test_likelihood_is_mixed_in_with_its_weight():
     options = replace(REWARD, reward_samples=4)
     losses, gradients = [], []
     for weight in (0.0, 0.5):
-        step = make_step(model, replace(options, likelihood_weight=weight), VOCABULARY, None)
+        step = make_training_step(
+            model, replace(options, likelihood_weight=weight), VOCABULARY, None
+        )
         torch.manual_seed(3)
         losses.append(step(batch))
         losses[-1].backward()
@@ -127,7 +129,7 @@ def test_likelihood_is_mixed_in_with_its_weight():
 
 def test_dropout_works_in_the_likelihood():
     model = make_model()
-    step = make_step(model, REWARD, VOCABULARY, None)
+    step = make_training_step(model, REWARD, VOCABULARY, None)
     seen = []
     model.encoder[0].register_forward_pre_hook(
         lambda module, _: seen.append((module.training, torch.is_grad_enabled()))
@@ -142,7 +144,7 @@ def test_value_is_the_mean_reward():
     options = replace(REWARD, reward_samples=7, likelihood_weight=0.0)
     model.eval()
     torch.manual_seed(8)
-    loss = make_step(model, options, VOCABULARY, None)(batch)
+    loss = make_training_step(model, options, VOCABULARY, None)(batch)
     torch.manual_seed(8)
     limits = 2 * batch.target.lengths
     samples = sample_translations(model, batch.source, VOCABULARY, num_samples=7, limits=limits)
@@ -161,8 +163,8 @@ def test_longest_translation_is_heeded(monkeypatch):
         ),
     )
     model = make_model(replace(SHAPE, positions="learned", max_positions=3))
-    make_step(model, REWARD, VOCABULARY, 3)(copies(1))
-    make_step(make_model(), REWARD, VOCABULARY, None)(copies(1))
+    make_training_step(model, REWARD, VOCABULARY, 3)(copies(1))
+    make_training_step(make_model(), REWARD, VOCABULARY, None)(copies(1))
     assert [each.tolist() for each in seen] == [[3], [4]]
 
 
@@ -186,7 +188,7 @@ def test_every_weight_learns_in_half_precision(shape):
     model = make_model(shape)
     # Without likelihood, so that all of the gradient comes through the samples.
     options = replace(REWARD, reward_samples=20, likelihood_weight=0.0)
-    step = make_step(model, options, VOCABULARY, None)
+    step = make_training_step(model, options, VOCABULARY, None)
     with torch.autocast("cpu", torch.bfloat16):
         loss = step(copies(20))
     loss.backward()
@@ -208,7 +210,7 @@ def test_refinement_raises_the_reward():
     )  # fmt: skip
 
     def update(options, rate, count):
-        step = make_step(model, options, vocabulary, None)
+        step = make_training_step(model, options, vocabulary, None)
         optimiser = torch.optim.Adam(model.parameters(), lr=rate)
         for _ in range(count):
             optimiser.zero_grad()

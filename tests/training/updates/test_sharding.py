@@ -21,7 +21,7 @@ from dragoman.training.checkpoints.checkpoint import (
     restore_checkpoint,
     save_checkpoint,
 )
-from dragoman.training.objectives.reward import make_step
+from dragoman.training.objectives.loss import make_training_step
 from dragoman.training.optimisers.optimiser import MovingAverage, build_average, build_optimiser
 from dragoman.training.options import TrainingOptions
 from dragoman.training.updates.distributed import Workers
@@ -63,7 +63,7 @@ def divided_and_whole(name="transformer", objective="likelihood", **more):
     torch.manual_seed(1)
     model = build_model(ALL[name], VOCABULARY)
     twin = copy.deepcopy(model)
-    steps = [make_step(each, options, VOCABULARY, 20) for each in (model, twin)]
+    steps = [make_training_step(each, options, VOCABULARY, 20) for each in (model, twin)]
     shard_step(steps[0], LONE, CPU)
     averages = [build_average(each, options) or MovingAverage(each, 0.9) for each in (model, twin)]
     trained = [

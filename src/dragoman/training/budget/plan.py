@@ -21,6 +21,7 @@ from dragoman.models.interface import Vocabulary
 from dragoman.models.options import TransformerOptions
 from dragoman.options import OFF, Plain
 from dragoman.presets import AUTO
+from dragoman.training.assembly import Assembly, assemble_training
 from dragoman.training.budget.budget_recipe import (
     ENOUGH_TOKENS,
     FEW_PAIRS,
@@ -36,15 +37,11 @@ from dragoman.training.budget.budget_recipe import (
     regularise,
 )
 from dragoman.training.budget.time_budget import finishing_seconds
-from dragoman.training.checkpoints.checkpoint import LONE
 from dragoman.training.configuration import RunOptions
-from dragoman.training.objectives.loss import TrainingStep
-from dragoman.training.objectives.reward import make_step
-from dragoman.training.optimisers.optimiser import build_optimiser
 from dragoman.training.options import ENDING_SCHEDULES, TrainingOptions
-from dragoman.training.updates.gradients import Gradients, precision_context
-from dragoman.training.updates.memory_estimate import estimate_memory
-from dragoman.training.updates.update_planner import UpdatePlanner, prepare_updates
+from dragoman.training.updates.gradient_accumulation import apply_gradient
+from dragoman.training.updates.gradients import precision_context
+from dragoman.training.updates.memory_estimate import estimate_run_memory
 
 DEFAULT_CPU_MINUTES = 60.0
 """What a run on a CPU is planned for if nobody says."""
@@ -270,13 +267,14 @@ class _Bench:
         seconds = self._elapsed + time.monotonic() - self._began
         seconds += (updates * batch + self._validated) / speed
         seconds += finishing_seconds(60 * self._minutes)
+        device = choose_device(chosen.training.device)
         return Plan(
             recipe=recipe,
             options=chosen,
             seconds=seconds,
             tokens_per_second=speed,
             parameters=_count(chosen, self._vocabulary),
-            memory=_estimate(chosen, self._vocabulary),
+            memory=estimate_run_memory(chosen, self._vocabulary, device).total,
             passes=updates * batch / self._corpus_tokens,
         )
 
@@ -287,31 +285,18 @@ class _Bench:
         with torch.random.fork_rng():
             torch.manual_seed(settings.seed)
             model = build_model(options.model, self._vocabulary).train()
-            step = make_step(model, settings, self._vocabulary, options.model.max_length)
-            step.to(device)
-            optimiser = build_optimiser(model, settings)
-            gradients, planner = prepare_updates(
-                step, self._store.train, options, self._vocabulary.pad_id, device, workers=LONE
-            )
-            return _time_updates(planner, gradients, optimiser, settings.clip_norm)
+            parts = assemble_training(model, options, self._vocabulary, self._store.train, device)
+            return _time_updates(parts, settings.clip_norm)
 
 
-def _time_updates(
-    planner: UpdatePlanner,
-    gradients: Gradients,
-    optimiser: torch.optim.Optimizer,
-    clip_norm: float | None,
-) -> float:
+def _time_updates(parts: Assembly, clip_norm: float | None) -> float:
     """Make some updates as training does; return tokens a second."""
-    parameters = [each for group in optimiser.param_groups for each in group["params"]]
     rates, spent, started = [], 0.0, time.perf_counter()
+    planner = parts.planner
     made = (planner.make_update(rows, 1) for epoch in count() for rows in planner.plan(epoch))
     for index, update in enumerate(prefetched(made)):
-        gradients(update.batches, update.num_target_tokens)
-        if clip_norm is not None:
-            torch.nn.utils.clip_grad_norm_(parameters, clip_norm)
-        optimiser.step()
-        optimiser.zero_grad(set_to_none=True)
+        parts.gradients(update.batches, update.num_target_tokens)
+        apply_gradient(parts.trained, clip_norm)
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         now = time.perf_counter()
@@ -331,15 +316,6 @@ def _merge(recipe: Plain, training: Plain) -> Plain:
 def _count(options: RunOptions, vocabulary: Vocabulary) -> int:
     with torch.device("meta"):
         return count_parameters(build_model(options.model, vocabulary))
-
-
-def _estimate(options: RunOptions, vocabulary: Vocabulary) -> int:
-    device = choose_device(options.training.device)
-    is_half = not isinstance(precision_context(options.training, device), nullcontext)
-    with torch.device("meta"):
-        model = build_model(options.model, vocabulary)
-    step = TrainingStep(model, options.training.label_smoothing)
-    return estimate_memory(step, options.training, half=is_half).total
 
 
 def _precision_name(training: TrainingOptions, device: torch.device) -> str:

@@ -1,13 +1,20 @@
-"""The step that is trained: a model and its loss."""
+"""The training step: a model and its loss, and the objective that the options ask for."""
+
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch
 from dragoman.data.packing import PackedBatch
 from dragoman.kernels.training.cross_entropy import projected_cross_entropy
-from dragoman.models.interface import TranslationModel
+from dragoman.models.interface import TranslationModel, Vocabulary
 from dragoman.shapes import Float
+from dragoman.training.objectives.consistency import ConsistencyStep
 from dragoman.training.objectives.token_cutoff import cut_off_tokens
+from dragoman.training.options import TrainingOptions
+
+if TYPE_CHECKING:
+    from dragoman.training.objectives.reward import RewardStep
 
 
 class TrainingStep(nn.Module):
@@ -46,3 +53,21 @@ class TrainingStep(nn.Module):
             self.label_smoothing,
         )
         return loss if auxiliary_loss is None else loss + auxiliary_loss * batch.num_target_tokens
+
+
+def make_training_step(
+    model: TranslationModel,
+    options: TrainingOptions,
+    vocabulary: Vocabulary,
+    max_length: int | None,
+) -> "TrainingStep | RewardStep | ConsistencyStep":
+    """Join a model with the objective it is trained for: likelihood, consistency or reward."""
+    if options.consistency != "none":
+        return ConsistencyStep(model, options)
+    likelihood = TrainingStep(model, options.label_smoothing, options.token_cutoff)
+    if options.objective == "likelihood":
+        return likelihood
+    # Samples translations: only training for reward loads the search.
+    from dragoman.training.objectives.reward import RewardStep
+
+    return RewardStep(likelihood, options, vocabulary, max_length)

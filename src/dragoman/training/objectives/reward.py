@@ -8,10 +8,9 @@ from torch import Tensor, nn
 from dragoman.data.batches import Batch, Sequences
 from dragoman.decoding.search.sampling import Samples, sample_translations
 from dragoman.evaluation.gleu import sentence_gleu
-from dragoman.models.interface import TranslationModel, Vocabulary
+from dragoman.models.interface import Vocabulary
 from dragoman.models.likelihood import token_log_probabilities
 from dragoman.shapes import Float, Int
-from dragoman.training.objectives.consistency import ConsistencyStep
 from dragoman.training.objectives.loss import TrainingStep
 from dragoman.training.options import TrainingOptions
 
@@ -87,21 +86,6 @@ class RewardStep(nn.Module):
         advantages = (rewards - mean) / (self.num_samples - 1)
         estimate = (advantages * logs.view_as(rewards)).sum()
         return likelihood - mean.sum() - (estimate - estimate.detach())
-
-
-def make_step(
-    model: TranslationModel,
-    options: TrainingOptions,
-    vocabulary: Vocabulary,
-    max_length: int | None,
-) -> TrainingStep | RewardStep | ConsistencyStep:
-    """Put a model and the objective it is trained for together."""
-    if options.consistency != "none":
-        return ConsistencyStep(model, options)
-    likelihood = TrainingStep(model, options.label_smoothing, options.token_cutoff)
-    if options.objective == "likelihood":
-        return likelihood
-    return RewardStep(likelihood, options, vocabulary, max_length)
 
 
 def reward_samples(samples: Samples, target: Sequences) -> Float[Tensor, "sentences samples"]:

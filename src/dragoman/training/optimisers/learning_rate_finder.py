@@ -12,16 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from dragoman.decoding.device import choose_device
 from dragoman.errors import OptionError, TrainingError
 from dragoman.files import locked, write_file
 from dragoman.folder import read_folder
-from dragoman.training.checkpoints.checkpoint import LONE, Trained
-from dragoman.training.objectives.reward import make_step
+from dragoman.training.assembly import assemble_training
+from dragoman.training.checkpoints.checkpoint import LONE
 from dragoman.training.optimisers.schedule import paper_peak
-from dragoman.training.options import TrainingOptions
 from dragoman.training.preparation import RunRequest, resolve_request
 from dragoman.training.run_setup import (
     RATE_FILE,
@@ -29,12 +27,11 @@ from dragoman.training.run_setup import (
     Prepared,
     build_beginning,
     check_out,
-    make_trained,
     prepare_corpus,
 )
 from dragoman.training.updates.distributed import Workers
-from dragoman.training.updates.gradient_accumulation import compute_gradient
-from dragoman.training.updates.update_planner import prepare_updates, segment_pairs
+from dragoman.training.updates.gradient_accumulation import apply_gradient, compute_gradient
+from dragoman.training.updates.update_planner import segment_pairs
 from dragoman.weights import vocabulary_of
 
 LOWEST_RATE = 1e-7
@@ -221,13 +218,9 @@ def _try_rates(ready: Prepared, say: Callable[[str], None]) -> tuple[list[float]
     options, settings = ready.options, ready.options.training
     device = choose_device(settings.device)
     model = build_beginning(options, ready.vocabularies, ready.start)
-    vocabulary = vocabulary_of(ready.vocabularies)
-    step = make_step(model, settings, vocabulary, options.model.max_length).to(device)
-    trained = make_trained(model, settings)
     pairs = segment_pairs(ready.store.train, ready.store_folder, ready.vocabularies, options, LONE)
-    gradients, planner = prepare_updates(
-        step, pairs, options, ready.vocabularies.pad_id, device, workers=LONE
-    )
+    vocabulary = vocabulary_of(ready.vocabularies)
+    trained, gradients, planner, _ = assemble_training(model, options, vocabulary, pairs, device)
     usual = settings.peak_learning_rate or paper_peak(
         options.model.model_dim, settings.warmup_steps
     )
@@ -245,18 +238,8 @@ def _try_rates(ready: Prepared, say: Callable[[str], None]) -> tuple[list[float]
                 return losses, True
             if len(losses) == NUM_UPDATES:
                 return losses, False
-            _make_step(trained, settings, rate_of(len(losses) - 1))
+            apply_gradient(trained, settings.clip_norm, rate_of(len(losses) - 1))
         epoch += 1
-
-
-def _make_step(trained: Trained, settings: TrainingOptions, rate: float) -> None:
-    """Change the weights as training would."""
-    if settings.clip_norm is not None:
-        torch.nn.utils.clip_grad_norm_(trained.model.parameters(), settings.clip_norm)
-    for group in trained.optimiser.param_groups:
-        group["lr"] = rate
-    trained.optimiser.step()
-    trained.optimiser.zero_grad(set_to_none=True)
 
 
 def _smooth(losses: np.ndarray) -> np.ndarray:

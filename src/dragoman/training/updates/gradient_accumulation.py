@@ -46,6 +46,19 @@ def compute_gradient(
         update = planner.make_update(update.rows, 2 * update.num_parts)
 
 
+def apply_gradient(
+    trained: Trained, clip_norm: float | None, learning_rate: float | None = None
+) -> None:
+    """Clip the gradient, take one step of the optimiser, and clear the gradient."""
+    if clip_norm is not None:
+        torch.nn.utils.clip_grad_norm_(trained.model.parameters(), clip_norm)
+    if learning_rate is not None:
+        for group in trained.optimiser.param_groups:
+            group["lr"] = learning_rate
+    trained.optimiser.step()
+    trained.optimiser.zero_grad(set_to_none=True)
+
+
 def find_num_parts(
     gradients: Gradients, planner: UpdatePlanner, trained: Trained, *, num_parts: int, epoch: int
 ) -> int:

@@ -1,14 +1,18 @@
 """How much memory training will take, without taking it."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, Sequences
-from dragoman.models.build import count_parameters
+from dragoman.models.build import build_model, count_parameters
+from dragoman.models.interface import Vocabulary
+from dragoman.training.configuration import RunOptions
 from dragoman.training.objectives.loss import TrainingStep
 from dragoman.training.options import TrainingOptions
+from dragoman.training.updates.gradients import precision_context
 
 BYTES = 4
 TYPICAL_LENGTH = 25
@@ -33,6 +37,17 @@ class MemoryEstimate:
     def total(self) -> int:
         """Both together."""
         return self.weights + self.activations
+
+
+def estimate_run_memory(
+    options: RunOptions, vocabulary: Vocabulary, device: torch.device
+) -> MemoryEstimate:
+    """Count the bytes that a run will need, from its options alone."""
+    is_half = not isinstance(precision_context(options.training, device), nullcontext)
+    with torch.device("meta"):
+        model = build_model(options.model, vocabulary)
+    step = TrainingStep(model, options.training.label_smoothing)
+    return estimate_memory(step, options.training, half=is_half)
 
 
 def estimate_memory(
