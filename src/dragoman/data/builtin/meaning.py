@@ -5,7 +5,7 @@ from enum import Enum
 
 from dragoman.data.builtin.lexicon.entries import Adjective, Expression, Noun, Place, Verb
 from dragoman.data.builtin.lexicon.moments import Moment
-from dragoman.data.builtin.lexicon.weather import Sky
+from dragoman.data.builtin.lexicon.weather import WeatherKind
 
 
 class Tense(Enum):
@@ -193,7 +193,7 @@ class Clause:
 class Weather:
     """What the sky does."""
 
-    sky: Sky
+    kind: WeatherKind
     tense: Tense
     negated: bool = False
     time: Moment | None = None

@@ -6,8 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman.paper.report.result import Bar, Bars, HeatMap, Lines, Mark, Plot, Series
-from dragoman.paper.report.table_cells import show
+from dragoman.paper.report.result import Bar, Bars, HeatMap, Lines, Mark, Plot, Series, show
 
 # Told apart by those who confuse colours (Okabe and Ito), and by their markers without any.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#4d4d4d", "#e69f00")

@@ -21,7 +21,7 @@ from dragoman.paper.experiments.notes.worked_tables import (
     tabulate_vectors,
     tabulate_weights,
 )
-from dragoman.paper.report.table_cells import number
+from dragoman.paper.report.result import number
 
 SOURCE, TARGET = ("a", "b", "c", "⟨end⟩"), ("⟨start⟩", "d", "e")
 

@@ -199,9 +199,9 @@ def _say_relative(relative: Relative, path: str) -> list[Word]:
 def _say_weather(weather: Weather, path: str) -> list[Word]:
     index = {Tense.PRESENT: 0, Tense.FUTURE: 2}.get(weather.tense, 1)
     words = make_words("it", f"{path}/subject")
-    words += make_words(weather.sky.english[index], f"{path}/verb")
+    words += make_words(weather.kind.english[index], f"{path}/verb")
     words += make_words("not", f"{path}/not") if weather.negated else []
-    words += make_words(weather.sky.english_word[index], f"{path}/sky")
+    words += make_words(weather.kind.english_word[index], f"{path}/sky")
     if weather.time:
         time = say_english_moment(weather.time, f"{path}/time")
         comma = Word(",", frozenset({f"{path}/comma"}))

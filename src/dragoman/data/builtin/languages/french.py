@@ -253,12 +253,12 @@ def _say_relative(relative: Relative, path: str) -> list[Word]:
 
 def _say_weather(weather: Weather, path: str) -> list[Word]:
     index = {Tense.PRESENT: 0, Tense.FUTURE: 2}.get(weather.tense, 1)
-    nodes = [f"{path}/verb"] + ([] if weather.sky.french_word else [f"{path}/sky"])
+    nodes = [f"{path}/verb"] + ([] if weather.kind.french_word else [f"{path}/sky"])
     words = make_words("il", f"{path}/subject")
     words += [_word("ne", f"{path}/not")] if weather.negated else []
-    words += make_words(weather.sky.french[index], *nodes)
+    words += make_words(weather.kind.french[index], *nodes)
     words += make_words("pas", f"{path}/not") if weather.negated else []
-    words += make_words(weather.sky.french_word, f"{path}/sky")
+    words += make_words(weather.kind.french_word, f"{path}/sky")
     if weather.time:
         time = say_french_moment(weather.time, f"{path}/time")
         comma = Word(",", frozenset({f"{path}/comma"}))

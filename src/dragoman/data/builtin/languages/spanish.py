@@ -268,9 +268,9 @@ def _say_weather(weather: Weather, path: str) -> list[Word]:
     index = {Tense.PRESENT: 0, Tense.FUTURE: 2}.get(weather.tense, 1)
     words = make_words("no", f"{path}/not") if weather.negated else []
     nodes = [f"{path}/subject", f"{path}/verb"]
-    nodes += [] if weather.sky.spanish_word else [f"{path}/sky"]
-    words += make_words(weather.sky.spanish[index], *nodes)
-    words += make_words(weather.sky.spanish_word, f"{path}/sky")
+    nodes += [] if weather.kind.spanish_word else [f"{path}/sky"]
+    words += make_words(weather.kind.spanish[index], *nodes)
+    words += make_words(weather.kind.spanish_word, f"{path}/sky")
     if weather.time:
         time = say_spanish_moment(weather.time, f"{path}/time")
         comma = Word(",", frozenset({f"{path}/comma"}))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sky:
+class WeatherKind:
     """A kind of weather: verb forms for present, past and future, and the word for the weather."""
 
     french: tuple[str, str, str]
@@ -15,8 +15,8 @@ class Sky:
     spanish_word: str
 
 
-SKIES: tuple[Sky, ...] = (
-    Sky(
+WEATHER_KINDS: tuple[WeatherKind, ...] = (
+    WeatherKind(
         french=("pleut", "pleuvait", "pleuvra"),
         french_word="",
         english=("is", "was", "will"),
@@ -24,7 +24,7 @@ SKIES: tuple[Sky, ...] = (
         spanish=("llueve", "llovía", "lloverá"),
         spanish_word="",
     ),
-    Sky(
+    WeatherKind(
         french=("neige", "neigeait", "neigera"),
         french_word="",
         english=("is", "was", "will"),
@@ -33,7 +33,7 @@ SKIES: tuple[Sky, ...] = (
         spanish_word="",
     ),
     *(
-        Sky(
+        WeatherKind(
             french=("fait", "faisait", "fera"),
             french_word=french,
             english=("is", "was", "will"),

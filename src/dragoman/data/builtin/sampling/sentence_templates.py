@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from dragoman.data.builtin.languages.english_phrases import find_features
 from dragoman.data.builtin.lexicon.verbs import VERBS
-from dragoman.data.builtin.lexicon.weather import SKIES
+from dragoman.data.builtin.lexicon.weather import WEATHER_KINDS
 from dragoman.data.builtin.meaning import (
     Circumstance,
     Clause,
@@ -130,7 +130,7 @@ class SentenceSampler:
         chooser = self._chooser
         if tense is None:
             tense = chooser.pick((Tense.PRESENT, Tense.PAST, Tense.FUTURE))
-        weather = Weather(sky=chooser.pick(SKIES), tense=tense, negated=chooser.happens(0.15))
+        weather = Weather(kind=chooser.pick(WEATHER_KINDS), tense=tense, negated=chooser.happens(0.15))
         if chooser.happens(0.3) and tense is not Tense.PAST:
             return replace(weather, time=chooser.pick_moment(tense))
         return weather

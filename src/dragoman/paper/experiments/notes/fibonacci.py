@@ -22,9 +22,10 @@ from dragoman.paper.report.result import (
     Plot,
     Say,
     Table,
+    number,
+    show,
     spread,
 )
-from dragoman.paper.report.table_cells import number, show
 
 if TYPE_CHECKING:
     from dragoman.paper.tasks.series_models import SeriesModel, Split

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.options import option, require
 from dragoman.paper.report.result import (
+    Cell,
     Column,
     Experiment,
     Lines,
@@ -15,9 +16,9 @@ from dragoman.paper.report.result import (
     Say,
     Series,
     Table,
+    show,
     spread,
 )
-from dragoman.paper.report.table_cells import Cell, show
 
 if TYPE_CHECKING:
     from dragoman.paper.tasks.name_recall import ReaderKind

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.options import option, require
 from dragoman.paper.report.result import (
+    Cell,
     Column,
     Experiment,
     Lines,
@@ -16,7 +17,6 @@ from dragoman.paper.report.result import (
     Table,
     spread,
 )
-from dragoman.paper.report.table_cells import Cell
 
 if TYPE_CHECKING:
     from dragoman.paper.tasks.name_recall import ReaderKind

@@ -9,15 +9,16 @@ from dragoman.options import option, require
 from dragoman.paper.report.result import (
     Bar,
     Bars,
+    Cell,
     Column,
     Experiment,
     HeatMap,
     Plot,
     Say,
     Table,
+    show,
     spread,
 )
-from dragoman.paper.report.table_cells import Cell, show
 
 _SCHEMES: tuple[str, ...] = get_args(get_type_hints(TransformerOptions)["positions"])
 _PAPERS, _NONE = "sinusoidal", "none"

@@ -21,8 +21,8 @@ from dragoman.paper.report.result import (
     Say,
     Series,
     Table,
+    show,
 )
-from dragoman.paper.report.table_cells import show
 
 if TYPE_CHECKING:
     from torch import Tensor

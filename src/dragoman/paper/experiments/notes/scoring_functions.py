@@ -15,9 +15,9 @@ from dragoman.paper.report.result import (
     Say,
     Series,
     Table,
+    number,
     spread,
 )
-from dragoman.paper.report.table_cells import number
 
 _SMALLEST_KEY_DIM, _MODEL_DIM = 2, 512
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.errors import DataError, OptionError
 from dragoman.options import option, require
-from dragoman.paper.report.result import Column, Experiment, Say, Table
-from dragoman.paper.report.table_cells import Cell, number, show
+from dragoman.paper.report.result import Cell, Column, Experiment, Say, Table, number, show
 
 if TYPE_CHECKING:
     from dragoman.data.batches import Batch

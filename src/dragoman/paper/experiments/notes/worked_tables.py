@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from dragoman.paper.experiments.notes.worked_attention import Kind, Worked
-from dragoman.paper.report.result import Column, HeatMap, Plot, Table
-from dragoman.paper.report.table_cells import Cell
+from dragoman.paper.report.result import Cell, Column, HeatMap, Plot, Table
 
 TITLES: dict[Kind, str] = {
     "encoder": "Encoder self-attention",

@@ -12,8 +12,17 @@ from dragoman.paper.experiments.tables.published import (
     SystemRow,
     TrainingTime,
 )
-from dragoman.paper.report.result import Cell, Column, Experiment, Lines, Plot, Say, Series, Table
-from dragoman.paper.report.table_cells import number
+from dragoman.paper.report.result import (
+    Cell,
+    Column,
+    Experiment,
+    Lines,
+    Plot,
+    Say,
+    Series,
+    Table,
+    number,
+)
 
 # One H200's dense bfloat16 speed, operations/s, of which a well-written program gets a share.
 _H200_SPEED, _H200_SHARE = 989e12, 0.4
