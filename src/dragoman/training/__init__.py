@@ -1,1 +1,1 @@
-"""From batches to trained weights."""
+"""Training: from batches to trained weights, with checkpoints, validation and a log."""

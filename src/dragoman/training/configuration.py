@@ -1,4 +1,4 @@
-"""The configuration of a run: one nested dataclass, put together from layers."""
+"""The configuration of a run: a nested dataclass merged from preset, plan, file and flags."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from dragoman.presets import AUTO, choose_preset, read_preset
 from dragoman.text.options import TextOptions
 from dragoman.training.options import ENDING_SCHEDULES, TrainingOptions
 
-# What may differ when a run is resumed without making it another run.
+# Options that may change when a run is resumed.
 RESUMABLE = frozenset(
     (
         *("max_steps", "max_epochs", "max_minutes", "patience", "save_minutes", "log_every"),
@@ -29,7 +29,7 @@ DEFAULT_UNITS = TextOptions().units
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """Everything that steers a run."""
+    """All options of a run."""
 
     model: ModelOptions = field(default_factory=TransformerOptions)
     text: TextOptions = field(default_factory=TextOptions)
@@ -59,7 +59,7 @@ def resolve_options(
     num_pairs: int,
     plan: Plain | None = None,
 ) -> tuple[str, RunOptions]:
-    """Lay the layers over one another: defaults < preset < plan < file < flags.
+    """Merge the options by precedence: defaults < preset < plan < file < flags.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def resolve_options(
     file, flags = understand_auto(file), understand_auto(flags)
     said = merge(file, flags)
     family = said.get("model", {}).get("family", DEFAULT_FAMILY)
-    from_plain(ModelOptions, {"family": family}, place="options")  # refuses an unknown one
+    from_plain(ModelOptions, {"family": family}, place="options")  # refuses an unknown family
     if preset != AUTO:
         name, recipe = preset, read_preset(preset)
     elif plan is not None and "model" in plan:
@@ -94,14 +94,14 @@ def resolve_options(
     text, own_units = said.get("text", {}), recipe.get("text", {}).get("units", DEFAULT_UNITS)
     is_ready_made = text.get("subwords", OFF) not in (None, OFF)
     if is_ready_made or text.get("units", own_units) != own_units:
-        recipe.pop("text", None)  # its size was meant for other units
+        recipe.pop("text", None)  # the preset's size is for other units
     recipe = merge(recipe, plan or {})
     _shorten_warmup(recipe, said)
     return name, from_plain(RunOptions, merge(recipe, file, flags), place="options")
 
 
 def _shorten_warmup(recipe: Plain, said: Mapping[str, Any]) -> None:
-    """Let the warm-up keep its share where the user changes the length of a schedule that ends."""
+    """Scale the warm-up where the user changes the length of a schedule with an end."""
     own, asked = recipe.get("training", {}), said.get("training", {})
     steps = asked.get("max_steps")
     has_end = own.get("schedule") in ENDING_SCHEDULES and "schedule" not in asked
@@ -110,21 +110,21 @@ def _shorten_warmup(recipe: Plain, said: Mapping[str, Any]) -> None:
 
 
 def has_accelerator(said: Mapping[str, Any]) -> bool:
-    """Say whether a run will have more than a CPU."""
-    from dragoman.decoding.device import find_device  # which loads PyTorch
+    """Tell whether a run will use an accelerator."""
+    from dragoman.decoding.device import find_device  # imports PyTorch
 
     device = said.get("training", {}).get("device", TrainingOptions().device)
     return (find_device(device).type if device == "auto" else device) != "cpu"
 
 
 def resolve_corpus(file: Mapping[str, Any], flags: Mapping[str, Any]) -> CorpusOptions:
-    """Find what is said of the corpus, which is read before a preset can be chosen."""
+    """Resolve the corpus options, needed before the preset is chosen by the corpus size."""
     said = merge(file, flags).get("corpus", {})
     return from_plain(CorpusOptions, said, place="options")
 
 
 def understand_auto(said: Mapping[str, Any]) -> Plain:
-    """Say in options what “batch_tokens = auto” means.
+    """Replace “batch_tokens = auto” by options.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def understand_auto(said: Mapping[str, Any]) -> Plain:
 
 
 def resumed_options(saved: Plain, flags: Mapping[str, Any]) -> RunOptions:
-    """Take the options of an earlier run, with new limits perhaps."""
+    """Resolve the options of a resumed run: those of the earlier run, with new limits."""
     flags = understand_auto(flags)
     before = to_plain(from_plain(RunOptions, saved, place="the resumed run's config.toml"))
     for section, said in flags.items():
@@ -151,7 +151,7 @@ def resumed_options(saved: Plain, flags: Mapping[str, Any]) -> RunOptions:
                     f"zero at {old}; leave it out, or start another run with --from and another "
                     "--out"
                 )
-            # What the run does not have at all is refused below, with whose it is.
+            # Options of other families are refused below, with the family named.
             if name in before[section] and name not in RESUMABLE:
                 flag = name.replace("_", "-")
                 raise OptionError(
@@ -164,7 +164,7 @@ def resumed_options(saved: Plain, flags: Mapping[str, Any]) -> RunOptions:
 def list_changes(
     before: Mapping[str, Any], said: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """List the options of a section that are said to be other than they were.
+    """List the options of a section that would change.
 
     Yields
     ------

@@ -1,4 +1,4 @@
-"""What a run tells: one JSON line per event in a file, and the same to the person watching."""
+"""The training log: one JSON line per event in a file, and a live panel on the terminal."""
 
 import json
 import math
@@ -25,7 +25,7 @@ _BAR_WIDTH = 30
 
 
 class Log:
-    """The log of a run: a context in which events are told.
+    """The log of a run, open as a context manager.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Log:
         self._file.close()
 
     def event(self, kind: str, **facts: Any) -> None:  # noqa: ANN401
-        """Tell an event."""
+        """Write an event to the file, and show it on the terminal."""
         line = {"event": kind, "time": round(time.time(), 3)} | facts
         finite = {name: None if _is_endless(value) else value for name, value in line.items()}
         self._file.write(json.dumps(finite, ensure_ascii=False) + "\n")
@@ -112,17 +112,17 @@ class Log:
             self._console.print("\n".join(lines), markup=False)
 
     def say(self, text: str) -> None:
-        """Tell a person something that is no event."""
+        """Print a line on the terminal that is not part of the log file."""
         self._console.print(text, markup=False)
 
     def _note_validation(self, facts: dict[str, Any]) -> None:
-        """Remember the last validation and the best."""
+        """Keep the last and the best validation for the live panel."""
         self._latest["validation"] = facts
         if facts.get("is_best"):
             self._best = facts
 
     def _describe_update(self, facts: dict[str, Any]) -> list[str]:
-        """Say how far a run is, how it goes, and when it will end."""
+        """Format an update: step, loss, speed and the expected end."""
         share, left = facts.get("share_done"), facts.get("seconds_left")
         said = [] if share is None else [format_share(share)]
         said += [_update_line(facts)]
@@ -133,11 +133,11 @@ class Log:
         return said
 
     def _describe_end(self, left: float, now: float) -> str:
-        """Say when a run will end that has so many seconds left."""
+        """Format the expected end of a run."""
         return f"{format_time(left)} left, {self._ends} {format_moment(now + left, now)}"
 
     def _panel(self) -> Group:
-        """Draw the live display."""
+        """Render the live panel."""
         table = Table.grid(padding=(0, 2))
         update, valid, best = self._latest.get("update"), self._latest.get("validation"), self._best
         if update:
@@ -154,7 +154,7 @@ class Log:
         return Group(table)
 
     def _draw_bar(self, update: dict[str, Any], now: float) -> Table:
-        """Draw the share that is done, with the time that is left now."""
+        """Render the progress bar and the remaining time."""
         share, left = update["share_done"], update.get("seconds_left")
         end = ""
         if left is not None:
@@ -166,7 +166,7 @@ class Log:
 
 
 class SilentLog:
-    """The log of a worker that is not the first: nobody is told anything."""
+    """The log of workers other than the first: it discards everything."""
 
     def __enter__(self) -> "SilentLog":
         return self
@@ -175,14 +175,14 @@ class SilentLog:
         return
 
     def event(self, kind: str, **facts: Any) -> None:  # noqa: ANN401
-        """Keep an event to itself."""
+        """Discard an event."""
 
     def say(self, text: str) -> None:
-        """Keep a line to itself."""
+        """Discard a line."""
 
 
 def format_time(seconds: float) -> str:
-    """Say a time span to a person."""
+    """Format a time span."""
     whole = round(seconds)
     if whole >= 3600:
         return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
@@ -190,12 +190,12 @@ def format_time(seconds: float) -> str:
 
 
 def format_share(share: float) -> str:
-    """Say a share of a run to a person."""
+    """Format a share of a run as a percentage."""
     return f"{math.floor(100 * share + 1e-9)} %"
 
 
 def format_moment(moment: float, now: float) -> str:
-    """Say a time of day to a person.
+    """Format a time of day.
 
     Returns
     -------
@@ -210,12 +210,12 @@ def format_moment(moment: float, now: float) -> str:
 
 
 def _is_endless(value: object) -> bool:
-    """Whether a value is a number that JSON cannot write."""
+    """Whether a value is an infinity or NaN, which JSON cannot write."""
     return isinstance(value, float) and not math.isfinite(value)
 
 
 def _is_validation(event: dict[str, Any]) -> bool:
-    """Whether a line of an earlier log tells of a validation, and all that is shown of one."""
+    """Whether an event of an earlier log is a validation with all fields that are shown."""
     numbers = (event.get(name) for name in ("step", "loss", "perplexity", "bleu"))
     probes = event.get("probes", [])
     return (
@@ -246,7 +246,7 @@ def _best_line(facts: dict[str, Any]) -> str:
 
 
 def _probe_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """List the probe sentences of a validation line by line, each with what it is."""
+    """List the probe sentences of a validation as labelled lines."""
     names = ("source", "reference", "translation")
     return [row for probe in facts.get("probes", ()) for row in zip(names, probe, strict=True)]
 
@@ -256,7 +256,7 @@ def _probe_lines(facts: dict[str, Any]) -> Iterator[str]:
 
 
 def _forget_later(path: Path, step: int) -> list[dict[str, Any]]:
-    """Take lines of later steps, and a half-written last line, out of an earlier log."""
+    """Drop events after the resumed step, and a truncated last line, from an earlier log."""
     if not path.exists():
         return []
     kept, events = [], []
@@ -274,7 +274,7 @@ def _forget_later(path: Path, step: int) -> list[dict[str, Any]]:
 
 
 def check_tensorboard() -> None:
-    """Complain if TensorBoard events are asked for and cannot be written."""
+    """Raise an error if TensorBoard is requested but not installed."""
     try:
         import tensorboardX  # noqa: F401
     except ImportError:

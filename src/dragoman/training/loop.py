@@ -1,4 +1,4 @@
-"""The training loop, from top to bottom."""
+"""The training loop: update, report, validate, save."""
 
 import math
 import time
@@ -45,7 +45,7 @@ BestWriter = Callable[[Progress, Validation], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Loop:
-    """Everything the loop works with.
+    """What the loop needs: gradients, batches, validation, options and workers.
 
     Parameters
     ----------
@@ -87,11 +87,11 @@ class Loop:
 
     @property
     def is_sharded(self) -> bool:
-        """Whether each worker has only a share of the model."""
+        """Whether the weights are sharded among the workers."""
         return self.whole is not self.trained.model
 
     def num_parts(self, progress: Progress) -> int:
-        """Say in how many parts each worker computes its share of an update."""
+        """Return the number of gradient accumulation steps of each worker."""
         return max(
             self.options.accumulate or 1, -(-progress.num_shares // self.workers.num_workers)
         )
@@ -99,7 +99,7 @@ class Loop:
 
 @dataclass
 class Window:
-    """What happened since the last line of the log."""
+    """Sums since the last line of the log."""
 
     loss: Tensor
     num_target_tokens: int = 0
@@ -110,11 +110,11 @@ class Window:
 
 
 class _DivergedError(Exception):
-    """The loss is no number, or far over what it was."""
+    """The loss is not finite, or rose far above its lowest."""
 
 
 def train(loop: Loop, progress: Progress, log: Log | SilentLog, on_best: BestWriter) -> str:
-    """Train until a limit is reached or somebody asks to stop.
+    """Train until a limit is reached or a stop is requested.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def train(loop: Loop, progress: Progress, log: Log | SilentLog, on_best: BestWri
 def _train_until_diverged(
     loop: Loop, progress: Progress, log: Log | SilentLog, on_best: BestWriter, stop: list[str]
 ) -> str:
-    """Update, log, validate and save by turns; return why it stopped."""
+    """Update, log, validate and save in turn; return why training stopped."""
     options, workers = loop.options, loop.workers
     clock = saved = ready = time.monotonic()
     started = clock - progress.wall_seconds
@@ -204,7 +204,7 @@ def _keep_budget(
     log: Log | SilentLog,
     workers: Workers,
 ) -> None:
-    """Correct the plan where the machine is slower or faster; only one process has a plan."""
+    """Correct a planned number of updates by the measured speed; for single-process runs."""
     if not workers.is_alone:
         return
     told = keeper.correct(progress, validation_seconds)
@@ -214,16 +214,16 @@ def _keep_budget(
 
 
 def _updates(loop: Loop, progress: Progress) -> Iterator[Update]:
-    """Yield the rest of the present pass over the corpus."""
+    """Yield the remaining updates of the current pass over the corpus."""
     for rows in islice(loop.planner.plan(progress.epoch), progress.epoch_updates, None):
         yield loop.planner.make_update(rows, loop.num_parts(progress))
 
 
 def _update(loop: Loop, update: Update, progress: Progress, window: Window) -> int:
-    """Change the weights once; return in how many parts that was done."""
+    """Make one update of the weights; return the number of accumulation steps it took."""
     trained = loop.trained
     num_parts = loop.num_parts(progress)
-    if update.num_parts != num_parts:  # prepared before the memory ran out
+    if update.num_parts != num_parts:  # batched before memory ran out
         update = loop.planner.make_update(update.rows, num_parts)
     try:
         loss, update = compute_gradient(
@@ -257,7 +257,7 @@ def _rate(loop: Loop, progress: Progress) -> float:
 
 
 def _fit_memory(loop: Loop, progress: Progress, log: Log | SilentLog) -> None:
-    """Find in how many parts updates must be computed."""
+    """Find the number of accumulation steps with which updates fit in memory."""
     num_parts = find_num_parts(
         loop.gradients,
         loop.planner,
@@ -270,7 +270,7 @@ def _fit_memory(loop: Loop, progress: Progress, log: Log | SilentLog) -> None:
 
 
 def _note_memory(loop: Loop, progress: Progress, log: Log | SilentLog, num_parts: int) -> None:
-    """Remember, and tell, if updates take more parts than before."""
+    """Record and log an increase of the accumulation steps."""
     if num_parts <= loop.num_parts(progress):
         return
     progress.num_shares = num_parts * loop.workers.num_workers
@@ -282,7 +282,7 @@ def _note_memory(loop: Loop, progress: Progress, log: Log | SilentLog, num_parts
 
 
 def _report(loop: Loop, progress: Progress, window: Window, log: Log | SilentLog) -> None:
-    """Tell how training goes, and notice if it goes wrong."""
+    """Log the mean loss and the speed, and detect divergence."""
     if not window.num_target_tokens:
         return
     total, num_tokens, num_places = loop.workers.add_up(
@@ -313,7 +313,7 @@ def _report(loop: Loop, progress: Progress, window: Window, log: Log | SilentLog
 
 
 def _check_finite(loop: Loop) -> None:
-    """Refuse to keep weights that are no numbers."""
+    """Raise if a weight is not finite."""
     norms = torch._foreach_norm([local_share(each) for each in loop.trained.model.parameters()])
     is_bad = not torch.isfinite(torch.stack(norms).sum())
     if any(loop.workers.agree(is_bad)):
@@ -321,7 +321,7 @@ def _check_finite(loop: Loop) -> None:
 
 
 def _validate(loop: Loop, progress: Progress, log: Log | SilentLog, on_best: BestWriter) -> None:
-    """Say how good the model is, and keep it if it is the best so far."""
+    """Validate the model (its average, if there is one), and keep it if it is the best so far."""
     _check_finite(loop)
     model, average = loop.trained.model, loop.trained.average
     loop.workers.average_statistics(model)
@@ -349,7 +349,7 @@ def _judge(loop: Loop, progress: Progress, log: Log | SilentLog, on_best: BestWr
 
 
 def _save(loop: Loop, progress: Progress) -> None:
-    """Write a checkpoint, unless the weights are no numbers."""
+    """Write a checkpoint of finite weights."""
     _check_finite(loop)
     loop.workers.average_statistics(loop.trained.model)
     save_checkpoint(
@@ -363,7 +363,7 @@ def _save(loop: Loop, progress: Progress) -> None:
 
 
 def _fall_back(loop: Loop, progress: Progress, log: Log | SilentLog, why: str) -> None:
-    """Go back to the last good checkpoint with half the learning rate, or give up."""
+    """Restore the last good checkpoint with half the learning rate, or give up."""
     num_fallbacks, rate_scale = progress.num_fallbacks + 1, progress.rate_scale / 2
     if num_fallbacks > MAX_FALLBACKS:
         path = list_checkpoints(loop.checkpoints)[-1]

@@ -1,4 +1,4 @@
-"""What a user may say about training."""
+"""Options of training."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -117,7 +117,7 @@ class TrainingOptions:
         self._check_consistency()
 
     def _check_consistency(self) -> None:
-        """Check how consistency is trained for."""
+        """Check the options of consistency training."""
         for name in ("cutoff", "token_cutoff"):
             share = getattr(self, name)
             require(0 <= share < 1, f"training.{name}", share, "must be in [0, 1)")
@@ -128,7 +128,7 @@ class TrainingOptions:
         require(fits, "training.consistency", self.consistency, remedy)
 
     def _check_schedule(self) -> None:
-        """Refuse a schedule that cannot end as it should."""
+        """Check that a schedule with an end has one."""
         share = self.decay_share
         require(0 < share <= 1, "training.decay_share", share, "must be in (0, 1]")
         if self.schedule not in ENDING_SCHEDULES:
@@ -147,7 +147,7 @@ class TrainingOptions:
         )
 
     def _check_optimiser(self) -> None:
-        """Refuse what an optimiser cannot be combined with."""
+        """Check which options the optimiser can be combined with."""
         if self.optimiser == "schedule-free":
             remedy = "schedule-free does without; give --schedule constant"
             require(self.schedule == "constant", "training.schedule", self.schedule, remedy)

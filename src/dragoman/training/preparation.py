@@ -1,4 +1,4 @@
-"""What is decided before a run begins: options, subwords, the model's description."""
+"""What is resolved before a run begins: options, vocabularies, the description of the model."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -48,7 +48,7 @@ are paragraphs."""
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """What somebody asks “dragoman train” to do.
+    """The arguments of “dragoman train”.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class RunRequest:
 def resolve_request(
     request: RunRequest, start: ModelFolder | None, num_pairs: int, plan: Plain | None = None
 ) -> tuple[str, RunOptions]:
-    """Put a run's options together."""
+    """Resolve the options of a run."""
     given = request.config
     if start:
         own, shape = start.config.get("text", {}), to_plain(start.options)
@@ -113,12 +113,12 @@ def resolve_request(
 
 
 def check_search(model: TranslationModel, options: SearchOptions, vocabulary: Vocabulary) -> None:
-    """Begin a search for the translation of nothing, to refuse at once what would be refused.
+    """Check the search options against the model by starting a search on an empty source.
 
     Notes
     -----
-    Otherwise a model without coverage would refuse a coverage penalty only at the first
-    validation, and what was trained until then would be lost.
+    Otherwise a coverage penalty with a model without coverage would be refused only at the first
+    validation, and the training until then would be lost.
     """
     if not options.coverage_penalty:
         return
@@ -133,7 +133,7 @@ def check_search(model: TranslationModel, options: SearchOptions, vocabulary: Vo
 def learn_subwords(
     text: CleanText, options: RunOptions, say: Callable[[str], None]
 ) -> Vocabularies:
-    """Read the subwords a user names, or learn a vocabulary, or find that it was done before."""
+    """Read the user's subword model, or learn vocabularies, or reuse those of the store."""
     chosen = options.text
     if chosen.subwords:
         joint = Subwords.from_file(chosen.subwords)
@@ -178,7 +178,7 @@ def _learn_vocabularies(text: CleanText, options: TextOptions, size: int | None)
 
 
 def _learn_dictionary(text: CleanText) -> Dictionary:
-    """Learn translations of source words, each with the space before it if it has one."""
+    """Learn a dictionary of source words, which replaces unknown words in translations."""
     lines = text.lines()
     return learn_dictionary(
         ([token.removeprefix(" ") for token in split_words(source)], split_words(target))
@@ -189,7 +189,7 @@ def _learn_dictionary(text: CleanText) -> Dictionary:
 def foresee_vocabulary(
     text: CleanText, options: TextOptions, start: ModelFolder | None
 ) -> Vocabulary:
-    """Find how large the vocabularies of a run will be, without training subwords."""
+    """Predict the vocabulary sizes of a run without training subwords."""
     ready = start.vocabularies if start else None
     if options.subwords and ready is None:
         joint = Subwords.from_file(options.subwords)
@@ -211,7 +211,7 @@ def describe_model(
     store: Store,
     start: ModelFolder | None,
 ) -> ModelFolder:
-    """Describe the model that a run will make."""
+    """Make the model folder's description of a run."""
     before = start.facts if start else Facts()
     files = request.files
     source_language = (
@@ -236,7 +236,7 @@ def describe_model(
 
 
 def _has_single_sentences(pairs: PairStore, language: str | None) -> bool:
-    """Say whether nearly every source is one sentence, by a sample of a pass."""
+    """Tell from a sample whether nearly every source line is a single sentence."""
     rows = pairs.epoch_order(seed=1, epoch=0)[:SENTENCE_PAIRS]
     sources = (pairs.text(int(row))[0] for row in np.sort(rows))
     return share_of_several(sources, language) <= LARGEST_SHARE

@@ -89,7 +89,7 @@ def start_run(request: RunRequest, say: Callable[[str], None], workers: Workers 
 def resume_run(
     out: Path, flags: Plain, say: Callable[[str], None], workers: Workers = LONE
 ) -> None:
-    """Go on with a run as if it had never stopped.
+    """Resume a run from its last checkpoint.
 
     Parameters
     ----------
@@ -108,11 +108,11 @@ def resume_run(
 
 
 class InterruptedRunError(Exception):
-    """A run that somebody stopped; everything is saved."""
+    """A run that was interrupted; its checkpoint is written."""
 
 
 class _Run(NamedTuple):
-    """A run as it is on the disk."""
+    """A run as it was read from its folder."""
 
     options: RunOptions
     folder: ModelFolder
@@ -121,13 +121,13 @@ class _Run(NamedTuple):
 
 
 def _take(out: Path, stack: ExitStack) -> None:
-    """Keep others out of a run's folder, and tidy up if SIGTERM comes; on the first worker."""
+    """Lock the run's folder, and clean up on SIGTERM; called on the first worker."""
     stack.enter_context(terminable())
     stack.enter_context(locked(out))
 
 
 def _prepare(request: RunRequest, say: Callable[[str], None], workers: Workers) -> None:
-    """Prepare the corpus, and write everything that a run needs to begin."""
+    """Prepare the corpus, and write the model folder with the initial checkpoint."""
     check_out(request.out)
     sweep(request.out)
     ready = prepare_corpus(request, say, workers)
@@ -143,7 +143,7 @@ def _prepare(request: RunRequest, say: Callable[[str], None], workers: Workers) 
 
 
 def _write_beginning(folder: ModelFolder, ready: Prepared) -> None:
-    """Write the model's description and the checkpoint before the first update."""
+    """Write the model's description and the initial checkpoint."""
     settings = ready.options.training
     model = build_beginning(ready.options, folder.vocabularies, ready.start)
     write_file(folder.path / PREPARING_FILE, "")
@@ -158,7 +158,7 @@ def _write_beginning(folder: ModelFolder, ready: Prepared) -> None:
 
 
 def _was_launched_by(out: Path, workers: Workers) -> bool:
-    """Whether a run is the one that these workers were started for before they were restarted."""
+    """Whether torchrun restarted these workers in the middle of this run."""
     return read_facts(out / RUN_FILE).get("launch") == workers.launch
 
 
@@ -190,7 +190,7 @@ def _open_run(out: Path, flags: Plain, workers: Workers) -> _Run:
 
 
 def _open_store(store_folder: Path, key: str, folder: ModelFolder, options: RunOptions) -> Store:
-    """Open the prepared corpus of a run, and check that it is still the same."""
+    """Open the prepared corpus of a run, and check that it has not changed."""
     if read_facts(store_folder / "ids.json").get("key") != key:
         raise FolderError(
             f"{store_folder}: the prepared corpus of the run is missing, damaged or no longer the "
@@ -231,7 +231,7 @@ def _go_on(
 
 
 def _train(run: _Run, parts: Assembly, progress: Progress, workers: Workers) -> None:
-    """Train a prepared model to the end, and leave the best weights in its folder."""
+    """Train to the end, and leave the best weights in the model folder."""
     settings, folder, model = run.options.training, run.folder, parts.trained.model
     device = choose_device(settings.device)
     width = run.options.model.model_dim
@@ -271,7 +271,7 @@ def _train(run: _Run, parts: Assembly, progress: Progress, workers: Workers) -> 
 
 
 def _is_interrupted(finish: Callable[[], None], workers: Workers) -> bool:
-    """Finish on the first worker, and say whether somebody stopped that: all is saved by then."""
+    """Finish on the first worker; return whether it was interrupted, with all saved by then."""
 
     def work() -> bool:
         try:
@@ -280,7 +280,7 @@ def _is_interrupted(finish: Callable[[], None], workers: Workers) -> bool:
             return True
         return False
 
-    # Requests to the others are for the first one to heed.
+    # Stop requests sent to the other workers are handled by the first one.
     with nullcontext() if workers.is_first else stop_requests():
         is_interrupted = workers.first_alone(work)
     return bool(*workers.agree(bool(is_interrupted)))
@@ -318,7 +318,7 @@ class _BestWriter:
         self._model = model
 
     def write(self, progress: Progress, found: Validation, weights: str = "best") -> None:
-        """Write the model as it is now."""
+        """Write the current weights and their scores."""
         path = self.folder.path
         write_weights(path / WEIGHTS_FILE, weights_of(self._model), self.folder.identity)
         self.describe(
@@ -328,7 +328,7 @@ class _BestWriter:
         )
 
     def describe(self, **facts: Any) -> None:  # noqa: ANN401
-        """Write the folder's description with new facts."""
+        """Update the facts in the folder's description."""
         changed = replace(self.folder.facts, **facts)
         self.folder = replace(self.folder, facts=changed)
         write_description(self.folder.path, self.folder, count_parameters(self._model))
@@ -337,9 +337,9 @@ class _BestWriter:
 def _finish(
     loop: Loop, progress: Progress, log: Log | SilentLog, writer: _BestWriter, valid: PairStore
 ) -> None:
-    """Try the average of the last checkpoints, keep the best, and see what eight bits would cost.
+    """Validate the average of the last checkpoints, keep the best, and test int8 quantisation.
 
-    A damaged checkpoint is left out: the average is only taken if it validates better.
+    Damaged checkpoints are left out; the average is kept only if it validates better.
     """
     settings = loop.options
     regular = averaged_checkpoints(

@@ -1,4 +1,4 @@
-"""What training needs before its first update: a free folder, a prepared corpus, a model."""
+"""Setup of a run: check its folder, prepare the corpus, resolve the options, build the model."""
 
 import tempfile
 import time
@@ -47,12 +47,12 @@ STORE = "store"
 RATE_FILE = "learning-rate.json"
 RATE_PICTURE = "learning-rate.png"
 PREPARING_FILE = ".preparing"
-"""Is there while a run's first files are being written: after a kill they may be written again."""
+"""Marks a folder whose first files are still being written: after a kill they are overwritten."""
 _BEFORE_A_RUN = frozenset((STORE, RATE_FILE, RATE_PICTURE))
 
 
 class Prepared(NamedTuple):
-    """A corpus ready to be trained on, and how."""
+    """A prepared corpus, with the vocabularies and the resolved options of its run."""
 
     preset: str
     options: RunOptions
@@ -65,12 +65,12 @@ class Prepared(NamedTuple):
 
 
 def describe_run(request: RunRequest, say: Callable[[str], None]) -> None:
-    """Say what a run would do, and do none of it."""
+    """Print the options, parameters and memory of a run without training (“--dry-run”)."""
     start = read_folder(request.start_from) if request.start_from else None
     corpus_options = resolve_corpus(request.config, request.flags)
     with tempfile.TemporaryDirectory() as scratch:
         store_folder = Path(scratch) / "store"
-        if _find_budget(request) is not None:  # its speed must be measured, on its own sentences
+        if _find_budget(request) is not None:  # the plan times updates on the real corpus
             scratched = replace(request, store=store_folder)
             ready = _fill_store(scratched, store_folder, corpus_options, start, LONE, say)
             preset, options, corpus = ready.preset, ready.options, ready.store.report
@@ -97,7 +97,7 @@ def describe_run(request: RunRequest, say: Callable[[str], None]) -> None:
 
 
 def check_out(out: Path) -> None:
-    """Refuse a folder in which something is that a run would mix with.
+    """Refuse an output folder that holds something else.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def check_out(out: Path) -> None:
 
 
 def prepare_corpus(request: RunRequest, say: Callable[[str], None], workers: Workers) -> Prepared:
-    """Prepare the corpus, or find that it was done before."""
+    """Prepare the corpus, or reuse a store that was prepared before."""
     began = time.monotonic()
     start = read_folder(request.start_from) if request.start_from else None
     corpus_options = resolve_corpus(request.config, request.flags)
@@ -138,7 +138,7 @@ def _fill_store(
     say: Callable[[str], None],
     began: float | None = None,
 ) -> Prepared:
-    """Clean the text, learn subwords and encode the text, each unless it was done before."""
+    """Clean the text, learn the vocabularies and encode the text, each unless the store has it."""
     began = time.monotonic() if began is None else began
     is_own = request.store is None
     text = store_text(
@@ -169,7 +169,7 @@ def _fill_store(
 
 
 def _find_budget(request: RunRequest) -> float | None:
-    """Find the minutes that a run must be planned for, if any."""
+    """Return the time budget of a run in minutes, if any."""
     said = merge(request.config, request.flags)
     is_accelerated = has_accelerator(said)
     starts_anew = request.start_from is None
@@ -187,7 +187,7 @@ def _resolve(
     began: float,
     say: Callable[[str], None],
 ) -> tuple[str, RunOptions, float]:
-    """Resolve the options, by a plan if there is a budget; return the planned seconds too."""
+    """Resolve preset and options, with a plan if there is a time budget; return its seconds too."""
 
     def resolve(recipe: Plain) -> tuple[str, RunOptions]:
         return resolve_request(request, start, len(store.train), recipe)
@@ -218,7 +218,7 @@ def _resolve(
 def build_beginning(
     options: RunOptions, vocabularies: Vocabularies, start: ModelFolder | None
 ) -> Model:
-    """Build a model as it is before the first update."""
+    """Build the model with its initial weights: random by seed, or those of ``--from``."""
     vocabulary = vocabulary_of(vocabularies)
     torch.manual_seed(options.training.seed)
     model = build_model(options.model, vocabulary)

@@ -1,4 +1,4 @@
-"""A warning, once, when validation has stopped improving long before the end of a run."""
+"""Warn once when validation has stopped improving long before the end of a run."""
 
 from dragoman.training.checkpoints.checkpoint import Progress
 from dragoman.training.log import Log, SilentLog
@@ -21,7 +21,7 @@ RISEN = 1.02
 def note_validation(
     options: TrainingOptions, progress: Progress, valid_loss: float, log: Log | SilentLog
 ) -> None:
-    """Remember the loss of a validation, and warn if the run learns nothing more.
+    """Record the validation loss, and warn once if the run has stagnated.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def note_validation(
 
 
 def is_stale(options: TrainingOptions, progress: Progress) -> bool:
-    """Say whether validation has not improved for long.
+    """Tell whether validation has not improved for a large part of the run.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def is_stale(options: TrainingOptions, progress: Progress) -> bool:
 
 
 def overfits(progress: Progress, valid_loss: float) -> bool:
-    """Say whether the model learns the training pairs by heart.
+    """Tell whether the model overfits: training loss falls while validation loss rises.
 
     Returns
     -------
@@ -94,14 +94,14 @@ def overfits(progress: Progress, valid_loss: float) -> bool:
 
 
 def _improved_step(progress: Progress) -> int:
-    """Find the last step at which a validation was better than all before, by score or by loss."""
+    """Return the last step at which a validation was the best so far, by score or by loss."""
     return max(progress.best_step, progress.lowest_valid_step)
 
 
 def _advise(
     options: TrainingOptions, step: int, since: int, share: float, *, is_overfitting: bool
 ) -> str:
-    """Say what was found, and what a person can do."""
+    """Format the warning, with advice."""
     why = (
         "validation loss rises while training loss falls, so the model learns the training pairs "
         "by heart: more pairs or a higher --dropout would help more than more updates"

@@ -1,4 +1,4 @@
-"""When training ends: limits that are reached, and requests to stop."""
+"""Stopping criteria: limits of the run, and requests to stop by signals."""
 
 import signal
 import time
@@ -15,7 +15,7 @@ INTERRUPTED = "interrupted"
 
 
 class Verdict(NamedTuple):
-    """What all workers do after an update."""
+    """What all workers do after an update, agreed among them."""
 
     limit: str
     is_save_due: bool
@@ -31,7 +31,7 @@ def decide(
     seconds_unsaved: float = 0.0,
     num_parts: int = 0,
 ) -> Verdict:
-    """Agree with the other workers on how to go on, by one small message.
+    """Agree with the other workers on stopping, saving and accumulation, by one collective.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def decide(
 
 
 def limit_reached(options: TrainingOptions, progress: Progress) -> str:
-    """Say which limit is reached."""
+    """Return the limit that is reached, if any."""
     end = last_update(options, progress)
     if end is not None and progress.step >= end:
         return f"{end:,} updates done"
@@ -74,12 +74,12 @@ def limit_reached(options: TrainingOptions, progress: Progress) -> str:
 
 
 def share_done(options: TrainingOptions, progress: Progress) -> float | None:
-    """Compute the share of a run that is done: that of its nearest limit.
+    """Compute the share of a run that is done, by its nearest limit.
 
     Notes
     -----
-    `patience` cannot be foreseen. Neither can `max_epochs` before the first pass tells how many
-    updates a pass has: until then nothing is said, since any other limit may be the farther one.
+    `patience` cannot be predicted. Neither can `max_epochs` before the first pass tells how many
+    updates a pass has: until then None is returned, since any other limit may be the farther one.
     """
     shares = []
     if options.max_steps is not None:
@@ -96,7 +96,7 @@ def share_done(options: TrainingOptions, progress: Progress) -> float | None:
 
 
 class Pace:
-    """How fast a run nears its end since it was last started, validations included.
+    """The rate of progress since the run was last started, validations included.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Pace:
     def outlook(
         self, options: TrainingOptions, progress: Progress
     ) -> tuple[float | None, float | None]:
-        """Estimate how much of a run is done, and when it will end.
+        """Estimate the share of the run that is done, and the seconds left.
 
         Returns
         -------
@@ -138,14 +138,14 @@ class Pace:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Let SIGTERM interrupt as Ctrl-C does, so that what is half done is tidied up."""
+    """Handle SIGTERM like Ctrl-C, so that temporary files are cleaned up."""
 
     def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
     try:
         before = signal.signal(signal.SIGTERM, interrupt)
-    except ValueError:  # not in the main thread: the caller has the signals
+    except ValueError:  # not in the main thread: the caller handles signals
         yield
         return
     try:
@@ -156,7 +156,7 @@ def terminable() -> Iterator[None]:
 
 @contextmanager
 def stop_requests() -> Iterator[list[str]]:
-    """Note Ctrl-C and SIGTERM instead of dying; a second Ctrl-C dies."""
+    """Record Ctrl-C and SIGTERM instead of exiting; a second Ctrl-C exits."""
     requests: list[str] = []
 
     def note(number: int, _frame: object) -> None:
@@ -168,7 +168,7 @@ def stop_requests() -> Iterator[list[str]]:
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
             before[number] = signal.signal(number, note)
-    except ValueError:  # not in the main thread: the caller has the signals
+    except ValueError:  # not in the main thread: the caller handles signals
         pass
     try:
         yield requests

@@ -1,4 +1,4 @@
-"""How good the model is now: loss, perplexity, and BLEU of real translations."""
+"""Validation: loss, perplexity, and BLEU of translations by the search."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ NUM_PROBES = 3
 
 
 class Probe(NamedTuple):
-    """A sentence by which one sees a model improve.
+    """A sentence whose translation is shown at every validation.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Probe(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Validation:
-    """What a validation found.
+    """The scores of a validation.
 
     Parameters
     ----------
@@ -58,12 +58,12 @@ class Validation:
     probes: tuple[Probe, ...]
 
     def value(self, best_by: str) -> float:
-        """Return what the best validation has most of."""
+        """Return the score by which validations are compared; higher is better."""
         return self.bleu if best_by == "bleu" else -self.loss
 
 
 class Validator:
-    """Scores a model on the pairs set aside for it, as the translator that it will be.
+    """Scores a model on the validation pairs, translating as the finished model will.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Validator:
         self._tokenizer = tokenizer_for(translator.folder.facts.target_language)
 
     def validate(self) -> Validation:
-        """Validate the model as it is."""
+        """Validate the current weights."""
         model = self._translator.model
         model.eval()  # type: ignore[attr-defined]
         try:
@@ -131,7 +131,7 @@ class Validator:
 
 
 def choose_probes(lengths: Sequence[int]) -> list[int]:
-    """Choose a short, a middling and a longer sentence.
+    """Choose a short, a medium and a long sentence.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Plan a run for a budget of minutes, and keep to it: shape, batch, schedule, precision.
+"""Choose model size, batch, schedule and precision for a time budget, and keep to the budget.
 
-Times updates by `dragoman.training.updates`; the run (`dragoman.training.run`) asks it once.
+Times updates made by `dragoman.training.assembly`; a run calls it once, before it begins.
 """

@@ -1,4 +1,4 @@
-"""What suits a budget: shapes of models, batches, dropout, as the study of budgets found them.
+"""Model sizes, batch sizes and dropout by time budget, tuned in the study of budgets.
 
 docs/recipes.md shows the study.
 """
@@ -10,7 +10,7 @@ from dragoman.options import Plain
 
 
 class Shape(NamedTuple):
-    """A candidate for the model, and the learning rate that suits it."""
+    """A candidate size of the model, and the peak learning rate tuned for it."""
 
     num_encoder_layers: int
     num_decoder_layers: int
@@ -20,7 +20,7 @@ class Shape(NamedTuple):
 
     @property
     def model(self) -> Plain:
-        """The options of the model that say so."""
+        """Return the model options of this size."""
         shape = self._asdict() | {"feed_forward_dim": 4 * self.model_dim, "norm_position": "pre"}
         del shape["peak_learning_rate"]
         return shape
@@ -50,7 +50,7 @@ CONSISTENT_DROPOUT_BY_PASSES = ((40.0, 0.1), (100.0, 0.2), (math.inf, 0.3))
 
 
 def make_recipe(shape: Shape) -> Plain:
-    """Say what the plan sets for a shape, but for what depends on its speed."""
+    """Return the options of a model size, except those that depend on its speed."""
     training = {
         "peak_learning_rate": shape.peak_learning_rate,
         "clip_norm": 1.0,
@@ -61,7 +61,7 @@ def make_recipe(shape: Shape) -> Plain:
 
 
 def regularise(passes: float) -> tuple[float, Plain]:
-    """Choose dropout, and whether to train for consistency."""
+    """Choose dropout, and whether to use consistency training, by the number of passes."""
     if passes < CONSISTENCY_PASSES:
         return _by_passes(DROPOUT_BY_PASSES, passes), {}
     consistency = {"consistency": "r-drop", "consistency_weight": 5.0}
@@ -73,7 +73,7 @@ def _by_passes(table: tuple[tuple[float, float], ...], passes: float) -> float:
 
 
 def choose_batch(tokens: float) -> int:
-    """Choose the smallest batch that makes no more updates than pay."""
+    """Choose the smallest batch size that stays within the useful number of updates."""
     fitting = [each for each in BATCHES if LEAST_UPDATES * each <= tokens] or [BATCHES[0]]
     least = max((each for each in fitting if each <= 4000), default=fitting[0])
     enough = (each for each in fitting if each >= least and tokens <= MOST_UPDATES * each)

@@ -1,4 +1,4 @@
-"""Plan a run for a budget of minutes: shape, batch and schedule, from the speed of this machine."""
+"""Choose model size, batch and schedule for a time budget, from speed measured on this machine."""
 
 import math
 import statistics
@@ -44,20 +44,20 @@ from dragoman.training.updates.gradients import precision_context
 from dragoman.training.updates.memory_estimate import estimate_run_memory
 
 DEFAULT_CPU_MINUTES = 60.0
-"""What a run on a CPU is planned for if nobody says."""
+"""The time budget of a run on a CPU if the user gives no limit."""
 
 
 FEWEST_VALIDATIONS, MOST_VALIDATIONS = 3, 10
 VALIDATION_COST = 10.0
-"""What translating a validation token costs, in times of what training on one does."""
+"""Cost of translating a validation token, relative to training on one token."""
 _TRIAL: Plain = {"max_steps": 4000, "warmup_steps": 100}
-"""What stands for a schedule, of whatever preset, until the plan has one."""
+"""A placeholder schedule, valid with every preset, until the plan has chosen one."""
 WARM_UPDATES, LEAST_TIMED, TIMED_SECONDS = 4, 4, 1.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a budget buys.
+    """Options chosen for a time budget, with the expected speed, memory and passes.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Plan:
 def find_budget(
     preset: str, said: Mapping[str, Any], *, has_accelerator: bool, starts_anew: bool
 ) -> float | None:
-    """Find the minutes for which a run is to be planned.
+    """Return the time budget for which a run is planned, if any.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def find_budget(
     training = said.get("training", {})
     others = ("max_epochs", "patience")
     has_limit = any(training.get(name) not in (None, OFF) for name in others)
-    has_limit |= "max_steps" in training  # off too: a planned schedule has an end
+    has_limit |= "max_steps" in training  # even if off: a planned schedule needs an end
     is_other = training.get("schedule", "cosine") not in ENDING_SCHEDULES or (
         training.get("optimiser") == "schedule-free" or training.get("objective") == "reward"
     )
@@ -124,7 +124,7 @@ def make_plan(
     is_open: bool,
     elapsed: float,
 ) -> Plan:
-    """Choose shape, batch, dropout and schedule for what is left of a budget.
+    """Choose model size, batch size, dropout and schedule for the rest of a time budget.
 
     Notes
     -----
@@ -163,7 +163,7 @@ def _list_candidates(
     for shape in shapes:
         try:
             model = resolve(make_recipe(shape)).model
-        except OptionError:  # its heads do not divide a width that the user asked for
+        except OptionError:  # the number of heads does not divide the width set by the user
             continue
         width = getattr(model, "model_dim", shape.model_dim)
         known = found.get(model)
@@ -173,7 +173,7 @@ def _list_candidates(
 
 
 def describe_plan(plan: Plan, budget: float, *, is_default: bool) -> list[str]:
-    """Tell a person what was planned."""
+    """Describe the plan in lines for the terminal."""
     from dragoman.training.log import format_time
 
     training, model = plan.options.training, plan.options.model
@@ -203,7 +203,7 @@ def describe_plan(plan: Plan, budget: float, *, is_default: bool) -> list[str]:
 
 
 class _Bench:
-    """Plans candidates by timing their updates."""
+    """Times updates of candidate models, and plans a run for each."""
 
     def __init__(
         self,
@@ -222,7 +222,7 @@ class _Bench:
         self._validated = self._num_validations * VALIDATION_COST * store.valid.num_tokens
 
     def tokens_after(self, tokens_per_second: float) -> float:
-        """Say how many tokens can be trained on in what is left, validations taken off."""
+        """Estimate the training tokens that fit the remaining time, less validations."""
         spent = self._elapsed + time.monotonic() - self._began
         budget = 60 * self._minutes
         left = budget - spent - finishing_seconds(budget)
@@ -230,7 +230,7 @@ class _Bench:
         return max(trained - self._validated, 0.5 * trained)
 
     def plan(self, recipe: Plain) -> Plan:
-        """Time one candidate, and plan what of it fits the budget."""
+        """Time one candidate, and plan a run of it that fits the budget."""
         options = self._resolve(_merge(recipe, {"batch_tokens": 4000} | _TRIAL))
         speed = self._measure(options)
         tokens = self.tokens_after(speed)
@@ -279,7 +279,7 @@ class _Bench:
         )
 
     def _measure(self, options: RunOptions) -> float:
-        """Time some updates of a model; return tokens a second."""
+        """Measure the training speed of a model in tokens per second."""
         settings = options.training
         device = choose_device(settings.device)
         with torch.random.fork_rng():
@@ -290,7 +290,7 @@ class _Bench:
 
 
 def _time_updates(parts: Assembly, clip_norm: float | None) -> float:
-    """Make some updates as training does; return tokens a second."""
+    """Time real training updates; return tokens per second."""
     rates, spent, started = [], 0.0, time.perf_counter()
     planner = parts.planner
     made = (planner.make_update(rows, 1) for epoch in count() for rows in planner.plan(epoch))

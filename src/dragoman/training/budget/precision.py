@@ -1,4 +1,4 @@
-"""The arithmetic of training on a CPU, chosen by timing products on the machine at hand."""
+"""The precision of matrix products in training; on a CPU chosen by timing."""
 
 import time
 
@@ -12,7 +12,7 @@ ANOTHER_PAYS = 1.2
 
 
 def use_onednn(*, is_wanted: bool) -> None:
-    """Let oneDNN, or the library that PyTorch prefers, multiply float32 matrices on a CPU.
+    """Choose whether oneDNN or PyTorch's default library multiplies float32 matrices on a CPU.
 
     Notes
     -----
@@ -23,7 +23,7 @@ def use_onednn(*, is_wanted: bool) -> None:
 
 
 def choose_precision(options: TrainingOptions, width: int, device: torch.device) -> str:
-    """Choose the arithmetic of products, on a CPU by timing some."""
+    """Resolve `precision = auto`; on a CPU by timing matrix products."""
     if options.precision != "auto" or device.type != "cpu":
         return options.precision
     shape = (PRODUCT_ROWS, width)
@@ -40,7 +40,7 @@ def choose_precision(options: TrainingOptions, width: int, device: torch.device)
 
 
 def _time_product(states: torch.Tensor, matrix: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """Multiply some times on one core; return the product and the least of the seconds."""
+    """Time a matrix product on one core; return the product and the shortest time."""
     times = []
     num_threads = torch.get_num_threads()
     torch.set_num_threads(1)

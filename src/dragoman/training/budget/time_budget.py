@@ -1,4 +1,4 @@
-"""Keep a planned run within its minutes: measure its pace, and correct its number of updates."""
+"""Keep a planned run within its time budget by correcting its number of updates."""
 
 from dragoman.training.checkpoints.checkpoint import Progress
 from dragoman.training.options import ENDING_SCHEDULES, TrainingOptions
@@ -11,18 +11,18 @@ FINISHING_SHARE, FINISHING_SECONDS = 0.01, 6.0
 
 
 def finishing_seconds(budget: float) -> float:
-    """Say how much of a budget is kept for what comes after the last validation."""
+    """Return the seconds of a budget reserved for the work after the last validation."""
     return FINISHING_SECONDS + FINISHING_SHARE * budget
 
 
 def has_budget(options: TrainingOptions) -> bool:
-    """Say whether a run has planned updates that must fit its minutes."""
+    """Tell whether a run has both a planned number of updates and a time limit."""
     is_planned = options.max_steps is not None and options.schedule in ENDING_SCHEDULES
     return is_planned and options.max_minutes is not None
 
 
 def schedule_position(options: TrainingOptions, progress: Progress) -> float:
-    """Say which update of the plan the present one counts as.
+    """Return the position of the current update in the schedule, after corrections.
 
     Returns
     -------
@@ -38,12 +38,12 @@ def schedule_position(options: TrainingOptions, progress: Progress) -> float:
 
 
 def last_update(options: TrainingOptions, progress: Progress) -> int | None:
-    """Say after which update a run ends."""
+    """Return the number of the last update."""
     return progress.end_step or options.max_steps
 
 
 class BudgetKeeper:
-    """Corrects the number of updates where a machine turns out slower or faster than planned.
+    """Corrects the planned number of updates when the measured speed differs from the plan.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ class BudgetKeeper:
         self._first = (progress.step, progress.seconds)
 
     def correct(self, progress: Progress, validation_seconds: float) -> str:
-        """Compare the pace with the budget, after a validation, and correct the plan if they part.
+        """Compare the measured speed with the budget after a validation; correct the plan.
 
         Notes
         -----
-        A run that keeps its pace is never corrected, and so ends with the same weights whether it
+        A run at the planned speed is never corrected, and so ends with the same weights whether it
         was interrupted or not. A correction is a part of `Progress`: what goes on from a checkpoint
         after it has it too.
         """

@@ -1,4 +1,4 @@
-"""Checkpoints on disk, recovery from damaged ones, and averages of their weights.
+"""Checkpoints on disk, recovery from damaged ones, and weight averaging.
 
 Imports the model folder and files; nothing here trains.
 """

@@ -1,4 +1,4 @@
-"""Averages of weights: of a run's last checkpoints, and of several models (soups)."""
+"""Weight averaging: the last checkpoints of a run, or several models (model soups)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ Weights = dict[str, Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class Soup:
-    """An average, and what went into it.
+    """Averaged weights, with the members chosen and their scores.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Soup:
 
 
 def average_weights(paths: Sequence[Path]) -> Weights:
-    """Average weights with equal shares.
+    """Compute the mean of several weights files.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def average_weights(paths: Sequence[Path]) -> Weights:
 
 
 def greedy_soup(paths: Sequence[Path], score: Callable[[Weights], float]) -> Soup:
-    """Average those weights that make the average better.
+    """Build a greedy soup: add a model only if the average then validates better.
 
     Notes
     -----
@@ -82,7 +82,7 @@ def greedy_soup(paths: Sequence[Path], score: Callable[[Weights], float]) -> Sou
 
 
 def find_weights(places: Iterable[Path]) -> list[Path]:
-    """Find the weights of model folders, checkpoints, or runs."""
+    """List the weights files of model folders, checkpoints or runs."""
     found = []
     for place in places:
         path = place / WEIGHTS_FILE if place.is_dir() else place
@@ -115,7 +115,7 @@ def folder_of(weights: Path) -> Path:
 
 
 def _facts_of(member: Path, folder: ModelFolder) -> Facts:
-    """Read what a member of an average says of itself; lone weights are as `folder` is."""
+    """Read the facts of a member; lone weights files take those of `folder`."""
     is_there = (member / FACTS_FILE).exists()
     return read_folder(member, needs_weights=False).facts if is_there else folder.facts
 

@@ -1,4 +1,4 @@
-"""Checkpoints: all that a run needs to go on as if it had never stopped.
+"""Checkpoints: the complete state of a run, so that it resumes exactly where it stopped.
 
 A checkpoint is a folder ``checkpoints/step-…`` of safetensors and JSON, written beside and moved
 into place, so that at any moment the newest one there is whole. There is always one before it, for
@@ -32,7 +32,7 @@ PROGRESS_FILE = "progress.json"
 
 @dataclass(kw_only=True)
 class Progress:
-    """Where a run stands.
+    """The progress of a run: counters, best scores, corrections of the plan.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Progress:
     corrected_position: float = 0.0
 
     def is_better(self, value: float, loss: float) -> bool:
-        """Say whether a validation beats the best so far."""
+        """Tell whether a validation is better than the best so far."""
         if self.best_value is None:
             return True
         return (value, -loss) > (self.best_value, -self.best_loss)
@@ -112,7 +112,7 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """Everything that training changes.
+    """The mutable state of training: model, optimiser and weight average.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def save_checkpoint(
     keep: int,
     workers: Workers = LONE,
 ) -> Path:
-    """Write a checkpoint, then remove old ones and damaged ones that the run has passed."""
+    """Write a checkpoint, then delete old ones and damaged ones of earlier steps."""
     path = checkpoint_path(folder, progress.step)
     memory = optimiser_tensors(trained.model, trained.optimiser)
     files = {
@@ -157,7 +157,7 @@ def save_checkpoint(
     kept = {path, *averaged_checkpoints(folder, validate_every, keep)}
     older = [each for each in list_checkpoints(folder) if each not in kept]
     if len(kept) == 1:
-        older = older[:-1]  # there must be one to fall back to
+        older = older[:-1]  # keep one for recovery
     for old in older:
         _remove(old)
     for damaged in list_damaged(folder):
@@ -167,7 +167,7 @@ def save_checkpoint(
 
 
 def averaged_checkpoints(folder: Path, validate_every: int, count: int) -> list[Path]:
-    """List the checkpoints that the run's final average takes.
+    """List the checkpoints that enter the final average.
 
     Returns
     -------
@@ -180,19 +180,19 @@ def averaged_checkpoints(folder: Path, validate_every: int, count: int) -> list[
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:
-    """Say where the checkpoint of a step is."""
+    """Return the folder of the checkpoint of a step."""
     return folder / f"step-{step:08d}"
 
 
 def step_of(path: Path) -> int:
-    """Read the step off a checkpoint's name."""
+    """Parse the step from the name of a checkpoint."""
     return int(path.name.split("-")[-1])
 
 
 def restore_checkpoint(
     path: Path, trained: Trained, *, workers: Workers = LONE, seed: int = 0
 ) -> Progress:
-    """Put a checkpoint's contents back, however many workers wrote it.
+    """Restore a checkpoint, whatever the number of workers that wrote it.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def restore_checkpoint(
 
 
 def read_progress(path: Path) -> Progress:
-    """Read where a run stood at a checkpoint."""
+    """Read the progress stored in a checkpoint."""
     plain = read_facts(path / PROGRESS_FILE)
     if plain.get("step") == step_of(path) and plain.keys() <= asdict(Progress()).keys():
         return Progress(**plain)
@@ -248,12 +248,12 @@ def list_checkpoints(folder: Path) -> list[Path]:
 
 
 def list_damaged(folder: Path) -> list[Path]:
-    """List the damaged checkpoints of a run that were set aside."""
+    """List the damaged checkpoints that were renamed."""
     return list(folder.glob("damaged*-step-*"))
 
 
 def _remove(path: Path) -> None:
-    """Remove a checkpoint; a kill meanwhile leaves no half of it under its name."""
+    """Delete a checkpoint atomically: rename it first, so that a kill leaves no partial one."""
     gone = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         path.replace(gone)
@@ -263,7 +263,7 @@ def _remove(path: Path) -> None:
 
 
 def _random_states(workers: Workers) -> dict[str, Tensor]:
-    """Read what the random number generators of all workers stand at."""
+    """Collect the states of all workers' random number generators."""
     states = {"cpu": torch.get_rng_state()}
     if torch.cuda.is_available():
         states["cuda"] = torch.cuda.get_rng_state()
@@ -277,7 +277,7 @@ def _random_states(workers: Workers) -> dict[str, Tensor]:
 
 
 def _restore_random_states(states: dict[str, Tensor], seeds: list[int]) -> None:
-    """Let random numbers go on where they were, or begin anew if this worker has none there."""
+    """Restore the random number generators; seed those of workers without a stored state."""
     prefix = f"random/{_of_worker(seeds[-1])}"
     if f"{prefix}cpu" not in states:
         torch.manual_seed(int(np.random.SeedSequence(seeds).generate_state(1, np.uint64)[0]))

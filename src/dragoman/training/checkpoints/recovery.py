@@ -1,4 +1,4 @@
-"""Checkpoints that are damaged: going on from the one before, and finding them."""
+"""Recovery from damaged checkpoints: find them, and fall back to the one before."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ def restore_newest(
     workers: Workers = LONE,
     seed: int = 0,
 ) -> Progress:
-    """Put the contents of the newest whole checkpoint back, on all workers the same.
+    """Restore the newest readable checkpoint, the same on all workers.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def restore_newest(
 
 
 def find_whole(paths: Sequence[Path], say: Callable[[str], None]) -> list[Path]:
-    """Find those of some weights files that can be read."""
+    """Return the weights files that can be read."""
     whole = []
     for path in paths:
         try:
@@ -78,7 +78,7 @@ def find_whole(paths: Sequence[Path], say: Callable[[str], None]) -> list[Path]:
 
 
 def check_checkpoints(folder: Path) -> list[str]:
-    """Read all checkpoints of a run whole and say what of them is damaged."""
+    """Read every checkpoint of a run completely, and list the damage."""
     found = []
     for path in list_checkpoints(folder):
         needed = {path / f"{name}.safetensors" for name in ("model", "optimiser")}
@@ -95,7 +95,7 @@ def check_checkpoints(folder: Path) -> list[str]:
 
 
 def _set_aside(path: Path) -> Path:
-    """Give a damaged checkpoint another name."""
+    """Rename a damaged checkpoint."""
     names = ("damaged", *(f"damaged{number}" for number in range(2, 1000)))
     free = (path.with_name(f"{name}-{path.name}") for name in names)
     aside = next(each for each in free if not each.exists())

@@ -1,4 +1,4 @@
-"""“dragoman average”: several models or checkpoints into one model folder."""
+"""“dragoman average”: average models or checkpoints into one model folder."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,7 +49,7 @@ def average_models(
     sources, references = read_aligned([valid_source, valid_target], ["source", "target"])
     folder, where = read_folder(folder_of(paths[0])), choose_device(device)
     model = load_model(folder).to(where)
-    translator = Translator(folder, model, where)  # no engine, which would keep its own weights
+    translator = Translator(folder, model, where)  # an engine would copy the weights
     tokenizer = tokenizer_for(translator.folder.facts.target_language)
 
     def score(weights: Weights) -> float:

@@ -1,4 +1,4 @@
-"""What is minimised: likelihood, consistency of two readings, reward, token cut-off.
+"""Training objectives: likelihood, consistency of two forward passes, reward, token cut-off.
 
 Imports models and kernels; knows nothing of optimisers or the loop.
 """

@@ -1,7 +1,7 @@
-"""Training for consistency: two readings of the same pairs shall say the same.
+"""Consistency training: the predictions of two forward passes of the same batch should agree.
 
-R-Drop (Liang et al., 2021) reads twice with different dropout; SimCut (Gao et al., 2022) reads the
-second time with some words cut off.
+R-Drop (Liang et al., 2021) runs both with dropout of their own; SimCut (Gao et al., 2022) runs the
+second with some tokens masked.
 """
 
 from torch import Tensor, nn
@@ -16,30 +16,30 @@ from dragoman.training.options import TrainingOptions
 
 
 class ConsistencyStep(nn.Module):
-    r"""The model and the loss of two readings of each batch as one module.
+    r"""The model and its loss over two forward passes of each batch as one module.
 
     Parameters
     ----------
     model : TranslationModel
         The model.
     options : TrainingOptions
-        Which loss, its weight α, how many words are cut off, and label smoothing.
+        The kind of loss, its weight α, the share of masked tokens, and label smoothing.
 
     Notes
     -----
-    With p and q the predictions of the two readings of a target token, CE the label-smoothed
-    cross-entropy and KL the divergence over the words that can be predicted, not smoothed:
+    With p and q the predictions of the two passes for a target token, CE the label-smoothed
+    cross-entropy and KL the divergence over the vocabulary, not smoothed:
 
     R-Drop
         :math:`\frac12\left(\mathrm{CE}(p)+\mathrm{CE}(q)
         +\frac\alpha2(\mathrm{KL}(p\|q)+\mathrm{KL}(q\|p))\right)`, half of what was published, so
-        that its cross-entropy is the mean of the two readings.
+        that its cross-entropy is the mean of the two passes.
     SimCut
-        :math:`\mathrm{CE}(p)+\alpha\,\mathrm{KL}(p\|q)`, with q the reading with words cut off on
+        :math:`\mathrm{CE}(p)+\alpha\,\mathrm{KL}(p\|q)`, with q the pass with tokens masked on
         both sides; gradients go through p and q.
 
-    So the value in the log is the cross-entropy of ordinary training and α times what the readings
-    differ by. Where the family adds a loss of its own, it is the mean of the two readings'.
+    So the value in the log is the cross-entropy of ordinary training plus α times the divergence.
+    Where the family adds an auxiliary loss, it is the mean of the two passes.
     A batch takes two to three times the time and memory of ordinary training.
     """
 
@@ -78,7 +78,7 @@ class ConsistencyStep(nn.Module):
 
 
 def _parts(options: TrainingOptions) -> Parts:
-    """Say how much each part of the loss counts."""
+    """Return the weights of the terms of the loss."""
     weight = options.consistency_weight
     if options.consistency == "simcut":
         return Parts(1.0, 0.0, weight, 0.0)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TrainingStep(nn.Module):
-    """The model and its loss as one module: what is compiled or distributed.
+    """The model and its loss as one module, the unit that is captured and sharded.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class TrainingStep(nn.Module):
     label_smoothing : float
         The loss's ε.
     token_cutoff : float
-        Share of the words on both sides that are not heard while training.
+        Share of the tokens on both sides that are masked while training.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Refinement by reward (Wu et al., 2016): what is trained is what a translation is worth."""
+"""Reward training (Wu et al., 2016): maximise the expected GLEU of sampled translations."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,12 +19,12 @@ LONGEST_SAMPLE = 2
 
 
 class RewardStep(nn.Module):
-    r"""The model and the mixed objective of reward and likelihood as one module.
+    r"""The model and the mixed objective of expected reward and likelihood as one module.
 
     Parameters
     ----------
     likelihood : TrainingStep
-        The model, and the loss with which it was trained so far.
+        The model and its likelihood loss.
     options : TrainingOptions
         How many samples to draw, and how much the likelihood counts.
     vocabulary : Vocabulary
@@ -89,7 +89,7 @@ class RewardStep(nn.Module):
 
 
 def reward_samples(samples: Samples, target: Sequences) -> Float[Tensor, "sentences samples"]:
-    """Say what samples are worth."""
+    """Compute the reward (GLEU) of samples."""
     num_samples = samples.lengths.size(1)
     num_words = samples.lengths - samples.has_end.long()
     scores = sentence_gleu(
@@ -102,7 +102,7 @@ def reward_samples(samples: Samples, target: Sequences) -> Float[Tensor, "senten
 
 
 def pair_samples(source: Sequences, samples: Samples) -> Batch:
-    """Put every sample beside its source, as if it were the reference."""
+    """Make a batch of samples as targets, each with its source."""
     num_samples = samples.lengths.size(1)
     sources = Sequences(_repeat(source.ids, num_samples), _repeat(source.lengths, num_samples))
     targets = Sequences(samples.ids.flatten(0, 1), samples.lengths.flatten())
@@ -117,7 +117,7 @@ def _repeat(rows: Int[Tensor, "sentences *any"], count: int) -> Int[Tensor, "row
 
 @contextmanager
 def _not_in_training(model: nn.Module) -> Iterator[None]:
-    """Switch off what only training does while the context lasts."""
+    """Put the model in evaluation mode while the context lasts."""
     was_training = model.training
     model.eval()
     try:

@@ -1,4 +1,4 @@
-"""Token cut-off: some words of a batch are not heard (Shen et al., 2020)."""
+"""Token cut-off: mask random input tokens of a batch (Shen et al., 2020)."""
 
 from dataclasses import replace
 
@@ -11,19 +11,19 @@ from dragoman.kernels.training.dropout import draw_kept
 
 
 def cut_off_tokens(batch: Batch | PackedBatch, share: float, pad_id: int) -> Batch | PackedBatch:
-    """Let the model not hear some words on both sides; those to predict stay what they are.
+    """Mask random input tokens on both sides; the targets to predict stay as they are.
 
     Returns
     -------
     Batch | PackedBatch
-        The same pairs, of which the embeddings read less; the very same batch if the share is
+        The same pairs with some input tokens masked; the very same object if the share is
         zero.
 
     Notes
     -----
-    A word that is cut off is read as padding, so its vector is zero, but its place is told and
+    A masked token is embedded as padding, so its vector is zero, but its position is encoded and
     attended to: masks come from lengths, not from ids. The numbers are those of `draw_kept`: a
-    captured graph draws them anew, and the shares of a CPU draw them from generators of their own.
+    CUDA graph draws them anew, and the threads of a CPU draw them from generators of their own.
     """
     if share == 0:
         return batch

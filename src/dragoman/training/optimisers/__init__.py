@@ -1,4 +1,4 @@
-"""Optimisers and learning rates: Adam, Muon, schedule-free AdamW, schedules, the search for a rate.
+"""Optimisers, learning-rate schedules and the learning-rate finder.
 
 May import options and kernels of the project; knows neither batches nor models' families.
 """

@@ -1,6 +1,6 @@
-"""A test that finds a learning rate: raise it at every update until the loss breaks out.
+"""The learning-rate finder: raise the rate at every update until the loss diverges.
 
-After Smith (2017). The weights are thrown away; what stays is a picture and its numbers.
+After Smith (2017). The weights are discarded; the curve is kept as a picture and as numbers.
 """
 
 import io
@@ -38,32 +38,32 @@ LOWEST_RATE = 1e-7
 HIGHEST_RATE = 1.0
 NUM_UPDATES = 200
 DIVERGED = 4.0
-"""The test ends when the smoothed loss is so many times its lowest."""
+"""The test ends when the running mean of the loss is this many times its lowest."""
 MEMORY = 0.9
 WINDOW = 6.0
 """Standard deviation, in updates, of the window that smooths the finished curve."""
 HIGHEST_SEEN = 1.25
-"""Losses over so many times the first are cut before smoothing, lest they hide what was before."""
+"""Losses are clipped at this many times the first one before smoothing."""
 LEAST_FALL = 0.01
 SAFETY = 4.0
-"""How far to stay under the rate from which the loss rises."""
+"""The suggested rate is at least this factor below the rate of the lowest loss."""
 
-# As in the plots of the paper's experiments.
+# The colours of the plots in `dragoman.paper`.
 _BLUE, _ORANGE, _INK, _FAINT, _GRID = "#0072b2", "#d55e00", "#221d29", "#8d8796", "#e4e0e8"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RateTest:
-    """What a rate test found.
+    """The curve of a learning-rate test, and the rate it suggests.
 
     Parameters
     ----------
     rates : tuple[float, ...]
         The learning rate of each update.
     losses : tuple[float, ...]
-        The mean loss of each update before it was made.
+        The mean loss of each batch before its update.
     smoothed : tuple[float, ...]
-        The same without noise.
+        The same, smoothed.
     steepest : float
         The rate at which the loss fell fastest.
     turning : float
@@ -71,7 +71,7 @@ class RateTest:
     suggested : float
         The peak to train with: the steepest, but never over a quarter of the turning point.
     has_diverged : bool
-        Whether the loss broke out before the highest rate.
+        Whether the loss diverged before the highest rate.
     """
 
     rates: tuple[float, ...]
@@ -88,7 +88,7 @@ def find_learning_rate(
     say: Callable[[str], None],
     workers: Workers = LONE,
 ) -> RateTest:
-    """Try all learning rates on a corpus, and leave a picture and its numbers in ``--out``."""
+    """Run the learning-rate test on a corpus, and write the curve to ``--out``."""
     if not workers.is_alone:
         raise OptionError(
             f"--find-learning-rate is for one process, not {workers.num_workers}; start it "
@@ -99,7 +99,7 @@ def find_learning_rate(
 
 
 def _find(request: RunRequest, say: Callable[[str], None], workers: Workers) -> RateTest:
-    """Prepare, try all rates, and write what was found."""
+    """Prepare the corpus, run the test, and write the curve."""
     check_out(request.out)
     start = read_folder(request.start_from) if request.start_from else None
     _, early = resolve_request(request, start, 0)
@@ -135,12 +135,12 @@ def rate_of(index: int) -> float:
 
 
 def has_broken_out(losses: Sequence[float]) -> bool:
-    """Say whether a test should end.
+    """Tell whether the loss has diverged, so that the test should end.
 
     Returns
     -------
     bool
-        True if the last is no number, or the running mean is four times what it was at its lowest.
+        True if the last is not finite, or the running mean is four times its lowest.
     """
     if not math.isfinite(losses[-1]):
         return True
@@ -153,7 +153,7 @@ def has_broken_out(losses: Sequence[float]) -> bool:
 
 
 def judge(losses: Sequence[float], *, has_diverged: bool) -> RateTest:
-    """Find the rates that matter on the curve of a test."""
+    """Smooth the curve, and find its steepest and its lowest point."""
     kept = [loss for loss in losses if math.isfinite(loss)]
     rates = np.array([rate_of(index) for index in range(len(kept))])
     if len(kept) < 2:
@@ -176,7 +176,7 @@ def judge(losses: Sequence[float], *, has_diverged: bool) -> RateTest:
 
 
 def draw_test(found: RateTest) -> bytes:
-    """Draw the curve of a test."""
+    """Draw the curve as a PNG."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -214,7 +214,7 @@ def draw_test(found: RateTest) -> bytes:
 
 
 def _try_rates(ready: Prepared, say: Callable[[str], None]) -> tuple[list[float], bool]:
-    """Train a new model with ever higher rates; return the losses and whether they broke out."""
+    """Train a new model at rising rates; return the losses and whether they diverged."""
     options, settings = ready.options, ready.options.training
     device = choose_device(settings.device)
     model = build_beginning(options, ready.vocabularies, ready.start)
@@ -243,7 +243,7 @@ def _try_rates(ready: Prepared, say: Callable[[str], None]) -> tuple[list[float]
 
 
 def _smooth(losses: np.ndarray) -> np.ndarray:
-    """Average each point with its neighbours on both sides, so that the curve is not delayed."""
+    """Smooth with a centred Gaussian window, so that the curve is not delayed."""
     indices = np.arange(len(losses))
     weights = np.exp(-0.5 * ((indices[:, None] - indices) / WINDOW) ** 2)
     return weights @ losses / weights.sum(axis=1)

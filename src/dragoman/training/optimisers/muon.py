@@ -1,4 +1,4 @@
-"""Muon (Jordan et al., 2024): steps of hidden matrices made orthogonal, Adam for all else."""
+"""Muon (Jordan et al., 2024): orthogonalised momentum for hidden matrices, Adam for the rest."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ _MULTIPLYING = (nn.Linear, RNNCell, GRUCell, LSTMCell, WeightNormLinear)
 
 
 def find_hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
-    """List the matrices by which the layers of a model multiply.
+    """List the weight matrices of a model's hidden layers.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def find_hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
 # tests), but it rounds to bfloat16 on the CPU too, which changes a step by 1–3 %, steps one matrix
 # after the other, and keeps its state apart from the Adam that all other weights need.
 class Muon(torch.optim.Optimizer):
-    r"""Momentum made orthogonal for matrices, beside an Adam for all other weights.
+    r"""The Muon optimiser for matrices, with an Adam for all other weights.
 
     Parameters
     ----------
@@ -77,13 +77,13 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Change the weights once."""
+        """Make one update of the weights."""
         assert closure is None
         self._step_matrices(self.param_groups[0])
         self._adam.step()
 
     def _step_matrices(self, group: dict[str, Any]) -> None:
-        """Change the matrices, all of one shape together."""
+        """Update the matrices of one group, batched by shape."""
         matrices = [each for each in group["params"] if each.grad is not None]
         if not matrices:
             return
@@ -111,7 +111,7 @@ class Muon(torch.optim.Optimizer):
 def orthogonalise(
     matrices: Float[Tensor, "count rows columns"],
 ) -> Float[Tensor, "count rows columns"]:
-    r"""Bring the singular values of matrices near 1, by products alone.
+    r"""Orthogonalise matrices by Newton–Schulz iterations.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Adam as the paper sets it (section 5.3), what may take its place, and averages of the weights."""
+"""Construction of optimisers (Adam of section 5.3, Muon, schedule-free), and the weight average."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ EPSILON = 1e-9
 def build_optimiser(
     model: nn.Module, options: TrainingOptions, average: "MovingAverage | None" = None
 ) -> torch.optim.Optimizer:
-    """Make the optimiser of a model.
+    """Build the optimiser of a model.
 
     Returns
     -------
@@ -47,14 +47,14 @@ def build_optimiser(
 
 
 def build_average(model: nn.Module, options: TrainingOptions) -> "MovingAverage | None":
-    """Make the average of a model's weights that is validated in place of them."""
+    """Build the moving average of the weights that is validated, if the options ask for one."""
     if options.optimiser == "schedule-free":
         return MovingAverage(model, None)
     return MovingAverage(model, options.ema_decay) if options.ema_decay else None
 
 
 def _group(parameters: Iterable[nn.Parameter], weight_decay: float) -> list[dict[str, Any]]:
-    """Part weights that decay from those that do not."""
+    """Split parameters into groups with and without weight decay."""
     everything = list(parameters)
     groups = [
         {"params": [each for each in everything if each.dim() >= 2], "weight_decay": weight_decay},
@@ -64,7 +64,7 @@ def _group(parameters: Iterable[nn.Parameter], weight_decay: float) -> list[dict
 
 
 def optimiser_tensors(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Collect what the optimiser remembers of each weight."""
+    """Collect the optimiser's state tensors of each weight."""
     return {
         f"{kind}/{name}": value
         for name, parameter in model.named_parameters()
@@ -75,7 +75,7 @@ def optimiser_tensors(model: nn.Module, optimiser: torch.optim.Optimizer) -> dic
 def restore_optimiser(
     model: nn.Module, optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]
 ) -> None:
-    """Put back what `optimiser_tensors` collected."""
+    """Restore the state collected by `optimiser_tensors`."""
     optimiser.state.clear()
     parameters = dict(model.named_parameters())
     for key, value in tensors.items():
@@ -91,7 +91,7 @@ def restore_optimiser(
 
 
 class MovingAverage:
-    """An average of a model's weights, exponential and moving unless an optimiser keeps it.
+    """An average of the weights: an exponential moving average, or the one that an optimiser keeps.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class MovingAverage:
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Take the newest weights in.
+        """Add the current weights to the average.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class MovingAverage:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Let the model use the average while the context lasts."""
+        """Swap the average into the model while the context lasts."""
         self._swap()
         try:
             yield

@@ -1,4 +1,4 @@
-"""The learning rate as a function of the update (section 5.3 of the paper)."""
+"""Learning-rate schedules (section 5.3 of the paper)."""
 
 import math
 
@@ -6,7 +6,7 @@ from dragoman.training.options import Schedule
 
 
 def paper_peak(model_dim: int, warmup_steps: int) -> float:
-    r"""Compute the learning rate at which the paper's warm-up ends."""
+    r"""Compute the peak learning rate of the paper's schedule."""
     return (model_dim * warmup_steps) ** -0.5
 
 
@@ -19,7 +19,7 @@ def learning_rate(
     end: int | None = None,
     decay_share: float = 0.2,
 ) -> float:
-    r"""Compute the learning rate of one update: a linear rise, then what the schedule says.
+    r"""Compute the learning rate of one update: linear warm-up, then the decay of the schedule.
 
     Returns
     -------

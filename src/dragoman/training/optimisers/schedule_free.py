@@ -1,4 +1,4 @@
-"""Schedule-free AdamW (Defazio et al., 2024): averaging in place of a falling learning rate."""
+"""Schedule-free AdamW (Defazio et al., 2024): iterate averaging instead of a decaying rate."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +14,7 @@ PROGRESS = "progress"
 
 
 class ScheduleFree(torch.optim.Optimizer):
-    r"""AdamW whose mean of all iterates, weighted by squared rates, is the model.
+    r"""AdamW whose averaged iterates, weighted by squared learning rates, are the model.
 
     Parameters
     ----------
@@ -61,10 +61,10 @@ class ScheduleFree(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Change the weights once."""
+        """Make one update of the weights."""
         assert closure is None
         progress = self.state[self._first][PROGRESS]
-        num_steps, sum_of_squares = progress.tolist()  # on the host: nothing is waited for
+        num_steps, sum_of_squares = progress.tolist()  # on the host: no sync
         progress[0] = num_steps = num_steps + 1
         _, beta = self.param_groups[0]["betas"]
         rate = self.param_groups[0]["lr"] * math.sqrt(1 - beta**num_steps)
@@ -74,12 +74,12 @@ class ScheduleFree(torch.optim.Optimizer):
             self._step_group(group, rate, share)
 
     def _step_group(self, group: dict[str, Any], rate: float, share: float) -> None:
-        """Change the weights of one group, all together."""
+        """Update the weights of one group with fused operations."""
         chosen = [each for each in group["params"] if each.grad is not None]
         if not chosen:
             return
         (mean_share, beta), decay = group["betas"], group["weight_decay"]
-        # Every number is changed by itself: workers that divide the weights need not ask others.
+        # The update is element-wise: workers with sharded weights need no communication.
         trained = [local_share(each) for each in chosen]
         gradients = [local_share(each.grad) for each in chosen]
         stepped = [local_share(self.state[each]["stepped"]) for each in chosen]

@@ -1,4 +1,4 @@
-"""A CPU's gradient, computed by all cores at once, each with sentences of its own."""
+"""Data parallelism over CPU cores: each thread computes the gradient of its own sentences."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -17,22 +17,22 @@ MAX_THREADS = 8
 
 
 class ThreadedGradients:
-    """Computes the gradients of as many batches at once as there are threads.
+    """Computes the gradients of several batches in parallel, one thread each.
 
     Parameters
     ----------
     compute_loss : Callable[[Batch | PackedBatch], Tensor]
         Computes the summed loss of some pairs. It is called by several threads at once.
     parameters : Sequence[nn.Parameter]
-        What the gradient is wanted of.
+        The weights.
     number : int
-        How many threads compute.
+        The number of threads.
 
     Notes
     -----
-    Within one operation the cores share what is often too little to be shared, and wait for one
-    another at its end; sentences have nothing to do with one another until their gradients are
-    added. These are added in a fixed order, and every thread drops out by random numbers of its
+    Threads within one operation often have too little work each, and wait for one
+    another at its end; the gradients of sentences are independent until they are
+    added. They are added in a fixed order, and every thread draws dropout from a generator of its
     own, seeded from PyTorch's generator: the same seed and number of threads give the same weights.
     """
 
@@ -48,7 +48,7 @@ class ThreadedGradients:
         self._threads = ThreadPoolExecutor(number, thread_name_prefix="gradient")
 
     def __call__(self, batches: Sequence[Batch | PackedBatch], scale: float) -> Tensor:
-        """Add the gradient of some batches' loss, times a number."""
+        """Add the gradient of the scaled loss of several batches, computed in parallel."""
         seeds = torch.randint(1 << 62, (len(batches),)).tolist()
         num_threads = torch.get_num_threads()
         try:
@@ -71,7 +71,7 @@ class ThreadedGradients:
     def _compute(
         self, batch: Batch | PackedBatch, scale: float, seed: int
     ) -> tuple[Tensor, tuple[Tensor | None, ...]]:
-        """Compute one batch's loss and gradient, on one core."""
+        """Compute the loss and gradient of one batch on one core."""
         torch.set_num_threads(1)
         with own_random_numbers(seed):
             loss = self._compute_loss(batch)
@@ -83,20 +83,20 @@ class ThreadedGradients:
 def batched(
     batches: Sequence[Batch | PackedBatch], number: int
 ) -> Iterator[Sequence[Batch | PackedBatch]]:
-    """Take so many batches at a time."""
+    """Yield batches in groups of a given size."""
     for start in range(0, len(batches), number):
         yield batches[start : start + number]
 
 
 def count_threads(model: ModelOptions, options: TrainingOptions, device: torch.device) -> int:
-    """Say how many threads compute a gradient.
+    """Return the number of threads that compute a gradient in parallel.
 
     Returns
     -------
     int
-        On a CPU PyTorch's number of threads, but not more than eight, since each has a
-        gradient of its own in memory; one for what is computed on other devices, or depends on
-        more than one sentence, or draws random numbers elsewhere than in our dropout.
+        On a CPU PyTorch's number of threads, but at most eight, since each keeps a
+        gradient of its own in memory; one on other devices, or where the loss depends on
+        more than one sentence, or draws random numbers outside of our dropout.
     """
     divides = isinstance(model, TransformerOptions) and model.reads_packed
     if device.type != "cpu" or not divides or options.objective != "likelihood":

@@ -1,7 +1,7 @@
-"""Several processes that train one model together, as torchrun starts them.
+"""Distributed training: several processes started by torchrun train one model.
 
-Every worker runs the same program on its share of each update. The first one alone prepares,
-validates and writes; what depends on clocks, signals or files it decides for all of them.
+Every worker runs the same program on its shard of each update. The first one alone prepares,
+validates and writes; it decides for all of them what depends on clocks, signals or files.
 """
 
 import os
@@ -31,7 +31,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, kw_only=True)
 class Workers:
-    """The processes of a run, seen from one of them.
+    """The processes of a run, as seen from one of them, with their collectives.
 
     Parameters
     ----------
@@ -55,16 +55,16 @@ class Workers:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the worker that writes, validates, speaks and decides."""
+        """Whether this worker has rank 0, which writes, validates, logs and decides."""
         return self.rank == 0
 
     @property
     def is_alone(self) -> bool:
-        """Whether there are no others."""
+        """Whether this is the only worker."""
         return self.num_workers == 1
 
     def agree(self, *values: int) -> tuple[int, ...]:
-        """Find the largest of what the workers say, so that all of them do the same."""
+        """All-reduce values by their maximum, so that all workers decide the same."""
         if self.is_alone:
             return values
         message = torch.tensor(values, dtype=torch.int64)
@@ -73,7 +73,7 @@ class Workers:
         return tuple(message.tolist())
 
     def add_up(self, *values: float) -> tuple[float, ...]:
-        """Add up the figures of all workers."""
+        """All-reduce values by their sum."""
         if self.is_alone:
             return values
         message = torch.tensor(values, dtype=torch.float64)
@@ -82,19 +82,19 @@ class Workers:
         return tuple(message.tolist())
 
     def first_alone(self, work: Callable[[], Found]) -> Found | None:
-        """Let the first worker do something while the others wait.
+        """Run a function on the first worker while the others wait; if it fails, all exit.
 
         Parameters
         ----------
         work : Callable[[], Found]
-            What to do. If it fails, the others leave without a word: the first one tells why.
+            What to run. If it fails, the others exit silently: the first one reports the error.
         """
         found = None
         try:
             if self.is_first:
                 found = work()
         except BaseException:
-            with suppress(TrainingError):  # the others may be gone; what failed here is told
+            with suppress(TrainingError):  # the others may be gone; report the error of this worker
                 self.agree(True)
             raise
         (has_failed,) = self.agree(False)
@@ -103,12 +103,12 @@ class Workers:
         return found
 
     def first_then_all(self, work: Callable[[], Found]) -> Found:
-        """Let every worker do something, the others after the first one has succeeded."""
+        """Run a function on the first worker, then on the others."""
         found = self.first_alone(work)
         return work() if found is None else found
 
     def gather(self, numbers: UInt8[Tensor, "count"]) -> list[UInt8[Tensor, "count"]]:
-        """Show what every worker has to all of them."""
+        """All-gather the values of every worker."""
         if self.is_alone:
             return [numbers]
         shown = [torch.empty_like(numbers) for _ in range(self.num_workers)]
@@ -118,7 +118,7 @@ class Workers:
 
     @torch.no_grad()
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Replace every gradient by the sum of all workers' gradients.
+        """All-reduce the gradients by their sum.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class Workers:
 
     @torch.no_grad()
     def average_statistics(self, model: nn.Module) -> None:
-        """Replace the statistics that a model keeps beside its weights by those of all workers."""
+        """All-reduce the model's buffers (running statistics) by their mean."""
         if self.is_alone:
             return
         kept = model.state_dict().keys()
@@ -159,7 +159,7 @@ class Workers:
 
 
 def find_workers(environment: Mapping[str, str]) -> Workers:
-    """Find out from torchrun's variables who this process is."""
+    """Read rank and number of workers from torchrun's environment variables."""
     names = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
     said = [environment.get(name) for name in names]
     if None in said:
@@ -182,7 +182,7 @@ def find_workers(environment: Mapping[str, str]) -> Workers:
 
 @contextmanager
 def joined_workers() -> Iterator[Workers]:
-    """Join the other processes that torchrun started, if it did, while the context lasts."""
+    """Open the process group of torchrun's workers, if there are any, while the context lasts."""
     workers = find_workers(os.environ)
     if workers.is_alone:
         yield workers
@@ -201,26 +201,26 @@ def joined_workers() -> Iterator[Workers]:
         timeout=TIMEOUT,
     )
     yield workers
-    # Not after a failure: the others may be waiting for what will never come.
+    # Not after an error: the others may wait for a collective that never comes.
     distributed.destroy_process_group()
 
 
 def find_fresh_part(store: distributed.Store, workers: Workers) -> distributed.Store:
-    """Find a part of torchrun's store in which no worker that has died left anything.
+    """Find a prefix of torchrun's store that no dead worker has used.
 
     Parameters
     ----------
     store : distributed.Store
-        Where workers leave notes for one another. It outlives them when torchrun restarts them,
-        and an address that a dead one left there would mislead those who come after it.
+        Where workers exchange keys. It outlives them when torchrun restarts them,
+        and an address left there by a dead worker would mislead its successors.
     workers : Workers
         Who this process is.
 
     Notes
     -----
-    Every worker leaves a word of its own that nobody used before. The first one answers each such
-    word with its own, until all the others have said that they read it: words of the dead are
-    answered in vain, and replaced by those of the living.
+    Every worker writes a new random token. The first one answers each such token
+    with its own, until all the others have confirmed it: tokens of dead workers are
+    answered without effect, and replaced by those of living ones.
     """
     own = uuid.uuid4().hex
     if not workers.is_first:
@@ -243,7 +243,7 @@ def find_fresh_part(store: distributed.Store, workers: Workers) -> distributed.S
 
 
 def check_local_rank(workers: Workers, num_devices: int) -> None:
-    """Complain if a machine has more processes than GPUs."""
+    """Raise an error if a machine has more processes than GPUs."""
     if workers.local_rank >= num_devices:
         raise OptionError(
             f"process {workers.local_rank + 1} on a machine with {num_devices} CUDA devices; give "
@@ -252,7 +252,7 @@ def check_local_rank(workers: Workers, num_devices: int) -> None:
 
 
 def check_device(workers: Workers, device: torch.device) -> None:
-    """Complain about a device on which processes cannot work together."""
+    """Raise an error for a device without a communication backend."""
     if not workers.is_alone and device.type not in ("cpu", "cuda"):
         raise OptionError(
             f"device is “{device.type}”, on which one process trains alone; leave torchrun out, or "
@@ -262,7 +262,7 @@ def check_device(workers: Workers, device: torch.device) -> None:
 
 @contextmanager
 def _in_contact(rank: int) -> Iterator[None]:
-    """Say in one line that another process is gone."""
+    """Turn the error of a lost connection into a one-line message."""
     try:
         yield
     except RuntimeError as error:
@@ -274,7 +274,7 @@ def _in_contact(rank: int) -> Iterator[None]:
 
 
 def _buckets(parameters: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """Put weights of one type together, up to so many numbers."""
+    """Group weights of one type into buckets of limited size."""
     waiting: dict[torch.dtype, list[nn.Parameter]] = {}
     for each in parameters:
         if not each.requires_grad:

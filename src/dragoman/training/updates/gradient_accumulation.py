@@ -1,4 +1,4 @@
-"""Fitting updates into the memory: computed in parts, and in more of them when it runs out."""
+"""Gradient accumulation: split updates into parts, and into more of them when memory runs out."""
 
 import math
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ def compute_gradient(
     *,
     may_split: bool = True,
 ) -> tuple[Tensor, Update]:
-    """Compute the gradient of one worker's share of an update.
+    """Compute the gradient of this worker's part of an update, with more accumulation if it must.
 
     Returns
     -------
     tuple[Tensor, Update]
-        The summed loss, and the update as it could be computed: if the memory ran out, in twice as
+        The summed loss, and the update as it was computed: if memory ran out, in twice as
         many parts, or four times, and so on.
     """
     while True:
@@ -35,7 +35,7 @@ def compute_gradient(
             gradients(update.idle, math.inf)
             return loss, update
         except torch.OutOfMemoryError:
-            pass  # gone after this line is the error, which keeps what was computed so far
+            pass  # outside of this clause the error is gone, which keeps tensors alive
         forget_gradient(trained, gradients)
         if not may_split:
             raise TrainingError(
@@ -62,11 +62,11 @@ def apply_gradient(
 def find_num_parts(
     gradients: Gradients, planner: UpdatePlanner, trained: Trained, *, num_parts: int, epoch: int
 ) -> int:
-    """Find the fewest parts in which updates fit the memory.
+    """Find the smallest number of accumulation steps with which updates fit in memory.
 
     Notes
     -----
-    The largest part of the largest update is computed in earnest, by all workers alike, beside as
+    The largest part of the largest update is really computed, by all workers alike, beside as
     much memory as the optimiser will take. If there are several parts it is computed twice, since
     the second finds the gradient of the first in the memory.
     """
@@ -79,7 +79,7 @@ def find_num_parts(
 
 
 def forget_gradient(trained: Trained, gradients: Gradients) -> None:
-    """Take the gradient away, and give unused memory back."""
+    """Delete the gradient, and release cached memory."""
     gradients.forget()
     trained.optimiser.zero_grad(set_to_none=True)
     if torch.cuda.is_available():
@@ -87,7 +87,7 @@ def forget_gradient(trained: Trained, gradients: Gradients) -> None:
 
 
 def _fits(update: Update, gradients: Gradients, trained: Trained) -> bool:
-    """Try the one batch of an update, beside moments if the optimiser has none yet."""
+    """Try the one batch of an update, with memory for the optimiser's moments allocated."""
     parameters = [] if trained.optimiser.state else list(trained.model.parameters())
     moments, fits = [], False
     try:
@@ -103,7 +103,7 @@ def _fits(update: Update, gradients: Gradients, trained: Trained) -> bool:
 
 
 def _check_divisible(update: Update, planner: UpdatePlanner) -> None:
-    """Complain if an update cannot be divided any further."""
+    """Raise an error if an update cannot be divided any further."""
     if update.most_pairs <= 1:
         longest = int(planner.count_tokens(update.rows).max())
         raise TrainingError(
@@ -114,7 +114,7 @@ def _check_divisible(update: Update, planner: UpdatePlanner) -> None:
 
 @contextmanager
 def _same_random_numbers() -> Iterator[None]:
-    """Leave the random numbers as they were."""
+    """Restore the states of the random number generators afterwards."""
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     with torch.random.fork_rng(devices):
         yield

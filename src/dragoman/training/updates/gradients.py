@@ -1,4 +1,4 @@
-"""The gradient of a batch: computed operation by operation, or replayed as one captured graph."""
+"""Gradients of batches: computed eagerly, by CPU threads, or by replaying a CUDA graph."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -21,7 +21,7 @@ MAX_GRAPHS = 4
 
 
 class Gradients:
-    """Adds the gradients of batches to those of the weights.
+    """Accumulates the gradients of batches in the weights.
 
     Parameters
     ----------
@@ -32,15 +32,15 @@ class Gradients:
     device : torch.device
         Where the weights are.
     captures : bool
-        Whether packed batches on a CUDA device are captured; weights that are shared out among
+        Whether packed batches on a CUDA device are captured as graphs; weights sharded among
         processes cannot be.
     num_threads : int
-        Threads of a CPU that compute as many batches at once: see `count_threads`.
+        Threads of a CPU that compute batches in parallel: see `count_threads`.
 
     Notes
     -----
-    Packed batches have one shape for a whole run, so what computes them can be captured once and
-    replayed: hundreds of kernels start as one, and the host is free to run ahead.
+    Packed batches have one shape for a whole run, so their computation can be captured once and
+    replayed: hundreds of kernels are launched as one, and the host runs ahead.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class Gradients:
         return graph.replay(batch, scale)
 
     def forget(self) -> None:
-        """Give back the memory of what was captured; it is captured anew when it is needed."""
+        """Release the memory of captured graphs; they are captured anew when needed."""
         self._graphs.clear()
 
     def _compute(self, batch: Batch | PackedBatch, scale: float | Tensor) -> Tensor:
-        """Compute loss and gradient, operation by operation."""
+        """Compute loss and gradient eagerly."""
         loss = self._compute_loss(batch)
         (loss * scale).backward()
         return loss.detach()
@@ -100,7 +100,7 @@ class Gradients:
             return self._step(batch)
 
     def _kernels(self, batch: Batch | PackedBatch) -> AbstractContextManager:
-        """Switch our kernels off if that is wanted, or prepare what they need for a whole batch."""
+        """Disable our kernels if the options say so, or cast the weights once for a whole batch."""
         if self._options.kernels == "off":
             return plain_operations()
         if isinstance(batch, PackedBatch) and self._captures:
@@ -109,7 +109,7 @@ class Gradients:
 
 
 class _Graph:
-    """What computes the gradients of batches of one shape, captured."""
+    """A CUDA graph that computes the gradients of batches of one shape."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class _Graph:
         random_state = torch.cuda.get_rng_state()
         aside = torch.cuda.Stream()
         aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):  # what is done once must be done before the capture
+        with torch.cuda.stream(aside):  # one-time initialisation must happen before the capture
             for _ in range(NUM_WARM_UPS):
                 self._set_grads([None] * len(parameters))
                 compute(batch, self._scale)
@@ -138,7 +138,7 @@ class _Graph:
         self._set_grads(before)
 
     def replay(self, batch: PackedBatch, scale: float) -> Tensor:
-        """Compute another batch's gradients into the place of the last one's, and add them."""
+        """Replay the graph for another batch, and add its gradients to those before."""
         before = [each.grad for each in self._parameters if each.grad is not None]
         if before and before[0] is self._grads[0]:
             before = [each.clone() for each in before]
@@ -156,7 +156,7 @@ class _Graph:
 
 
 def can_pack(model: ModelOptions, options: TrainingOptions, device: torch.device) -> bool:
-    """Say whether a model is to be trained on packed batches.
+    """Tell whether a model is trained on packed batches.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def can_pack(model: ModelOptions, options: TrainingOptions, device: torch.device
 
 
 def precision_context(options: TrainingOptions, device: torch.device) -> AbstractContextManager:
-    """Make the context in which products are computed in the wanted precision."""
+    """Make the autocast context of the chosen precision."""
     is_half = options.precision == "bfloat16"
     if options.precision == "auto":
         is_half = device.type == "cuda"

@@ -1,4 +1,4 @@
-"""How much memory training will take, without taking it."""
+"""Estimates of the memory of training, on the meta device."""
 
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ TYPICAL_LENGTH = 25
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryEstimate:
-    """Bytes of training.
+    """Estimated bytes of training.
 
     Parameters
     ----------
     weights : int
         Weights, gradients, optimiser and moving average.
     activations : int
-        What one batch keeps for the way back.
+        Tensors that one batch saves for the backward pass.
     """
 
     weights: int
@@ -35,7 +35,7 @@ class MemoryEstimate:
 
     @property
     def total(self) -> int:
-        """Both together."""
+        """The sum of both."""
         return self.weights + self.activations
 
 
@@ -59,8 +59,8 @@ def estimate_memory(
     -------
     MemoryEstimate
         The activations are those of sentences of 25 subwords; longer ones take a little more. Each
-        translation drawn to train for reward counts like another reference, and so does a second
-        reading for consistency.
+        translation sampled for reward training counts like another reference, and so does a second
+        forward pass for consistency.
     """
     keeps_average = options.ema_decay is not None or options.optimiser == "schedule-free"
     copies = 4 + keeps_average

@@ -1,7 +1,7 @@
-"""Models too large for one card: every worker keeps a share of each weight (FSDP2).
+"""Fully sharded data parallelism (FSDP2): every worker keeps a shard of each weight.
 
 A layer's weights are gathered while it computes; its gradients, moments and moving average exist
-only in shares. Files never show it: what is written is whole, and what is read is divided.
+only as shards. Files hold full tensors: they are gathered for writing and sharded when read.
 """
 
 import warnings
@@ -20,7 +20,7 @@ from dragoman.weights import put_weights, weights_of
 
 
 def shard_step(step: nn.Module, workers: Workers, device: torch.device) -> None:
-    """Divide the weights of a model among the workers.
+    """Shard the weights of a model among the workers.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def shard_step(step: nn.Module, workers: Workers, device: torch.device) -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 
-    # Keys and values are views, which nobody changes in place.
+    # Keys and values are views that are never changed in place.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
     mesh = init_device_mesh(device.type, (workers.num_workers,))
     model = step.model if isinstance(step, TrainingStep) else None
@@ -59,18 +59,18 @@ def shard_step(step: nn.Module, workers: Workers, device: torch.device) -> None:
     fully_shard(step, mesh=mesh)
     for module in step.modules():
         if isinstance(module, FSDPModule):
-            # The loss has been divided by the tokens of all workers: a sum, no mean.
+            # The loss is already divided by the tokens of all workers: sum the gradients, no mean.
             module.set_gradient_divide_factor(1.0)
             module.set_force_sum_reduction_for_comms(True)
 
 
 def local_share(tensor: Tensor) -> Tensor:
-    """Return what this worker has of a tensor."""
+    """Return this worker's shard of a tensor."""
     return tensor.to_local() if _is_divided(tensor) else tensor  # type: ignore[attr-defined]
 
 
 def divide_like(whole: Tensor, like: Tensor) -> Tensor:
-    """Put a tensor where another is, divided as the other is."""
+    """Move a tensor to the device of another, sharded like the other."""
     if not _is_divided(like):
         return whole.to(like.device)
     from torch.distributed.tensor import distribute_tensor
@@ -84,7 +84,7 @@ def divide_like(whole: Tensor, like: Tensor) -> Tensor:
 
 
 def gather_whole(tensors: Mapping[str, Tensor], workers: Workers) -> dict[str, Tensor]:
-    """Put divided tensors together for the first worker.
+    """Gather sharded tensors on the first worker.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def gather_whole(tensors: Mapping[str, Tensor], workers: Workers) -> dict[str, T
 def whole_model(
     model: nn.Module, copy: nn.Module | None, workers: Workers, device: torch.device
 ) -> Iterator[None]:
-    """Fill the first worker's copy of a divided model while the context lasts.
+    """Gather the weights of a sharded model into the first worker's copy while the context lasts.
 
     Parameters
     ----------
@@ -136,5 +136,5 @@ def whole_model(
 
 
 def _is_divided(tensor: Tensor) -> bool:
-    """Whether a tensor is one of `torch.distributed`'s, without importing them."""
+    """Whether a tensor is a `DTensor`, without importing the class."""
     return hasattr(tensor, "full_tensor")

@@ -1,7 +1,7 @@
-"""What each change of the weights is computed from, and whose share of it is whose.
+"""Plan updates: divide the corpus into updates, and each update among workers and accumulation.
 
-The pairs of an update are planned once, whoever computes it: first they are divided among the
-workers, then each worker's share into as many parts as its memory asks for.
+The pairs of an update do not depend on the number of workers: first they are divided among the
+workers, then each worker's pairs into as many accumulation steps as its memory needs.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def segment_pairs(
     options: RunOptions,
     workers: Workers,
 ) -> PairStore | SegmentedPairs:
-    """Have the training pairs segmented afresh in every pass, if the options say so."""
+    """Wrap the training pairs in BPE-dropout, if the options say so."""
     if not options.text.bpe_dropout:
         return pairs
     return SegmentedPairs(
@@ -50,7 +50,7 @@ def segment_pairs(
 
 @dataclass(frozen=True, kw_only=True)
 class Update:
-    """One worker's work for one change of the weights.
+    """The batches of one worker for one update of the weights.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Update:
         This worker's share, part by part, each part as many batches as threads compute it; none if
         there are fewer pairs than workers.
     idle : tuple[Batch | PackedBatch, ...]
-        What it computes in vain, to keep pace with the others.
+        Dummy batches, so that all workers take part in the same collectives.
     most_pairs : int
         Pairs of the largest batch.
     """
@@ -78,7 +78,7 @@ class Update:
 
 
 class UpdatePlanner:
-    """Plans updates, one pass at a time, and makes one worker's batches of them.
+    """Plans the updates of each pass, and makes the batches of one worker.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class UpdatePlanner:
         self._capacity = self._choose_capacity() if packs else None
 
     def plan(self, epoch: int) -> Iterator[Int[np.ndarray, "rows"]]:
-        """Divide the corpus into updates, the same whoever computes them.
+        """Divide the corpus into updates, independent of the number of workers.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class UpdatePlanner:
         )
 
     def make_largest(self, rows: Int[np.ndarray, "rows"], num_parts: int) -> Update:
-        """Make the one batch of an update that needs most memory, whosever it is."""
+        """Make the batch of an update that needs most memory, of any worker."""
         shares = split_rows(rows, self.count_tokens(rows), self._workers.num_workers)
         num_batches = num_parts * self._num_threads
         parts = [
@@ -185,7 +185,7 @@ class UpdatePlanner:
         return self._pairs.source_lengths[rows] + self._pairs.target_lengths[rows]
 
     def find_largest(self, epoch: int) -> Int[np.ndarray, "rows"]:
-        """Find the update that needs most memory."""
+        """Return the update that needs most memory."""
         return max(islice(self.plan(epoch), LARGEST_OF), key=self._count_places)
 
     def _count_places(self, rows: np.ndarray) -> int:
@@ -202,7 +202,7 @@ class UpdatePlanner:
         return pack(source, target, self._pad_id, room).pinned()
 
     def _choose_capacity(self) -> Capacity:
-        """Choose room that serves all passes, however they segment: they differ by chance alone."""
+        """Choose a capacity for all passes: BPE-dropout changes their lengths only slightly."""
         lengths = (self._pairs.source_lengths, self._pairs.target_lengths)
         capacity = choose_capacity(*lengths, self._options.batch_tokens)
         return capacity._replace(longest=self._all_pairs.longest)
@@ -218,7 +218,7 @@ def prepare_updates(
     workers: Workers,
     is_whole: bool = True,
 ) -> tuple[Gradients, UpdatePlanner]:
-    """Make what computes gradients, and what plans batches to suit it.
+    """Make the gradient computation, and a planner of batches that suits it.
 
     Parameters
     ----------
