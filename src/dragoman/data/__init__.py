@@ -1,1 +1,1 @@
-"""From two text files to batches of token ids."""
+"""Data: from text files to batches of token ids."""

@@ -1,4 +1,4 @@
-"""From stored pairs to batches: similar lengths together, counted in tokens, in a seeded order."""
+"""Padded batches: bucketed by length, limited in tokens, in a seeded random order."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ POOL_PAIRS = 1 << 20
 
 @dataclass(frozen=True)
 class Sequences:
-    """Several sentences as token ids, padded at the end to the longest.
+    """Sentences as token ids, padded at the end to the longest.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Sequences:
 
     @property
     def read_ids(self) -> Int[Tensor, "batch length"]:
-        """The ids that embeddings read."""
+        """The ids that the embedding reads."""
         return self.ids if self.heard is None else self.heard
 
     @property
@@ -44,7 +44,7 @@ class Sequences:
         return places < self.lengths[:, None]
 
     def shifted(self, start_id: int) -> Int[Tensor, "batch length"]:
-        """Return the words that stand before each word: what a decoder reads."""
+        """Shift right: the input of the decoder, beginning with the start symbol."""
         words = self.read_ids
         start = torch.full_like(words[:, :1], start_id)
         return torch.cat([start, words[:, :-1]], dim=1)
@@ -88,21 +88,21 @@ class Batch:
 
 
 class Flat(NamedTuple):
-    """Several sentences one after another."""
+    """Sentences as one flat array of ids, with their lengths."""
 
     ids: Integer[np.ndarray, "tokens"]
     lengths: Int[np.ndarray, "batch"]
 
 
 def flatten(sequences: Sequence[Sequence[int]]) -> Flat:
-    """Lay sequences one after another."""
+    """Concatenate sequences."""
     lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
     ids = np.fromiter(chain.from_iterable(sequences), np.int64, int(lengths.sum()))
     return Flat(ids, lengths)
 
 
 def pad_sequences(sequences: Flat, pad_id: int) -> Sequences:
-    """Lay sequences beside one another."""
+    """Pad flat sequences into a matrix."""
     lengths = sequences.lengths.astype(np.int64)
     ids = np.full((len(lengths), int(lengths.max())), pad_id, dtype=np.int64)
     ids[np.arange(ids.shape[1]) < lengths[:, None]] = sequences.ids
@@ -125,7 +125,7 @@ def plan_epoch(
     seed: int,
     epoch: int,
 ) -> Iterator[Int[np.ndarray, "rows"]]:
-    """Divide the corpus into batches for one pass over it.
+    """Divide the corpus into shuffled batches for one pass.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def plan_epoch(
     The shuffled pairs are dealt into pools of a million; within a pool, similar lengths come
     together and the finished batches are shuffled.
     """
-    random = np.random.default_rng([seed, epoch, 1])  # not the numbers that drew the order
+    random = np.random.default_rng([seed, epoch, 1])  # a seed other than that of the order
     num_pools = max(1, round(len(order) / POOL_PAIRS))
     for pool in np.array_split(order, num_pools):
         batches = group_by_length(source_lengths[pool], target_lengths[pool], batch_tokens)
@@ -158,7 +158,7 @@ def plan_epoch(
 def split_rows(
     rows: Int[np.ndarray, "rows"], tokens: Int[np.ndarray, "rows"], num_parts: int
 ) -> list[Int[np.ndarray, "part"]]:
-    """Divide the pairs of one update into shares of about equally many tokens.
+    """Split the pairs of an update into parts with about equally many tokens.
 
     Returns
     -------
@@ -174,7 +174,7 @@ def split_rows(
     places = np.arange(1, num_filled)
     middles = np.cumsum(tokens, dtype=np.int64) - tokens / 2
     wanted = np.searchsorted(middles, places * (int(tokens.sum()) / max(1, num_filled)))
-    # Each share begins at least a pair after the one before, and leaves one for each that follows.
+    # No part is empty while there are pairs enough.
     starts = np.maximum.accumulate(np.maximum(wanted, 1) - places) + places
     starts = np.minimum(starts, len(rows) - num_filled + places)
     empty = [rows[:0]] * (num_parts - num_filled)
@@ -186,7 +186,7 @@ def group_by_length(
     target_lengths: Int[np.ndarray, "pairs"],
     batch_tokens: int,
 ) -> list[Int[np.ndarray, "rows"]]:
-    """Cut pairs into batches in which both sides have similar lengths.
+    """Group pairs into batches in which both sides have similar lengths.
 
     Notes
     -----
@@ -216,7 +216,7 @@ def group_by_length(
 
 
 def _cut(order: np.ndarray, tokens: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
-    """Cut an order into consecutive batches of about so many tokens each."""
+    """Cut an order into consecutive batches of about equally many tokens."""
     total = int(tokens.sum())
     num_batches = max(1, round(total / batch_tokens))
     middles = np.cumsum(tokens) - tokens / 2

@@ -1,4 +1,4 @@
-"""Text files to clean sentence pairs, with a report of what was dropped and why."""
+"""Read parallel text files as clean sentence pairs, and report what was dropped and why."""
 
 import gzip
 import hashlib
@@ -21,7 +21,7 @@ RAW_LINES = 8192
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusFiles:
-    """Where sentence pairs are.
+    """The files of a parallel corpus.
 
     Parameters
     ----------
@@ -67,18 +67,18 @@ class CorpusFiles:
 
 @dataclass(kw_only=True)
 class Report:
-    """What became of the pairs that were read."""
+    """Counts of the pairs that were read and dropped."""
 
     read: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
 
     def drop(self, reason: str, count: int = 1) -> None:
-        """Note that pairs were dropped."""
+        """Count dropped pairs."""
         if count:
             self.dropped[reason] = self.dropped.get(reason, 0) + count
 
     def add(self, other: "Report") -> None:
-        """Note what became of more pairs."""
+        """Add the counts of another report."""
         self.read += other.read
         for reason, count in other.dropped.items():
             self.drop(reason, count)
@@ -89,7 +89,7 @@ class Report:
         return self.read - sum(self.dropped.values())
 
     def in_words(self) -> str:
-        """Say it to a person."""
+        """Format the counts in words."""
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.dropped.items())
         return f"{self.kept:,} of {self.read:,} pairs kept" + (
             f"; dropped: {reasons}" if reasons else ""
@@ -98,7 +98,7 @@ class Report:
 
 @dataclass(frozen=True, kw_only=True)
 class RawBlock:
-    """Some lines of a corpus, as they stand in its files.
+    """A block of undecoded lines of a corpus.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def read_pairs(files: CorpusFiles) -> Iterator[tuple[str, str]]:
 def clean_pairs(
     pairs: Iterable[tuple[str, str]], max_length_ratio: float | None, report: Report
 ) -> Iterator[tuple[str, str]]:
-    """Normalise pairs and drop those that one look shows to be useless.
+    """Normalise pairs, and drop those with an empty side or of too different lengths.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def read_aligned(paths: Sequence[Path], names: Sequence[str]) -> list[list[str]]
 
 
 def _are_uneven(one: int, other: int, ratio: float) -> bool:
-    """Whether one length is far over the other; a few characters' difference never is."""
+    """Whether the lengths differ by more than the ratio; a few characters are always allowed."""
     return max(one, other) > ratio * min(one, other) + 10
 
 
@@ -254,7 +254,7 @@ def _decode_lines(raw: bytes, path: Path, first_line: int) -> list[str]:
 
 
 class _Unpacked(io.RawIOBase):
-    """A packed file that hands out all that can be unpacked before it complains of damage."""
+    """A compressed file that yields all data before the damage, and only then raises an error."""
 
     def __init__(self, file: gzip.GzipFile | lzma.LZMAFile) -> None:
         self._file = file
@@ -279,7 +279,7 @@ def _opened(path: Path, *, compressed: bool = True) -> Iterator[IO[bytes]]:
     if path.is_dir():
         raise DataError(f"{path}: is a folder; name the files in it")
     try:
-        # Buffered again, since the packed files hand out lines one Python call each.
+        # Buffered again, since compressed files yield each line by a Python call.
         file = (
             io.BufferedReader(_Unpacked(opener(path, "rb")), 1 << 20) if opener else path.open("rb")
         )

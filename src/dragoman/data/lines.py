@@ -1,4 +1,4 @@
-"""Lines of text from a file or a pipe: read ahead in a thread, taken in blocks, never refused."""
+"""Read lines of a file or pipe ahead in a thread, in blocks, with invalid bytes replaced."""
 
 import stat
 import sys
@@ -13,13 +13,13 @@ from dragoman.data.corpus import OPENERS, read_raw_lines
 from dragoman.errors import DataError
 
 BLOCK_BYTES = 1 << 21
-# What Python needs for a line besides its bytes: empty lines without end take memory too.
+# Python's overhead per line: an endless stream of empty lines takes memory too.
 LINE_BYTES = 64
 STANDARD_INPUT = "standard input"
 
 
 class LineReader:
-    r"""Reads lines in a thread of its own, a bounded number of bytes ahead.
+    r"""Reads lines in a thread, a bounded number of bytes ahead.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class LineReader:
         return block
 
     def _read(self, lines: Iterable[bytes]) -> None:
-        """Fill the store of lines, which is what the thread does."""
+        """Fill the queue of lines; runs in the thread."""
         number = 0
         try:
             for raw in lines:
@@ -127,7 +127,7 @@ def open_lines(path: Path | None) -> LineReader:
 
 
 def decode_line(raw: bytes, place: str, number: int, warn: Callable[[str], None]) -> str:
-    """Turn a line into text, whatever it holds."""
+    """Decode a line, replacing invalid bytes."""
     raw = raw.rstrip(b"\r\n")
     try:
         return raw.decode("utf-8")
@@ -146,7 +146,7 @@ def _cost(raw: bytes) -> int:
 
 
 def _open_standard_input() -> LineReader:
-    """Begin to read standard input, unless there is none."""
+    """Open standard input, unless there is none."""
     stream = getattr(sys.stdin, "buffer", None)
     if stream is None:
         raise DataError(f"{STANDARD_INPUT}: is closed; give a file or a pipe")
@@ -161,5 +161,5 @@ def _open_standard_input() -> LineReader:
 
 
 def _own_reader(stream: BufferedIOBase) -> Iterable[bytes]:
-    """Read the same bytes through a reader that the interpreter does not lock when it ends."""
+    """Reopen the stream with a reader that the interpreter does not lock at exit."""
     return open(stream.fileno(), "rb", closefd=False)

@@ -1,4 +1,4 @@
-"""What a user may say about the corpus."""
+"""Options of the corpus."""
 
 import math
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class CorpusOptions:
         None, "how often a pass sees the pairs of each corpus, one number a file: 1 3 0.5"
     )
 
-    # Not shown, because a store is known by what is shown of the options that it was made with.
+    # No repr: the key of a store is the repr of its options.
     mix_temperature: float | None = field(
         default=None,
         repr=False,

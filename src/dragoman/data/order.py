@@ -1,4 +1,4 @@
-"""The order in which a pass goes through the pairs, and how often it meets those of each corpus."""
+"""The shuffled order of a pass, with mixing weights and temperature for several corpora."""
 
 from collections.abc import Sequence
 
@@ -45,7 +45,7 @@ def draw_order(
 
 
 def temper(counts: Sequence[int], temperature: float) -> tuple[float, ...]:
-    """Weigh corpora so that small ones are seen more often and large ones less.
+    """Compute mixing weights of corpora by temperature: small ones are oversampled.
 
     Parameters
     ----------
@@ -69,5 +69,5 @@ def temper(counts: Sequence[int], temperature: float) -> tuple[float, ...]:
 
 
 def count_seen(num_pairs: int, weight: float) -> int:
-    """Count the pairs of a corpus that a pass meets, repetitions included."""
+    """Count the pairs of a corpus in one pass, repetitions included."""
     return round(num_pairs * weight)

@@ -1,4 +1,4 @@
-"""Who may look where among packed sentences: a description, as `Mask` is for padded ones."""
+"""Attention masks of packed sentences, the counterpart of `Mask` for padded ones."""
 
 from dataclasses import dataclass
 
@@ -38,12 +38,12 @@ class PackedMask:
 
 
 def look_anywhere(sequences: PackedSequences) -> PackedMask:
-    """Let the words of each sentence see all of it."""
+    """Make the mask of bidirectional self-attention within each sentence."""
     return _mask(sequences, sequences, sequences.own, sequences.own)
 
 
 def look_back(sequences: PackedSequences) -> PackedMask:
-    """Let each word see itself and those before it."""
+    """Make the causal mask of self-attention within each sentence."""
     first, end = sequences.own
     here = torch.arange(len(first), device=first.device, dtype=first.dtype)
     visible = Spans(first, torch.minimum(here + 1, end))
@@ -51,7 +51,7 @@ def look_back(sequences: PackedSequences) -> PackedMask:
 
 
 def look_across(queries: PackedSequences, keys: PackedSequences) -> PackedMask:
-    """Let each word see the whole sentence that it translates."""
+    """Make the mask of cross-attention: each target token attends to its source sentence."""
     return _mask(queries, keys, queries.other, keys.other)
 
 

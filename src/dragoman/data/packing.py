@@ -1,7 +1,7 @@
-"""Batches without padding: the sentences of a side one after another, in tensors of one size.
+"""Packed batches: the sentences of a side concatenated without padding, in tensors of fixed size.
 
-A packed batch has room for a fixed number of tokens on each side, whatever the sentences, so that
-one shape serves a whole run and long sentences need not be kept from short ones.
+A packed batch has a fixed capacity of tokens on each side, so that
+one shape serves a whole run, and sentences of all lengths can be mixed.
 """
 
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ from dragoman.shapes import Int
 
 ROUNDED_TO, FINELY = 128, 32
 NUM_COLUMNS = 6
-# Sentences up to this length on both sides are short, and grouped up to this length.
+# Sentences up to this length on both sides are short, and are grouped up to this length in all.
 TILE = 64
 
 
 class Spans(NamedTuple):
-    """For each token a stretch of tokens: the first, and the one after the last."""
+    """For each token a range of tokens: the first, and the one after the last."""
 
     first: Int[Tensor, "tokens"]
     end: Int[Tensor, "tokens"]
@@ -32,7 +32,7 @@ class Spans(NamedTuple):
 
 @dataclass(frozen=True)
 class PackedSequences:
-    """Several sentences one after another, then padding up to the capacity.
+    """Concatenated sentences, with padding up to the capacity.
 
     Parameters
     ----------
@@ -62,11 +62,11 @@ class PackedSequences:
 
     @property
     def read_ids(self) -> Int[Tensor, "tokens"]:
-        """The ids that embeddings read."""
+        """The ids that the embedding reads."""
         return self.ids if self.heard is None else self.heard
 
     def shifted(self, start_id: int) -> Int[Tensor, "tokens"]:
-        """Return the words that stand before each word: what a decoder reads."""
+        """Shift right within each sentence: the input of the decoder."""
         return self.read_ids.roll(1).masked_fill(self.places == 0, start_id)
 
 
@@ -105,7 +105,7 @@ class PackedBatch:
         return self._side(NUM_COLUMNS * self.capacity.source, self.capacity.target, 1)
 
     def _side(self, start: int, size: int, row: int) -> PackedSequences:
-        """Find one side's part of the numbers."""
+        """Return the view of one side in the shared tensor."""
         columns = self.numbers[start : start + NUM_COLUMNS * size].view(NUM_COLUMNS, size)
         ids, places, first, end, other_first, other_end = columns
         groups = self.numbers[NUM_COLUMNS * self.num_places :].view(2, -1)[row]
@@ -126,7 +126,7 @@ class PackedBatch:
         return replace(self, numbers=self.numbers.to(device, non_blocking=True), heard=heard)
 
     def pinned(self) -> "PackedBatch":
-        """Move to memory from which a CUDA device fetches while the host goes on."""
+        """Move to pinned memory, for asynchronous copies to a CUDA device."""
         heard = None if self.heard is None else self.heard.pin_memory()
         return replace(self, numbers=self.numbers.pin_memory(), heard=heard)
 
@@ -139,7 +139,7 @@ class Capacity(NamedTuple):
     longest: int
 
     def share(self, num_parts: int) -> "Capacity":
-        """Say how much room one of several parts of a batch needs.
+        """Return the capacity of one of several parts of a batch.
 
         Returns
         -------
@@ -244,7 +244,7 @@ def pack(source: Flat, target: Flat, pad_id: int, capacity: Capacity) -> PackedB
 def arrange(
     source_lengths: Int[np.ndarray, "pairs"], target_lengths: Int[np.ndarray, "pairs"]
 ) -> tuple[list[int], list[int]]:
-    """Put short sentences together so that few groups of them have room for all.
+    """Group short sentences greedily, the longest with the shortest, so that few groups hold all.
 
     Returns
     -------
@@ -281,10 +281,10 @@ def arrange(
 
 
 def num_groups(num_places: int) -> int:
-    """Say how many groups of short sentences there can be."""
+    """Return the largest possible number of groups of short sentences."""
     return 2 * num_places // TILE + 1
 
 
 def _rounded(count: float, to: int = ROUNDED_TO) -> int:
-    """Round up to what matrix products like."""
+    """Round up to a multiple that suits matrix products."""
     return int(-(-count // to)) * to

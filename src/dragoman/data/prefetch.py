@@ -1,4 +1,4 @@
-"""Preparing what comes next while the present is being computed."""
+"""Prefetch items of an iterator in a background thread."""
 
 import queue
 import threading
@@ -9,7 +9,7 @@ Item = TypeVar("Item")
 
 
 def prefetched(items: Iterable[Item], depth: int = 8) -> Generator[Item, None, None]:
-    """Run an iterator ahead in a thread of its own."""
+    """Run an iterator ahead in a background thread."""
     ready: queue.Queue[tuple[str, object]] = queue.Queue(maxsize=depth)
     is_abandoned = threading.Event()
 

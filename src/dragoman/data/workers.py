@@ -1,4 +1,4 @@
-"""Blocks of work shared between processes, with the results in the order of the blocks.
+"""Map a function over blocks in several processes, with results in order.
 
 A worker is a fresh Python that imports one module and speaks through its standard input and output
 in plain bytes. Nothing is forked, so the threads of other libraries do not matter; the caller's
@@ -43,7 +43,7 @@ def map_blocks(
     *,
     num_workers: int | None = None,
 ) -> Iterator[Message]:
-    """Do the same work on every block, in several processes if there are many blocks.
+    """Map a function over blocks, in several processes if there are many blocks.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def map_blocks(
     What the work refuses with an error for people is raised here, at that block's turn. Whoever
     stops listening, as by Ctrl-C, ends the workers; they do not hear Ctrl-C themselves.
     """
-    if num_workers is None:  # a Python inside another program may not know how to start one
+    if num_workers is None:  # an embedded Python may have no executable
         num_workers = min(MOST_WORKERS, count_cores()) if sys.executable else 1
     rest = iter(blocks)
     here = rest if num_workers <= 1 else islice(rest, INLINE_BLOCKS)
@@ -76,14 +76,14 @@ def map_blocks(
 
 
 def serve(module: str, name: str) -> None:
-    """Be a worker: read a setting and blocks from standard input, write results."""
+    """Run a worker: read a setting and blocks from standard input, write results."""
     incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
     make_work: Callable[[Message], Work] = getattr(importlib.import_module(module), name)
     setting = receive(incoming)
     if setting is None:
         return
     work = make_work(setting)
-    with suppress(BrokenPipeError):  # nobody listens any more
+    with suppress(BrokenPipeError):  # the parent has closed the pipe
         while (block := receive(incoming)) is not None:
             try:
                 reply = [_DONE, *work(block)]
@@ -127,11 +127,11 @@ def _map_in_processes(
     blocks: Iterable[Message],
     num_workers: int,
 ) -> Iterator[Message]:
-    """Do the work in processes, each attended by a thread that writes to it and reads from it."""
+    """Map in worker processes, each served by a thread that writes to it and reads from it."""
     waiting: deque[Future[Message]] = deque()
     with (
         ThreadPoolExecutor(num_workers) as threads,
-        # Ended first, so that no thread goes on waiting for a process.
+        # The processes end first, so that no thread waits for one.
         _started(make_work, setting, num_workers) as idle,
     ):
 
@@ -149,7 +149,7 @@ def _map_in_processes(
                 block = next(rest)
             except StopIteration:
                 break
-            except DragomanError as error:  # what was read before it has its turn first
+            except DragomanError as error:  # results before the failure are yielded first
                 failure = error
                 break
             waiting.append(threads.submit(call, block))
@@ -165,7 +165,7 @@ def _map_in_processes(
 def _started(
     make_work: Callable[[Message], Work], setting: Message, num_workers: int
 ) -> Iterator[queue.SimpleQueue[subprocess.Popen]]:
-    """Start the workers, and end them in any case."""
+    """Start the workers, and stop them when the context ends."""
     program = (
         f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; "
         f"serve({make_work.__module__!r}, {make_work.__name__!r})"
@@ -178,7 +178,7 @@ def _started(
         for _ in range(num_workers):
             processes.append(_start([sys.executable, "-c", program], surroundings))
         for process in processes:
-            with suppress(BrokenPipeError):  # noticed when the first block is sent
+            with suppress(BrokenPipeError):  # reported when the first block is sent
                 send(process.stdin, setting)  # type: ignore[arg-type]
             idle.put(process)
         yield idle
@@ -199,7 +199,7 @@ def _start(words: list[str], surroundings: dict[str, str]) -> subprocess.Popen:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=surroundings,
-            start_new_session=True,  # Ctrl-C is for the parent alone
+            start_new_session=True,  # only the parent handles Ctrl-C
         )
     except OSError as error:
         raise DataError(
@@ -209,7 +209,7 @@ def _start(words: list[str], surroundings: dict[str, str]) -> subprocess.Popen:
 
 
 def _call(process: subprocess.Popen, block: Message) -> Message:
-    """Have one block done by one process."""
+    """Send one block to a worker process, and read its result."""
     assert process.stdin is not None
     assert process.stdout is not None
     reply = None

@@ -13,6 +13,7 @@ from dragoman.training.budget.plan import DEFAULT_CPU_MINUTES, find_budget
 from dragoman.training.preparation import RunRequest
 from dragoman.training.run import InterruptedRunError, resume_run, start_run
 from dragoman.training.run_setup import describe_run
+from dragoman.training.updates.update_planner import UpdatePlanner
 
 TINY = {"model": {"model_dim": 16, "feed_forward_dim": 32, "num_heads": 2}}
 
@@ -173,7 +174,7 @@ def test_without_minutes_a_cpu_says_what_it_plans_for(request_of, speed):
 
 def stop_before(monkeypatch, update):
     """Ask the process to stop before it prepares an update."""
-    plain, made = plan_module.UpdatePlanner.make_update, []
+    plain, made = UpdatePlanner.make_update, []
 
     def make(self, *arguments):
         made.append(1)
@@ -181,7 +182,7 @@ def stop_before(monkeypatch, update):
             os.kill(os.getpid(), signal.SIGTERM)
         return plain(self, *arguments)
 
-    monkeypatch.setattr(plan_module.UpdatePlanner, "make_update", make)
+    monkeypatch.setattr(UpdatePlanner, "make_update", make)
 
 
 def test_a_planned_run_stops_and_goes_on_as_if_it_had_not(

@@ -20,13 +20,13 @@ _WRITER = "dragoman built-in corpus"
 
 
 def _name_sides(languages: str) -> tuple[str, str]:
-    """Name what the files of either side end in."""
+    """Return the suffixes of the files of both sides."""
     source, target = TASK_SIDES if languages in TASKS else languages.split("-")
     return source, target
 
 
 def _name_files(languages: str) -> list[str]:
-    """Name all files of a corpus folder but the manifest."""
+    """List all files of a corpus folder except the manifest."""
     names = []
     for split in SPLITS:
         names.append(f"{split}.align")
@@ -36,7 +36,7 @@ def _name_files(languages: str) -> list[str]:
 
 
 def _check_folder(folder: Path) -> None:
-    """Refuse a folder with anything in it that write_corpus did not put there."""
+    """Refuse a folder that holds anything not written by write_corpus."""
     if folder.is_file():
         raise FolderError(f"{folder}: is a file; name a new folder for the corpus")
     if not folder.exists():

@@ -1,4 +1,4 @@
-"""Sentence pairs in endless order, each belonging to one split for good."""
+"""An endless stream of aligned sentence pairs, each assigned to one split by its hash."""
 
 import hashlib
 import random
@@ -16,7 +16,7 @@ from dragoman.errors import OptionError
 
 LANGUAGE_PAIRS: tuple[str, ...] = ("fr-en", "en-es")
 SPLITS: tuple[str, ...] = ("train", "valid", "test")
-# Sentences that documentation and tests translate: never to be trained on, in any language.
+# Sentences that documentation and tests translate are held out of training in all languages.
 _RESERVED_KEYS = frozenset(
     {
         "jane visite l’ afrique en septembre",
@@ -37,7 +37,7 @@ _REALISERS: dict[str, Callable[[Sentence], list[Word]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class AlignedPair:
-    """A sentence, its translation and which words translate which.
+    """A sentence, its translation and their word alignment.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class AlignedPair:
 
 
 def make_key(words: list[str] | tuple[str, ...]) -> str:
-    """Make the key by which sentences count as the same: without case and punctuation."""
+    """Normalise words to a key for deduplication: without case and punctuation."""
     return " ".join(word.casefold() for word in words if word not in PUNCTUATION)
 
 
@@ -82,7 +82,7 @@ def find_split(target_words: list[str] | tuple[str, ...]) -> str:
 
 
 def realise_pair(sentence: Sentence, languages: str) -> AlignedPair:
-    """Say one meaning in the two languages of a pair."""
+    """Realise one meaning in the two languages of a pair."""
     source_language, target_language = languages.split("-")
     source = _REALISERS[source_language](sentence)
     target = _REALISERS[target_language](sentence)
@@ -102,7 +102,7 @@ def _pair_words(source: list[Word], target: list[Word], source_language: str) ->
 
 
 def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
-    """Complain about a name that the built-in corpus does not know."""
+    """Raise an error for a name that the built-in corpus does not know."""
     if value in known:
         return
     close = get_close_matches(value, known, n=1)
@@ -144,7 +144,7 @@ def _generate(languages: str, split: str, count: int, seed: int) -> Iterator[Ali
 
 
 def link_spaced_words(pair: AlignedPair) -> frozenset[tuple[int, int]]:
-    """Link the words of a pair's texts that blanks part.
+    """Align the words of a pair as separated by spaces.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def link_spaced_words(pair: AlignedPair) -> frozenset[tuple[int, int]]:
 
 
 def _spaced_indices(text: str, words: Sequence[str]) -> list[int]:
-    """Find in which part between blanks each word is."""
+    """Return the index of the space-separated word that holds each word."""
     indices = []
     place = 0
     for word in words:

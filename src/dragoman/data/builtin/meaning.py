@@ -1,4 +1,4 @@
-"""Abstract meanings: what a sentence says before any language says it."""
+"""Abstract syntax of sentences, independent of the language."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -9,7 +9,7 @@ from dragoman.data.builtin.lexicon.weather import WeatherKind
 
 
 class Tense(Enum):
-    """When a clause is true; the past of stative verbs is told in the imperfect."""
+    """The tense of a clause; stative verbs use the imperfect for the past."""
 
     PRESENT = "present"
     PAST = "past"
@@ -18,7 +18,7 @@ class Tense(Enum):
 
 
 class Negation(Enum):
-    """How a clause is denied."""
+    """The negation of a clause."""
 
     NONE = "none"
     NOT = "not"
@@ -26,7 +26,7 @@ class Negation(Enum):
 
 
 class Determiner(Enum):
-    """How a noun is picked out; an indefinite mass noun takes the partitive."""
+    """The determiner of a noun; an indefinite mass noun takes the partitive."""
 
     DEFINITE = "definite"
     INDEFINITE = "indefinite"
@@ -37,7 +37,7 @@ class Determiner(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What a subject passes on to the words that agree with it."""
+    """Agreement features of a subject: person, number and gender."""
 
     person: int
     plural: bool
@@ -45,7 +45,7 @@ class Features:
 
     @property
     def form_index(self) -> int:
-        """The place of the verb form among those of I, you, he, we, they."""
+        """The index of the verb form among those of I, you, he, we, they."""
         if self.plural:
             return 3 if self.person == 1 else 4
         return self.person - 1
@@ -63,7 +63,7 @@ class Pronoun:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody by name."""
+    """A person by name."""
 
     name: str
     feminine: bool
@@ -101,7 +101,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The place in a relative clause or question that its first word fills."""
+    """The gap in a relative clause or question that its first word fills."""
 
     noun: Noun | None
     plural: bool
@@ -120,7 +120,7 @@ class Relative:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An adjective said of the subject, possibly compared: “more”, “less” or “as”."""
+    """A predicative adjective, possibly compared: “more”, “less” or “as”."""
 
     quality: Quality
     comparison: str = ""
@@ -129,7 +129,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Occupation:
-    """A profession said of the subject, without article in French and Spanish."""
+    """A profession as a predicate, without article in French and Spanish."""
 
     noun: Noun
 
@@ -185,13 +185,13 @@ class Clause:
 
     @property
     def is_negated(self) -> bool:
-        """Whether the clause is denied, by “not” or by “never”."""
+        """Whether the clause is negated, by “not” or by “never”."""
         return self.negation is not Negation.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weather:
-    """What the sky does."""
+    """A statement about the weather."""
 
     kind: WeatherKind
     tense: Tense
@@ -202,7 +202,7 @@ class Weather:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Existence:
-    """That something is somewhere: “il y a”, “there is”, “hay”."""
+    """An existential clause: “il y a”, “there is”, “hay”."""
 
     phrase: Nominal
     tense: Tense
@@ -212,7 +212,7 @@ class Existence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identification:
-    """What something is: “c’est”, “it is”, “es”."""
+    """An identifying clause: “c’est”, “it is”, “es”."""
 
     phrase: Nominal
     negated: bool
@@ -220,14 +220,14 @@ class Identification:
 
 @dataclass(frozen=True, slots=True)
 class HourOfDay:
-    """That it is some o'clock."""
+    """A statement of the time of day."""
 
     moment: Moment
 
 
 @dataclass(frozen=True, slots=True)
 class DayOfWeek:
-    """That today is a certain day of the week."""
+    """A statement of the day of the week."""
 
     weekday: int
 
@@ -245,7 +245,7 @@ class Linked:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Propositions one after the other, possibly after a subordinate clause."""
+    """A sequence of propositions, possibly after a subordinate clause."""
 
     parts: tuple[Linked, ...]
     opening: Linked | None = None
@@ -261,7 +261,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Exclamation:
-    """Admiration: “quel beau jardin !”."""
+    """An exclamation: “quel beau jardin !”."""
 
     noun: Noun
     quality: Quality

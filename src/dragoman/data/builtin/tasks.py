@@ -1,7 +1,7 @@
-"""Copying and reversal: random words to be said again, in their order or from the end.
+"""Synthetic tasks: copy or reverse a sequence of random words.
 
-The smallest tasks that a translation model can be tried on: whoever cannot point at a word of the
-source cannot solve them, and every translation is known to be right or wrong.
+The smallest tasks for a translation model: they cannot be solved without attending to single
+source words, and every translation is exactly right or wrong.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _SYLLABLES = tuple("".join(letters) for letters in product("kmnst", "aio"))
 TASK_WORDS: tuple[str, ...] = tuple("".join(pair) for pair in product(_SYLLABLES, repeat=2))
 """The 225 words of two syllables, each of one of k, m, n, s, t and one of a, i, o: “mosa”."""
 
-# So many draws in a row that bring nothing new mean that there is nothing new to draw.
+# After so many duplicates in a row the task is taken to be exhausted.
 _PATIENCE = 20_000
 
 

@@ -1,4 +1,4 @@
-"""Training pairs segmented afresh in every pass (BPE-dropout), prepared ahead of training.
+"""BPE-dropout: training pairs segmented anew in every pass, prepared ahead of training.
 
 Imports `dragoman.data.store` and `dragoman.text`.
 """

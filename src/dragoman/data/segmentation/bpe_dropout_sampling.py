@@ -1,4 +1,4 @@
-"""Segmentations of words, drawn at random: work for `dragoman.data.workers`."""
+"""Sampling of BPE-dropout segmentations of words, as a job for `dragoman.data.workers`."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ _MOST_DROPPED = 255
 
 
 def scramble(numbers: UInt64[np.ndarray, "numbers"]) -> UInt64[np.ndarray, "numbers"]:
-    """Turn numbers into random ones: the same for the same, unrelated for different ones.
+    """Hash integers to pseudo-random integers (a bit mixer).
 
     Returns
     -------
@@ -32,7 +32,7 @@ def scramble(numbers: UInt64[np.ndarray, "numbers"]) -> UInt64[np.ndarray, "numb
 
 
 def make_key(*numbers: int) -> int:
-    """Make one random number of several."""
+    """Combine several integers into one hash, used as a random seed."""
     key = 0
     for number in numbers:
         key = int(scramble(np.array([(key ^ number) + 1 & _WRAP], np.uint64))[0])
@@ -45,7 +45,7 @@ def draw_dropped(
     counts: Int[np.ndarray, "words"],
     dropout: float,
 ) -> bytes:
-    """Draw how many merges are dropped before one is done.
+    """Sample from the geometric distribution: merges dropped before one is kept.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def draw_dropped(
 
 
 def make_drawer(setting: Message) -> Work:
-    """Make the work of drawing segmentations.
+    """Make the worker function that samples segmentations.
 
     Returns
     -------

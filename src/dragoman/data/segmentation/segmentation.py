@@ -1,10 +1,10 @@
-"""Training pairs whose words are segmented afresh in every pass: BPE-dropout ahead of training.
+"""BPE-dropout: training pairs whose words are segmented anew in every pass, ahead of training.
 
-To segment each word where it stands would take longer than to train on it. So for every different
-word a table of segmentations is drawn, more for a frequent one, and each place where the word
-stands picks one of them, at random and anew in every pass; that is a handful of NumPy calls. In
-each pass an eighth of the words get a new table. All of it is prepared for the next pass while the
-present one is trained on, and follows from seed, pass and sentence alone.
+Segmenting every word occurrence would take longer than training on it. So for every distinct
+word a table of segmentations is sampled, more for frequent words, and each occurrence of the word
+picks one of them, at random and anew in every pass, in a few NumPy calls. In
+each pass an eighth of the words get a new table. The next pass is prepared while the
+current one is trained on, and depends on seed, pass and sentence alone.
 """
 
 import weakref
@@ -27,12 +27,12 @@ from dragoman.shapes import Int
 from dragoman.text.vocabulary import Vocabularies
 
 WORDS_A_PROCESS = 10_000
-CHUNK_PAIRS = 1 << 14  # few enough for the processor's cache
-_TABLE, _PICK = 1, 2  # keep the random numbers for one purpose from those for the other
+CHUNK_PAIRS = 1 << 14  # fits the processor's cache
+_TABLE, _PICK = 1, 2  # separate random streams for the two purposes
 
 
 class EpochPairs:
-    """Training pairs as one pass sees them.
+    """The training pairs with the segmentations of one pass.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class EpochPairs:
         return Flat(table.ids[places], _sum_each(lengths, num_words))
 
     def _shorten(self, drawn: Flat, usual: Flat) -> Flat:
-        """Take the usual segmentation of the sentences that became too long."""
+        """Fall back to the deterministic segmentation for sentences that became too long."""
         is_long = drawn.lengths > self._longest
         both = Flat(
             np.concatenate([drawn.ids, usual.ids]), np.concatenate([drawn.lengths, usual.lengths])
@@ -108,7 +108,7 @@ class EpochPairs:
 
 @dataclass(frozen=True, kw_only=True)
 class _Preparation:
-    """Prepares passes, one after another."""
+    """Prepares the segmentations of one pass after another."""
 
     pairs: PairStore
     sides: tuple[SideDraws, ...]
@@ -117,7 +117,7 @@ class _Preparation:
     num_workers: int
 
     def run(self, seed: int, first_epoch: int) -> Iterator[EpochPairs]:
-        """Prepare a pass and all that follow it."""
+        """Yield the prepared pass and all that follow it."""
         blocks = self._ask(seed, first_epoch)
         answers = map_blocks(make_drawer, self.setting, blocks, num_workers=self.num_workers)
         parts: dict[tuple[int, int], Table] = {}
@@ -135,14 +135,14 @@ class _Preparation:
             yield EpochPairs(self.pairs, self.sides, tables, keys, self.max_length)
 
     def _find_due(self, epoch: int, first_epoch: int) -> Iterator[tuple[int, int]]:
-        """Find the sides and groups that need a new table: in the first pass, all."""
+        """List the sides and groups of words that need a new table; in the first pass, all."""
         for number, side in enumerate(self.sides):
             for group in side.groups:
                 if epoch == first_epoch or (epoch + group) % NUM_GROUPS == 0:
                     yield number, group
 
     def _ask(self, seed: int, first_epoch: int) -> Iterator[Message]:
-        """Say what is to be drawn, for one pass after another."""
+        """Yield the sampling requests of one pass after another."""
         for epoch in count(first_epoch):
             for number, group in self._find_due(epoch, first_epoch):
                 side = self.sides[number]
@@ -153,7 +153,7 @@ class _Preparation:
 
 
 class SegmentedPairs:
-    """A training corpus whose words are segmented afresh in every pass.
+    """A training corpus with BPE-dropout: its words are segmented anew in every pass.
 
     Parameters
     ----------
@@ -209,16 +209,16 @@ class SegmentedPairs:
 
     @property
     def usual(self) -> PairStore:
-        """The pairs as they are usually segmented."""
+        """The pairs with the deterministic segmentation."""
         return self._preparation.pairs
 
     @property
     def longest(self) -> int:
-        """Tokens that a sentence has at most in any pass, the end symbol included."""
+        """The largest number of tokens of a sentence in any pass, the end symbol included."""
         return self._preparation.max_length + 1
 
     def for_epoch(self, seed: int, epoch: int) -> EpochPairs:
-        """Give the pairs as a pass sees them, and begin to prepare the next pass.
+        """Return the pairs of a pass, and begin to prepare the next pass.
 
         Returns
         -------
@@ -239,7 +239,7 @@ class SegmentedPairs:
         return self._present[1]
 
     def close(self) -> None:
-        """Stop preparing."""
+        """Stop the background preparation."""
         if self._stop is not None:
             self._stop()
         self._ahead = self._stop = self._next = self._present = None
@@ -248,5 +248,5 @@ class SegmentedPairs:
 def _sum_each(
     values: Int[np.ndarray, "values"], counts: Int[np.ndarray, "rows"]
 ) -> Int[np.ndarray, "rows"]:
-    """Add up the first so many values, then the next so many, and so on; never none."""
+    """Sum consecutive segments of values; no segment is empty."""
     return np.add.reduceat(values, np.cumsum(counts) - counts, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Tables of segmentations, some of each different word, and the words that pick from them."""
+"""Tables of sampled segmentations of each distinct word, and lookups of words in them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Table:
 
     @staticmethod
     def read(message: Message) -> "Table":
-        """Read what `make_drawer` answers."""
+        """Parse the reply of `make_drawer`."""
         starts, lengths, ids = message
         return Table(
             starts=np.frombuffer(starts, np.int32),
@@ -46,7 +46,7 @@ class Table:
 
     @staticmethod
     def join(parts: Sequence["Table"]) -> "Table":
-        """Lay tables one after another."""
+        """Concatenate tables."""
         ends = np.cumsum([len(part.ids) for part in parts])
         starts = [
             part.starts + np.int32(end - len(part.ids))
@@ -60,7 +60,7 @@ class Table:
 
 
 def choose_num_draws(counts: Int[np.ndarray, "words"]) -> Int[np.ndarray, "words"]:
-    """Choose how many segmentations are drawn of each word.
+    """Choose the number of segmentations sampled of each word.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def choose_num_draws(counts: Int[np.ndarray, "words"]) -> Int[np.ndarray, "words
 
 
 class SideDraws:
-    """The words of one side, and which draws of a table are whose.
+    """The words of one side, and the rows of the table that belong to each.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class SideDraws:
         self._first_draws[order] = ends - self.num_draws[order]
 
     def ask(self, group: int) -> Iterator[Message]:
-        """Say what is to be drawn for a group of words."""
+        """Yield the sampling requests of a group of words."""
         members = np.arange(group, len(self.num_draws), NUM_GROUPS)
         for first in range(0, len(members), BLOCK_WORDS):
             words = members[first : first + BLOCK_WORDS]
@@ -110,13 +110,13 @@ class SideDraws:
             yield [texts.tobytes(), *(each.tobytes() for each in numbers)]
 
     def count_blocks(self, group: int) -> int:
-        """Count what `ask` yields."""
+        """Count the requests that `ask` yields."""
         return -(-len(range(group, len(self.num_draws), NUM_GROUPS)) // BLOCK_WORDS)
 
     def pick(
         self, lines: Int[np.ndarray, "rows"], key: int
     ) -> tuple[Int[np.ndarray, "places"], Int[np.ndarray, "rows"]]:
-        """Pick a draw for each word of some lines."""
+        """Pick a table row for each word of some lines."""
         starts = np.where(lines > 0, self._ends[lines - 1], 0)
         lengths = self._ends[lines] - starts
         before = np.cumsum(lengths) - lengths

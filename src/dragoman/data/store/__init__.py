@@ -1,4 +1,4 @@
-"""The prepared corpus on disk: cleaning, encoding, memory-mapped text and ids, digests.
+"""The prepared corpus on disk: cleaning, encoding, memory-mapped text and ids, checksums.
 
 Imports `dragoman.text` and `dragoman.data.workers`.
 """

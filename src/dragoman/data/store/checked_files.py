@@ -1,4 +1,4 @@
-"""Files of a store with digests of their blocks, by which damage is noticed when they are read."""
+"""Store files with checksums of their blocks, verified when a block is first read."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +24,7 @@ Known = Mapping[str, Mapping[str, Any]]
 
 @contextmanager
 def written_checked(path: Path, known: dict[str, Any]) -> Iterator[Callable[[bytes], None]]:
-    """Write a file in a stream, and note its size and the digests of its blocks.
+    """Write a file as a stream, and record its size and block checksums.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def written_checked(path: Path, known: dict[str, Any]) -> Iterator[Callable[[byt
 
 
 class CheckedNumbers:
-    """The numbers of a file, mapped; each block is checked when it is first read.
+    """A memory-mapped array whose blocks are verified when they are first read.
 
     Parameters
     ----------
@@ -111,13 +111,13 @@ class CheckedNumbers:
             size = len(self._is_due) + 1
             begun = np.bincount(firsts, minlength=size)
             ended = np.bincount(lasts + 1, minlength=size)
-            # A block is needed where more lines have begun than have ended before it.
+            # A block is read where more lines have begun than have ended before it.
             is_needed = np.cumsum(begun - ended)[:-1] > 0
             self._check(np.flatnonzero(is_needed & self._is_due).tolist())
         return gather(self._values, ends, lines)
 
     def _check(self, blocks: range | list[int]) -> None:
-        """Compare blocks with their digests, unless that was done before."""
+        """Verify blocks against their checksums, once each."""
         for number in blocks:
             if self._is_due[number]:
                 block = self._values[number * self._block : (number + 1) * self._block]
@@ -129,7 +129,7 @@ class CheckedNumbers:
 
 
 def check_sizes(folder: Path, known: Known) -> None:
-    """Complain if a file of a store is missing, cut short or too long."""
+    """Raise an error if a file of a store is missing, truncated or too long."""
     for name, facts in known.items():
         try:
             num_bytes = (folder / name).stat().st_size
@@ -142,7 +142,7 @@ def check_sizes(folder: Path, known: Known) -> None:
 
 
 def check_vocabulary(folder: Path) -> None:
-    """Complain if a file of a vocabulary in a store is damaged."""
+    """Raise an error if a vocabulary file of a store is damaged."""
     if not (folder / VOCABULARY_FACTS).exists():  # of an older version
         return
     digests = read_facts(folder / VOCABULARY_FACTS)
@@ -153,7 +153,7 @@ def check_vocabulary(folder: Path) -> None:
 
 
 def check_store(folder: Path) -> list[str]:
-    """Read a whole store and say what of it is damaged."""
+    """Read a whole store, and list the damage."""
     found = []
     marker = folder / "store.json"
     if marker.exists() and not read_facts(marker):
@@ -198,7 +198,7 @@ def _damage(path: Path, how: str) -> FolderError:
 
 @contextmanager
 def _written_to(path: Path) -> Iterator[None]:
-    """Name the file that cannot be written, which errors of the system do not."""
+    """Add the path to write errors, which the system's errors lack."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""From a corpus to clean text on disk: the first half of a store."""
+"""Clean a corpus into text files on disk, the first half of a store."""
 
 import hashlib
 import shutil
@@ -25,7 +25,7 @@ CHUNK_PAIRS = 1 << 18
 
 @dataclass(frozen=True, kw_only=True)
 class CleanText:
-    """A store whose text is ready and whose ids may not be.
+    """A store whose clean text is written; its ids may be missing.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def store_text(
     may_replace: bool = True,
     num_workers: int | None = None,
 ) -> CleanText:
-    """Clean a corpus into a store, or find that it was done before.
+    """Clean a corpus into a store, or reuse a store made from the same files and options.
 
     Parameters
     ----------
@@ -132,10 +132,10 @@ def store_text(
         num_valid = _set_aside(folder, hashes, keep, report, options.valid_pairs, written)
     _write_places(folder / "valid.clean-index", np.ones(num_valid, dtype=bool), written)
     _write_places(folder / "train.clean-index", keep, written)
-    for name in ("train.hashes", "valid.hashes"):  # which nobody reads again
+    for name in ("train.hashes", "valid.hashes"):  # not needed any more
         if written.pop(name, None) is not None:
             (folder / name).unlink()
-    # Pairs stay in the order of the files, so this is all there is to say of whose they are.
+    # Pairs stay in the order of the files, so counts tell which corpus each belongs to.
     group_ends = np.cumsum([group_lines.get(group, 0) for group in range(len(files.groups))])
     known = {"key": key, "num_pairs": int(keep.sum()), "report": asdict(report)}
     known |= {"valid_report": asdict(valid_report), "group_ends": group_ends.tolist()}
@@ -144,7 +144,7 @@ def store_text(
 
 
 def _read_text(folder: Path, known: dict[str, Any]) -> CleanText:
-    """Say what the facts of a store say of its text."""
+    """Read the description of the text from the facts of a store."""
     return CleanText(
         folder=folder,
         key=known["key"],
@@ -156,20 +156,20 @@ def _read_text(folder: Path, known: dict[str, Any]) -> CleanText:
 
 
 def _find_key(files: CorpusFiles, valid_files: CorpusFiles | None, options: CorpusOptions) -> str:
-    """Hash what a store is made from; refuse a mix of other corpora."""
+    """Hash the inputs of a store; refuse a mix that does not match the corpora."""
     if options.mix is not None and len(options.mix) != len(files.groups):
         raise OptionError(
             f"mix: {len(options.mix)} weights for {len(files.groups)} corpora; give one for each "
             "source file with its target file, then one for each TSV file"
         )
-    # The mix is drawn afresh in every pass, so stores need not differ in it.
+    # The mix is drawn anew in every pass, so it is not part of the store's key.
     parts = [str(FORMAT), repr(replace(options, mix=None)), files.content_hash()]
     parts.append(valid_files.content_hash() if valid_files else "set aside")
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
 def _make_empty(folder: Path, *, may_replace: bool) -> None:
-    """Make the folder, or empty it if it is a store; never touch anything else."""
+    """Make the folder, or empty it if it is a store; refuse any other folder."""
     marker = folder / "store.json"
     there = list_own(folder)
     if there and not marker.exists():
@@ -183,7 +183,7 @@ def _make_empty(folder: Path, *, may_replace: bool) -> None:
     for path in there:
         if path.is_dir():
             shutil.rmtree(path)
-        elif path != marker:  # which goes on saying whose folder this is
+        elif path != marker:  # marks the folder as a store
             path.unlink()
     folder.mkdir(parents=True, exist_ok=True)
     write_facts(marker, {"format": FORMAT})
@@ -196,7 +196,7 @@ def _write_text(
     report: Report,
     written: dict[str, Any],
 ) -> dict[int, int]:
-    """Write clean text and its hashes; return how many pairs are of which corpus."""
+    """Write clean text and its hashes; return the number of pairs of each corpus."""
     group_lines: dict[int, int] = {}
     totals = [0, 0]
     with ExitStack() as stack:
@@ -228,7 +228,7 @@ def _sentences(text: CheckedNumbers, ends: np.ndarray, lines: np.ndarray) -> lis
 
 
 def _chunks(num_pairs: int) -> Iterator[slice]:
-    """Cut the pairs into chunks, so that what is computed of them is never whole in memory."""
+    """Yield the pairs in chunks, to limit memory."""
     for first in range(0, num_pairs, CHUNK_PAIRS):
         yield slice(first, min(first + CHUNK_PAIRS, num_pairs))
 
@@ -241,7 +241,7 @@ def _write_places(path: Path, keep: np.ndarray, written: dict[str, Any]) -> None
 
 
 def _mixed(hashes: np.ndarray) -> np.ndarray:
-    """One hash for each pair, from those of its two sides."""
+    """Combine the hashes of both sides into one for each pair."""
     source, target = hashes[:, 0], hashes[:, 1]
     return (source * np.uint64(0x9E3779B97F4A7C15)) ^ (target + (source >> np.uint64(7)))
 
@@ -262,7 +262,7 @@ def _first_occurrences(hashes: np.ndarray) -> np.ndarray:
 
 
 def _smallest(hashes: np.ndarray, keep: np.ndarray, count: int) -> np.ndarray:
-    """Find the kept pairs with the smallest hashes, of equal ones the first."""
+    """Return the kept pairs with the smallest hashes; ties go to the first."""
     rows = np.zeros(0, dtype=np.int64)
     values = np.zeros(0, dtype=np.uint64)
     for chunk in _chunks(len(hashes)):
@@ -282,7 +282,7 @@ def _set_aside(
     num_pairs: int,
     written: dict[str, Any],
 ) -> int:
-    """Move the pairs with the smallest hashes, and all that share a sentence with them, out."""
+    """Set pairs aside for validation by their hashes, with all that share a sentence with them."""
     num_kept = int(keep.sum())
     num_pairs = min(num_pairs, num_kept // 10)
     if not num_pairs:

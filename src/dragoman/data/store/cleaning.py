@@ -1,4 +1,4 @@
-"""The cleaning of one block of lines: work for `dragoman.data.workers`."""
+"""Cleaning of blocks of lines, as a job for `dragoman.data.workers`."""
 
 import hashlib
 import json
@@ -64,7 +64,7 @@ def clean_blocks(
 
 
 def make_cleaner(setting: Message) -> Work:
-    """Make the work of cleaning."""
+    """Make the worker function that cleans a block."""
     ratio = json.loads(setting[0])
 
     def clean(message: Message) -> Message:

@@ -1,4 +1,4 @@
-"""The encoding of one block of sentences: work for `dragoman.data.workers`."""
+"""Encoding of blocks of sentences, as a job for `dragoman.data.workers`."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, repeat
@@ -23,7 +23,7 @@ Encoded = tuple[UInt32[np.ndarray, "tokens"], Int[np.ndarray, "sentences"]]
 
 @runtime_checkable
 class Text(Protocol):
-    """The bytes of a text, of which parts can be read: an array, or a file that is checked."""
+    """Protocol of text bytes that can be sliced: an array, or a checked file."""
 
     def __getitem__(self, places: slice, /) -> np.ndarray: ...
 
@@ -59,7 +59,7 @@ def encode_blocks(
 
 
 def make_encoder(setting: Message) -> Work:
-    """Make the work of encoding."""
+    """Make the worker function that encodes a block."""
     kind, contents = setting
     vocabulary: TextVocabulary = (
         Words.from_bytes(contents) if kind == _WORDS else Subwords.from_bytes(contents)
@@ -85,7 +85,7 @@ def make_encoder(setting: Message) -> Work:
 
 
 class KnownWords:
-    """An encoder that remembers the words it has seen.
+    """An encoder with a cache of the words it has seen.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class KnownWords:
 
 
 def _flatten(sequences: Sequence[Sequence[int]], end: list[int]) -> Encoded:
-    """Lay sequences one after another, each with what ends it."""
+    """Concatenate sequences, each followed by the end symbol."""
     lengths = np.fromiter(map(len, sequences), np.int64, len(sequences)) + len(end)
     every = chain.from_iterable(chain(each, end) for each in sequences)
     return np.fromiter(every, np.uint32, int(lengths.sum())), lengths

@@ -1,4 +1,4 @@
-"""Files of numbers, mapped into memory, and small files of facts beside them."""
+"""Memory-mapped arrays, and small JSON files with a checksum beside them."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ SIDES = ("source", "target")
 
 
 def mapped(path: Path, kind: type = np.int64) -> np.ndarray:
-    """Map a file of numbers."""
+    """Memory-map a file of numbers."""
     if not path.stat().st_size:
         return np.zeros(0, dtype=kind)
     return np.asarray(np.memmap(path, dtype=kind, mode="r"))
@@ -56,7 +56,7 @@ def read_facts(path: Path) -> dict[str, Any]:
 
 
 def write_facts(path: Path, facts: dict[str, Any]) -> None:
-    """Write a small JSON file in one go, with a digest of its contents."""
+    """Write a small JSON file atomically, with a checksum of its contents."""
     write_file(path, json.dumps(facts | {"digest": _digest(facts)}, indent=1))
 
 

@@ -98,7 +98,7 @@ class PairStore:
 
     @property
     def usual(self) -> "PairStore":
-        """The pairs as they are usually segmented: this one."""
+        """The pairs with the deterministic segmentation: this object."""
         return self
 
     @property
@@ -107,7 +107,7 @@ class PairStore:
         return max(int(self.source_lengths.max()), int(self.target_lengths.max()))
 
     def for_epoch(self, seed: int, epoch: int) -> "PairStore":  # noqa: ARG002
-        """Give the pairs as a pass sees them: always alike, unless by `SegmentedPairs`."""
+        """Return the pairs of a pass: always the same here, unlike in `SegmentedPairs`."""
         return self
 
     def ids(self, pairs: Int[np.ndarray, "rows"]) -> tuple[Flat, Flat]:
@@ -115,7 +115,7 @@ class PairStore:
 
         Notes
         -----
-        A handful of NumPy calls whatever the number of pairs: a loop over them would hold the
+        A few NumPy calls whatever the number of pairs: a loop over them would hold the
         interpreter's lock while the training thread wants it.
         """
         lines = self.index[pairs]
@@ -164,7 +164,7 @@ def open_store(
     mix: Sequence[float] | None = None,
     mix_temperature: float | None = None,
 ) -> Store:
-    """Open a store that was prepared before.
+    """Open a prepared store.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def store_ids(
     num_workers: int | None = None,
     may_replace: bool = True,
 ) -> Store:
-    """Encode a store's text into token ids, or find that it was done before.
+    """Encode a store's text into token ids, or reuse the ids made with the same vocabularies.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def store_ids(
 
 
 def make_key(text_key: str, vocabularies: Vocabularies, max_length: int) -> str:
-    """Hash what the ids of a store are made from."""
+    """Hash the inputs of the ids of a store."""
     parts = f"{text_key} {max_length} {vocabularies.content_hash()}"
     return hashlib.blake2b(parts.encode(), digest_size=16).hexdigest()
 
@@ -268,7 +268,7 @@ def _num_seen(pairs: PairStore, mix: Sequence[float]) -> int:
 def _lengths(
     ends: Int[np.ndarray, "lines"], index: Int[np.ndarray, "pairs"]
 ) -> Int[np.ndarray, "pairs"]:
-    """Count the tokens of the lines in use, four bytes for each, a chunk at a time."""
+    """Compute the lengths of the lines in use as 32-bit integers, a chunk at a time."""
     lengths = np.empty(len(index), dtype=np.int32)
     for first in range(0, len(index), CHUNK_PAIRS):
         lines = index[first : first + CHUNK_PAIRS]
@@ -299,7 +299,7 @@ def _write_ids(
 
 
 def _drop_long(text: CleanText, name: str, max_length: int, written: dict[str, Any]) -> int:
-    """Take pairs with a long side out of the index; return how many."""
+    """Drop pairs with a side that is too long from the index; return their number."""
     index = CheckedNumbers(text.folder / f"{name}.clean-index", text.files)[:]
     fits = np.ones(len(index), dtype=bool)
     for side in SIDES:

@@ -1,4 +1,4 @@
-"""The words of a prepared corpus, numbered: which words each sentence has, in four bytes a word."""
+"""Word ids of a prepared corpus: the words of each sentence as 32-bit integers."""
 
 from dataclasses import dataclass
 from itertools import repeat
@@ -22,7 +22,7 @@ _UNKNOWN = -1
 
 @dataclass(frozen=True, kw_only=True)
 class SideWords:
-    """The training text of one side as words between spaces.
+    """The training text of one side as ids of space-separated words.
 
     Parameters
     ----------
@@ -46,16 +46,16 @@ class SideWords:
 
 
 def store_words(folder: Path) -> tuple[SideWords, SideWords]:
-    """Give numbers to the words of a store's training text, or find that it was done before.
+    """Write the word ids of a store's training text, or reuse those written before.
 
     Notes
     -----
-    On the disk this takes four bytes a word and twelve a sentence and side, a little less than
-    the token ids; in memory, while it is done, the different words of a side.
+    On disk this takes four bytes a word and twelve a sentence and side, a little less than
+    the token ids; in memory, meanwhile, the distinct words of a side.
     """
     text = read_facts(folder / "text.json")
     if read_facts(folder / "words.json").get("key") != text.get("key"):
-        with locked(folder, wait=lambda _: None):  # another run may be at it; it takes minutes
+        with locked(folder, wait=lambda _: None):  # another run may write them
             _store_words(folder, text)
     files = read_facts(folder / "words.json").get("files", {})
     check_sizes(folder, files)
@@ -77,7 +77,7 @@ def store_words(folder: Path) -> tuple[SideWords, SideWords]:
 
 
 def _store_words(folder: Path, text: dict[str, Any]) -> None:
-    """Write the words as numbers, unless somebody else has done it by now."""
+    """Write the word ids, unless another process has written them meanwhile."""
     if read_facts(folder / "words.json").get("key") == text.get("key"):
         return
     (folder / "words.json").unlink(missing_ok=True)
@@ -88,7 +88,7 @@ def _store_words(folder: Path, text: dict[str, Any]) -> None:
 
 
 def _number_words(folder: Path, side: str, known: Known, written: dict[str, Any]) -> None:
-    """Write the words of one side's text, a block of lines at a time."""
+    """Write the word ids of one side, a block of lines at a time."""
     text = CheckedNumbers(folder / f"train.{side}.text", known, np.uint8)
     text_ends = CheckedNumbers(folder / f"train.{side}.text-ends", known)[:]
     numbers = {"\n": END_WORD}

@@ -1,4 +1,4 @@
-"""English clauses and sentences: from meaning to words."""
+"""Surface realisation of English clauses and sentences."""
 
 from itertools import pairwise
 
@@ -67,7 +67,7 @@ def _choose_articles(words: list[Word]) -> list[Word]:
 
 
 def _conjugate(verb: Verb, tense: Tense, features: Features, *, support: bool) -> tuple[str, str]:
-    """Give the auxiliary (or nothing) and the main form; “support” asks for an auxiliary."""
+    """Return the auxiliary, if any, and the main verb; `support` forces an auxiliary."""
     index = features.form_index
     forms = verb.english
     if tense is Tense.FUTURE:
@@ -94,7 +94,7 @@ def _conjugate(verb: Verb, tense: Tense, features: Features, *, support: bool) -
 def _say_verb_group(
     clause: Clause, features: Features, path: str, *, asked: bool
 ) -> tuple[list[Word], list[Word]]:
-    """Say the auxiliary, and then negation, adverb, main verb and particle."""
+    """Realise auxiliary, negation, adverb, main verb and particle."""
     head = clause.modal or clause.verb
     head_node = f"{path}/modal" if clause.modal else f"{path}/verb"
     denied = clause.negation is Negation.NOT
@@ -142,7 +142,7 @@ def _say_predicate(predicate: Predicate, path: str) -> list[Word]:
 
 
 def _say_objects(clause: Clause, path: str) -> list[Word]:
-    """Say “me a book”, “it to me”, “a book to Paul”, whichever the objects ask for."""
+    """Realise the objects: “me a book”, “it to me” or “a book to Paul”."""
     direct: list[Word] = []
     if isinstance(clause.object, Pronoun):
         direct = say_object_pronoun(clause.object, f"{path}/object")
@@ -217,7 +217,7 @@ def _say_existence(existence: Existence, path: str) -> list[Word]:
     words += make_words(forms.get(existence.tense, past), f"{path}/verb")
     phrase = say_phrase(existence.phrase, f"{path}/phrase", _say_relative)
     if existence.negated:
-        # “some” gives way to “no”, which says both the denial and the determiner
+        # “no” replaces “some”: it expresses both negation and determiner
         words += make_words("no", f"{path}/not", f"{path}/phrase/det")
         phrase = phrase[1:]
     words += phrase
@@ -263,7 +263,7 @@ def _say_statement(statement: Statement) -> list[Word]:
 
 
 def realise_english(sentence: Sentence) -> list[Word]:
-    """Say a sentence in English."""
+    """Realise a sentence in English."""
     match sentence.body:
         case Statement():
             words = _say_statement(sentence.body)

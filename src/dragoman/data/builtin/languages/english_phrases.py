@@ -1,4 +1,4 @@
-"""English noun phrases: determiners, the possessive “’s”, pronouns and prepositions."""
+"""Surface realisation of English noun phrases: determiners, possessives, pronouns, prepositions."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ SayRelative = Callable[[Relative, str], list[Word]]
 
 
 def find_features(phrase: NounPhrase) -> Features:
-    """Find what a noun phrase passes on in English."""
+    """Return the agreement features of a noun phrase in English."""
     match phrase:
         case Pronoun(person, plural, feminine, antecedent):
             return Features(person, plural, antecedent.english.feminine if antecedent else feminine)
@@ -42,7 +42,7 @@ def find_features(phrase: NounPhrase) -> Features:
 
 
 def say_object_pronoun(pronoun: Pronoun, node: str) -> list[Word]:
-    """Say a pronoun as an object: “him”, “her”, “it”.
+    """Realise a pronoun as an object: “him”, “her”, “it”.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def say_object_pronoun(pronoun: Pronoun, node: str) -> list[Word]:
 
 
 def say_number(number: int, path: str) -> list[Word]:
-    """Say a cardinal number."""
+    """Realise a cardinal number."""
     return [
         Word(said.text, frozenset(f"{path}/{part}" for part in said.parts))
         for said in say_english(number)
@@ -122,7 +122,7 @@ def _say_nominal(
 def say_phrase(
     phrase: NounPhrase, path: str, say_relative: SayRelative, *, denied: bool = False
 ) -> list[Word]:
-    """Say a noun phrase that is not a subject."""
+    """Realise a noun phrase that is not a subject."""
     match phrase:
         case Pronoun():
             return say_object_pronoun(phrase, path)
@@ -141,7 +141,7 @@ def say_phrase(
 
 
 def say_subject(phrase: NounPhrase, path: str, say_relative: SayRelative) -> list[Word]:
-    """Say a noun phrase as a subject."""
+    """Realise a noun phrase as a subject."""
     if not isinstance(phrase, Pronoun):
         return say_phrase(phrase, path, say_relative)
     features = find_features(phrase)
@@ -154,7 +154,7 @@ def say_subject(phrase: NounPhrase, path: str, say_relative: SayRelative) -> lis
 def say_circumstance(
     circumstance: Circumstance, path: str, say_relative: SayRelative
 ) -> list[Word]:
-    """Say a prepositional phrase."""
+    """Realise a prepositional phrase."""
     phrase, text = circumstance.phrase, circumstance.relation
     if text in ("arrival", "around"):
         text = "in"

@@ -1,4 +1,4 @@
-"""French clauses and sentences: from meaning to words."""
+"""Surface realisation of French clauses and sentences."""
 
 from dragoman.data.builtin.languages.french_phrases import (
     SUBJECT_PRONOUNS,
@@ -57,7 +57,7 @@ _QUESTION_WORDS = {"where": "où", "when": "quand", "why": "pourquoi"}
 _OBJECT_CLITICS = ("me", "te", "", "nous", "les")
 _ELIDING = {"me": "m’", "te": "t’", "le": "l’", "la": "l’", "ne": "n’", "que": "qu’", "je": "j’"}
 _VOWELS = frozenset("aeiouyhàâéèêëîïôöùûüœ")
-# No elision before these, though they begin with a vowel sound in writing.
+# No elision before these, although their spelling suggests it.
 _UNELIDED = frozenset({"huit", "onze"})
 
 
@@ -71,7 +71,7 @@ def _begins_with_vowel(text: str) -> bool:
 
 
 def _elide_and_contract(words: list[Word]) -> list[Word]:
-    """Give words their forms before vowels, then merge “de le” into “du” and its like."""
+    """Apply elision and prevocalic forms, then contractions such as “de le” to “du”."""
     finished: list[Word] = []
     for word in reversed(words):
         following = finished[-1] if finished else None
@@ -96,7 +96,7 @@ def _elide_and_contract(words: list[Word]) -> list[Word]:
 
 
 def _say_clitics(clause: Clause, path: str) -> list[Word]:
-    """Say the object and recipient pronouns in the order me/te/nous, le/la/les, leur."""
+    """Realise the clitic pronouns in the order me/te/nous, le/la/les, leur."""
     ranked: list[tuple[int, Word]] = []
     if isinstance(clause.recipient, Pronoun):
         index = find_features(clause.recipient).form_index
@@ -120,7 +120,7 @@ def _agree_participle(participle: str, features: Features | None) -> str:
 
 
 def _conjugate(clause: Clause, features: Features, path: str) -> tuple[Word, list[Word]]:
-    """Give the finite verb of the clause, and what follows it: participle or infinitive."""
+    """Return the finite verb of the clause, and the participle or infinitive after it."""
     node = f"{path}/verb"
     index = features.form_index
     head = clause.modal or clause.verb
@@ -151,7 +151,7 @@ def _conjugate(clause: Clause, features: Features, path: str) -> tuple[Word, lis
 
 
 def _say_verb_group(clause: Clause, features: Features, path: str) -> list[Word]:
-    """Say negation, clitics, verb, adverb and participle or infinitive in their order."""
+    """Realise negation, clitics, verb, adverb, and participle or infinitive."""
     finite, rest = _conjugate(clause, features, path)
     words: list[Word] = []
     if clause.is_negated:
@@ -196,7 +196,7 @@ def _say_predicate(predicate: Predicate, features: Features, path: str) -> list[
 
 
 def _say_object(clause: Clause, path: str) -> list[Word]:
-    """Say the objects that are no clitics, each with its preposition."""
+    """Realise the objects that are not clitics, each with its preposition."""
     words: list[Word] = []
     if clause.object is not None and not isinstance(clause.object, Pronoun | Gap):
         preposition = clause.verb.french.preposition
@@ -351,7 +351,7 @@ def _say_exclamation(exclamation: Exclamation) -> list[Word]:
 
 
 def realise_french(sentence: Sentence) -> list[Word]:
-    """Say a sentence in French."""
+    """Realise a sentence in French."""
     match sentence.body:
         case Statement():
             words = _say_statement(sentence.body)

@@ -1,4 +1,4 @@
-"""French noun phrases: determiners, agreement, and the prepositions that places take."""
+"""Surface realisation of French noun phrases: determiners, agreement, prepositions of places."""
 
 from collections.abc import Callable
 
@@ -42,7 +42,7 @@ SayRelative = Callable[[Relative, str], list[Word]]
 
 
 def find_features(phrase: NounPhrase) -> Features:
-    """Find what a noun phrase passes on in French."""
+    """Return the agreement features of a noun phrase in French."""
     match phrase:
         case Pronoun(person, plural, feminine, antecedent):
             return Features(person, plural, antecedent.french.feminine if antecedent else feminine)
@@ -65,7 +65,7 @@ def agree_adjective(forms: tuple[str, str, str, str], features: Features) -> str
 
 
 def say_number(number: int, path: str, *, feminine: bool) -> list[Word]:
-    """Say a cardinal number."""
+    """Realise a cardinal number."""
     return [
         Word(said.text, frozenset(f"{path}/{part}" for part in said.parts))
         for said in say_french(number, feminine=feminine)
@@ -73,7 +73,7 @@ def say_number(number: int, path: str, *, feminine: bool) -> list[Word]:
 
 
 def say_article(features: Features, node: str) -> Word:
-    """Say the definite article, not yet elided or contracted."""
+    """Realise the definite article, before elision and contraction."""
     if features.plural:
         return Word("les", frozenset({node}), article=True)
     text = "la" if features.feminine else "le"
@@ -93,7 +93,7 @@ def _say_possessive(owner: Pronoun, features: Features, node: str) -> Word:
 def _say_indefinite(
     phrase: Nominal, features: Features, node: str, *, bare_de: bool, after_de: bool
 ) -> list[Word]:
-    """Say un, une, du, des or “de”; nothing before a number or where “de” swallows it."""
+    """Realise un, une, du, des or “de”; nothing before a number or where “de” absorbs it."""
     nodes = frozenset({node})
     if phrase.cardinal:
         return []
@@ -140,7 +140,7 @@ def _say_nominal(
 ) -> list[Word]:
     features = find_features(phrase)
     words = _say_determiner(phrase, features, path, bare_de=bare_de, after_de=after_de)
-    # a determiner swallowed by “de” is expressed by the bare noun
+    # a determiner absorbed by “de” is expressed by the bare noun
     nodes = [f"{path}/noun"] if words else [f"{path}/noun", f"{path}/det"]
     after: list[Word] = []
     for index, quality in enumerate(phrase.qualities):
@@ -173,7 +173,7 @@ def say_phrase(
     without_partitive: bool = False,
     after_de: bool = False,
 ) -> list[Word]:
-    """Say a noun phrase as it stands anywhere but before a verb that it would be a clitic of."""
+    """Realise a noun phrase in a position where it is not a clitic."""
     match phrase:
         case Pronoun():
             features = find_features(phrase)
@@ -199,7 +199,7 @@ def say_phrase(
 
 
 def _say_place(relation: str, place: Place, path: str) -> list[Word]:
-    """Say en France, au Canada, aux États-Unis, à Paris; de France, du Canada, de Paris."""
+    """Realise a place: en France, au Canada, à Paris; de France, du Canada, de Paris."""
     node = frozenset({f"{path}/preposition"})
     name = make_words(place.french, f"{path}/phrase")
     article = [] if place.kind == "city" else [say_article(find_features(place), f"{path}/phrase")]
@@ -214,7 +214,7 @@ def _say_place(relation: str, place: Place, path: str) -> list[Word]:
 def say_circumstance(
     circumstance: Circumstance, path: str, say_relative: SayRelative
 ) -> list[Word]:
-    """Say a prepositional phrase."""
+    """Realise a prepositional phrase."""
     phrase, relation = circumstance.phrase, circumstance.relation
     if isinstance(phrase, Place):
         return _say_place(relation, phrase, path)

@@ -1,4 +1,4 @@
-"""Spanish clauses and sentences: from meaning to words."""
+"""Surface realisation of Spanish clauses and sentences."""
 
 from dragoman.data.builtin.languages.spanish_phrases import (
     SUBJECT_PRONOUNS,
@@ -63,12 +63,12 @@ _QUESTION_WORDS = {
 }
 _OPENING_MARKS = {"?": "¿", "!": "¡"}
 _RECIPIENT_CLITICS = ("me", "te", "le", "nos", "les")
-# Feminine nouns that begin with a stressed a take “el”.
+# Feminine nouns that begin with a stressed “a” take “el”.
 _STRESSED_A = frozenset({"agua"})
 
 
 def _contract(words: list[Word]) -> list[Word]:
-    """Merge “a el” and “de el”, and change “y” to “e” before an i sound."""
+    """Contract “a el” and “de el”, and change “y” to “e” before an i sound."""
     finished: list[Word] = []
     for word in reversed(words):
         following = finished[-1] if finished else None
@@ -88,7 +88,7 @@ def _contract(words: list[Word]) -> list[Word]:
 
 
 def _say_clitics(clause: Clause, path: str) -> list[Word]:
-    """Say the recipient, also when it is named later on, and then the object."""
+    """Realise the clitics: the recipient (also if repeated later as a noun), then the object."""
     words: list[Word] = []
     has_object = isinstance(clause.object, Pronoun)
     if clause.recipient is not None and not isinstance(clause.recipient, Gap):
@@ -109,7 +109,7 @@ def _say_clitics(clause: Clause, path: str) -> list[Word]:
 
 
 def _conjugate(clause: Clause, features: Features) -> tuple[str, bool]:
-    """Give the finite verb, and whether it is in the imperfect, where yo and él look alike."""
+    """Return the finite verb, and whether it is an imperfect, ambiguous between yo and él."""
     head = clause.modal or clause.verb
     index = features.form_index
     match clause.tense:
@@ -124,7 +124,7 @@ def _conjugate(clause: Clause, features: Features) -> tuple[str, bool]:
 
 
 def _find_speaker(subject: NounPhrase) -> Features | None:
-    """Give the features of a subject that a following pronoun may repeat, if it is somebody."""
+    """Return the features of a person subject that a following pronoun may repeat."""
     if isinstance(subject, Pronoun | Person):
         return find_features(subject)
     if isinstance(subject, Joined) or (isinstance(subject, Nominal) and subject.noun.is_person):
@@ -133,7 +133,7 @@ def _find_speaker(subject: NounPhrase) -> Features | None:
 
 
 def _repeats_several(subject: NounPhrase, previous: Features | None) -> bool:
-    """Tell whether a “they” follows a clause about several persons."""
+    """Tell whether “they” refers to several persons of the clause before."""
     if previous is None or not isinstance(subject, Pronoun):
         return False
     return subject.person == previous.person == 3 and subject.plural and previous.plural
@@ -142,7 +142,7 @@ def _repeats_several(subject: NounPhrase, previous: Features | None) -> bool:
 def _say_subject(
     clause: Clause, path: str, previous: Features | None, *, imperfect: bool
 ) -> list[Word]:
-    """Say the subject; a pronoun is left out where the verb or the clause before tells it."""
+    """Realise the subject; a pronoun is dropped where the verb or the context determines it."""
     subject = clause.subject
     if clause.subject_omitted or isinstance(subject, Gap):
         return []
@@ -205,7 +205,7 @@ def _say_objects(clause: Clause, path: str) -> list[Word]:
 
 
 def _precedes_subject(predicate: Predicate | None) -> bool:
-    """Tell whether a question says it before the subject: “¿es nueva la casa?”."""
+    """Tell whether the predicate precedes the subject in a question: “¿es nueva la casa?”."""
     if isinstance(predicate, Attribute):
         return predicate.standard is None
     return predicate is not None
@@ -220,7 +220,7 @@ def _say_clause(
         words += [*time, Word(",", frozenset({f"{path}/comma"}))]
     features = find_features(clause.subject)
     if _repeats_several(clause.subject, previous):
-        # “they” take the gender of those the clause before has named
+        # “they” takes the gender of its antecedents in the clause before
         features = previous or features
     finite, imperfect = _conjugate(clause, features)
     subject = _say_subject(clause, path, previous, imperfect=imperfect)
@@ -239,7 +239,7 @@ def _say_clause(
     infinitive = clause.verb.spanish.infinitive if clause.modal else ""
     rest = make_words(infinitive, f"{path}/verb")
     if clause.object is None or isinstance(clause.object, Pronoun | Gap):
-        # nothing keeps the verbs apart in a question: “¿dónde puede hablar Jane?”
+        # verbs stay together in a question: “¿dónde puede hablar Jane?”
         group, rest = group + rest, []
     rest += _say_objects(clause, path)
     if clause.predicate is not None:
@@ -344,7 +344,7 @@ def _say_exclamation(exclamation: Exclamation) -> list[Word]:
 
 
 def realise_spanish(sentence: Sentence) -> list[Word]:
-    """Say a sentence in Spanish."""
+    """Realise a sentence in Spanish."""
     match sentence.body:
         case Statement():
             words = _say_statement(sentence.body)

@@ -1,4 +1,4 @@
-"""Spanish noun phrases: determiners, agreement, the places of adjectives, and prepositions."""
+"""Surface realisation of Spanish noun phrases: determiners, agreement, adjectives, prepositions."""
 
 from collections.abc import Callable
 
@@ -45,7 +45,7 @@ SayRelative = Callable[[Relative, str], list[Word]]
 
 
 def find_features(phrase: NounPhrase) -> Features:
-    """Find what a noun phrase passes on in Spanish."""
+    """Return the agreement features of a noun phrase in Spanish."""
     match phrase:
         case Pronoun(person, plural, feminine, antecedent):
             return Features(person, plural, antecedent.spanish.feminine if antecedent else feminine)
@@ -68,7 +68,7 @@ def agree(forms: tuple[str, str, str, str], features: Features) -> str:
 
 
 def say_number(number: int, path: str, *, feminine: bool) -> list[Word]:
-    """Say a cardinal number."""
+    """Realise a cardinal number."""
     return [
         Word(said.text, frozenset(f"{path}/{part}" for part in said.parts))
         for said in say_spanish(number, feminine=feminine)
@@ -134,7 +134,7 @@ def _say_nominal(
             after += make_words(_DEGREES.get(quality.degree, ""), f"{path}/degree{index}")
             after += make_words(form, node)
     noun = phrase.noun.spanish
-    # an unsaid determiner is expressed by the bare noun
+    # a dropped determiner is expressed by the bare noun
     nodes = [f"{path}/noun"] + ([] if determined else [f"{path}/det"])
     words += make_words(noun.plural if phrase.plural else noun.singular, *nodes)
     words += after
@@ -154,7 +154,7 @@ def say_phrase(
     denied: bool = False,
     marker: str = "",
 ) -> list[Word]:
-    """Say a noun phrase that is not a clitic.
+    """Realise a noun phrase that is not a clitic.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def say_phrase(
 
 
 def _is_marked(phrase: Nominal) -> bool:
-    """Tell whether the personal “a” stands before it: persons, and pets one knows."""
+    """Tell whether a phrase takes the personal “a”: persons and known pets."""
     if phrase.noun.is_person:
         return True
     specific = phrase.determiner in (Determiner.POSSESSIVE, Determiner.DEMONSTRATIVE)
@@ -205,7 +205,7 @@ def _is_marked(phrase: Nominal) -> bool:
 def say_circumstance(
     circumstance: Circumstance, path: str, say_relative: SayRelative
 ) -> list[Word]:
-    """Say a prepositional phrase."""
+    """Realise a prepositional phrase."""
     phrase = circumstance.phrase
     nodes = f"{path}/preposition"
     if isinstance(phrase, Pronoun):

@@ -1,4 +1,4 @@
-"""Conjugation of the verbs of the lexicon: rules for the regular, given forms for the rest."""
+"""Conjugation of verbs: rules for regular forms, explicit forms for the others."""
 
 from dragoman.data.builtin.lexicon.entries import EnglishVerb, FrenchVerb, SpanishVerb
 

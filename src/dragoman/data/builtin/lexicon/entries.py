@@ -1,4 +1,4 @@
-"""What the lexicon holds: one entry per concept, with its forms in the three languages."""
+"""Entries of the lexicon: one per concept, with its forms in the three languages."""
 
 from dataclasses import dataclass
 
@@ -31,12 +31,12 @@ class Noun:
 
     @property
     def is_person(self) -> bool:
-        """Whether it names a person."""
+        """Whether the noun denotes a person."""
         return "person" in self.kinds
 
     @property
     def is_mass(self) -> bool:
-        """Whether it has no plural and takes the partitive."""
+        """Whether the noun is a mass noun: no plural, partitive article."""
         return "mass" in self.kinds
 
 
@@ -160,7 +160,7 @@ class Verb:
 
     @property
     def is_stative(self) -> bool:
-        """Whether its past is told in the imperfect."""
+        """Whether the verb is stative: its past is the imperfect."""
         return "stative" in self.traits
 
     @property

@@ -1,4 +1,4 @@
-"""When things happen: months, dates, days, years, hours and fixed expressions of time."""
+"""Expressions of time: months, dates, days, years, hours and fixed expressions."""
 
 from dataclasses import dataclass
 
@@ -98,7 +98,7 @@ Moment = Month | Date | Weekday | Year | Hour | Expression
 
 
 def say_french_hour(moment: Hour, path: str) -> list[Word]:
-    """Say an hour in French without preposition."""
+    """Realise an hour in French without preposition."""
     words = make_words(say_french(moment.hour, feminine=True)[0].text, f"{path}/h")
     words += make_words("heure" if moment.hour == 1 else "heures", f"{path}/o")
     if moment.minute:
@@ -108,7 +108,7 @@ def say_french_hour(moment: Hour, path: str) -> list[Word]:
 
 
 def say_english_hour(moment: Hour, path: str) -> list[Word]:
-    """Say an hour in English without preposition."""
+    """Realise an hour in English without preposition."""
     hour = make_words(say_english(moment.hour)[0].text, f"{path}/h")
     if not moment.minute:
         return hour + make_words("o’clock", f"{path}/o")
@@ -118,7 +118,7 @@ def say_english_hour(moment: Hour, path: str) -> list[Word]:
 
 
 def say_spanish_hour(moment: Hour, path: str) -> list[Word]:
-    """Say an hour in Spanish without preposition."""
+    """Realise an hour in Spanish without preposition."""
     hour = say_spanish(moment.hour, feminine=True)[0].text
     words = make_words("la" if moment.hour == 1 else "las", f"{path}/o")
     words += make_words(hour, f"{path}/h")
@@ -129,7 +129,7 @@ def say_spanish_hour(moment: Hour, path: str) -> list[Word]:
 
 
 def say_french_moment(moment: Moment, path: str) -> list[Word]:
-    """Say when, in French."""
+    """Realise an expression of time in French."""
     match moment:
         case Expression():
             return make_marked_words(moment.french, path)
@@ -154,7 +154,7 @@ def say_french_moment(moment: Moment, path: str) -> list[Word]:
 
 
 def say_english_moment(moment: Moment, path: str) -> list[Word]:
-    """Say when, in English."""
+    """Realise an expression of time in English."""
     match moment:
         case Expression():
             return make_marked_words(moment.english, path)
@@ -178,7 +178,7 @@ def say_english_moment(moment: Moment, path: str) -> list[Word]:
 
 
 def say_spanish_moment(moment: Moment, path: str) -> list[Word]:
-    """Say when, in Spanish."""
+    """Realise an expression of time in Spanish."""
     match moment:
         case Expression():
             return make_marked_words(moment.spanish, path)

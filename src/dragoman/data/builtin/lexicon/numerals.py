@@ -1,10 +1,10 @@
-"""Whole numbers up to 9,999 in words, each word marked with the part of the number it says."""
+"""Numbers up to 9,999 in words, each word marked with the digits it expresses."""
 
 from typing import NamedTuple
 
 
 class NumeralWord(NamedTuple):
-    """A word of a number, and the parts it says: letters of “T t H h r”.
+    """A word of a numeral, and the parts it expresses: letters of “T t H h r”.
 
     “T” is how many thousands, “t” the word for thousand, “H” and “h” the same for hundreds, “r”
     what is left.
@@ -146,7 +146,7 @@ def _say_french_below_hundred(number: int, *, feminine: bool, final: bool) -> st
 
 
 def say_french(number: int, *, feminine: bool = False) -> list[NumeralWord]:
-    """Say a number in French, in the traditional spelling (“vingt et un”)."""
+    """Spell a number in French, in the traditional spelling (“vingt et un”)."""
     thousands, hundreds, rest = number // 1000, number // 100 % 10, number % 100
     words = []
     if thousands > 1:
@@ -165,7 +165,7 @@ def say_french(number: int, *, feminine: bool = False) -> list[NumeralWord]:
 
 
 def say_english(number: int) -> list[NumeralWord]:
-    """Say a number in English, with “and” after the hundreds."""
+    """Spell a number in English, with “and” after the hundreds."""
     thousands, hundreds, rest = number // 1000, number // 100 % 10, number % 100
     words = []
     if thousands:
@@ -199,7 +199,7 @@ def _say_spanish_below_hundred(number: int, *, feminine: bool) -> str:
 
 
 def say_spanish(number: int, *, feminine: bool = False) -> list[NumeralWord]:
-    """Say a number in Spanish as before a noun (“treinta y un”, “doscientas”)."""
+    """Spell a number in Spanish as before a noun (“treinta y un”, “doscientas”)."""
     thousands, hundreds, rest = number // 1000, number // 100 % 10, number % 100
     words = []
     if thousands > 1:

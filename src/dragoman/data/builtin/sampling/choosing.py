@@ -1,4 +1,4 @@
-"""Random choices from the lexicon, the common words more often than the rare ones."""
+"""Random choices from the lexicon, frequent words more often than rare ones."""
 
 import random
 from bisect import bisect
@@ -62,7 +62,7 @@ _FUTURE_YEARS = range(2027, 2036)
 
 @cache
 def _weigh(num_items: int) -> list[float]:
-    """Give cumulative weights that fall with the rank, gently."""
+    """Compute cumulative weights that fall slowly with the rank."""
     return list(accumulate(1 / (rank + 3) for rank in range(num_items)))
 
 
@@ -83,7 +83,7 @@ def find_adjectives(noun: Noun, *, attribute: bool) -> tuple[Adjective, ...]:
         for adjective in ADJECTIVES
         if adjective.kinds & noun.kinds
         and adjective.use != barred
-        # “son grand grand-père” would jar
+        # exclude “son grand grand-père”
         and not noun.french.singular.startswith(adjective.french[0] + "-")
     )
 
@@ -98,7 +98,7 @@ def find_verbs(subject_kinds: frozenset[str]) -> tuple[Verb, ...]:
 
 
 class Chooser:
-    """Choose words at random.
+    """Draws words at random.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class Chooser:
         self._generator = generator
 
     def happens(self, probability: float) -> bool:
-        """Tell whether something of a given probability happens."""
+        """Draw a Bernoulli variable."""
         return self._generator.random() < probability
 
     def pick(self, items: Sequence[Item]) -> Item:
@@ -138,7 +138,7 @@ class Chooser:
         return number - number % 50 if number > 1000 else number
 
     def pick_person(self) -> Person:
-        """Pick somebody by name."""
+        """Pick a person by name."""
         feminine = self.happens(0.5)
         return Person(self.pick_ranked(WOMEN if feminine else MEN), feminine)
 

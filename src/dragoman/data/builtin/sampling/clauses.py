@@ -1,4 +1,4 @@
-"""Clauses drawn at random: a frame around a subject, then tense, negation and circumstances."""
+"""Sampling of clauses: a frame around a subject, then tense, negation and circumstances."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ _STATIVE_TENSES = {Tense.PRESENT: 6.0, Tense.PAST: 2.5, Tense.FUTURE: 1.5}
 
 
 class ClauseSampler:
-    """Draw clauses.
+    """Draws clauses.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class ClauseSampler:
     # tense, negation, time
 
     def _finish(self, clause: Clause, tenses: dict[Tense, float] | None) -> Clause:
-        """Give a clause its modal verb, tense, negation, adverbs and time."""
+        """Add modal verb, tense, negation, adverbs and time to a clause."""
         chooser = self._chooser
         verb = clause.verb
         acts = clause.predicate is None and not verb.is_stative and "past" not in verb.traits
@@ -111,7 +111,7 @@ class ClauseSampler:
             clause = replace(clause, time=chooser.pick_moment(clause.tense))
             movable = not isinstance(clause.subject, Gap) and not isinstance(clause.object, Gap)
             if isinstance(clause.object, Nominal) and clause.object.relative is not None:
-                # at the end it would seem to belong to the relative clause
+                # at the end it would attach to the relative clause
                 return replace(clause, time_first=True) if movable else replace(clause, time=None)
             clause = replace(clause, time_first=movable and chooser.happens(0.2))
         return clause
@@ -157,7 +157,7 @@ class ClauseSampler:
     # pronouns
 
     def _use_pronouns(self, clause: Clause, *, lone: bool) -> Clause:
-        """Put a pronoun for an object or recipient where the source tells which it must be."""
+        """Replace an object or recipient by a pronoun where the source determines its form."""
         chooser = self._chooser
         person = find_features(clause.subject).person
         if clause.recipient is not None and chooser.happens(0.45):
@@ -239,7 +239,7 @@ class ClauseSampler:
     # clauses about clauses
 
     def draw_saying(self, content_depth: int, *, subject: NounPhrase | None = None) -> Clause:
-        """Draw a clause with another for its content: “Jane says that …”."""
+        """Draw a clause with a content clause: “Jane says that …”."""
         chooser = self._chooser
         verb = chooser.pick(_SAYING)
         subject = subject or self.phrases.draw_subject(depth=0)
@@ -259,7 +259,7 @@ class ClauseSampler:
 
 
 def _drop_pronouns(circumstances: tuple[Circumstance, ...]) -> tuple[Circumstance, ...]:
-    """Leave out “with me” and the like, which would repeat another pronoun of the clause."""
+    """Drop circumstances such as “with me” that repeat another pronoun of the clause."""
     return tuple(found for found in circumstances if not isinstance(found.phrase, Pronoun))
 
 
@@ -277,7 +277,7 @@ def tell_in_past(clause: Clause) -> Clause:
 
 
 def end_with_time(clause: Clause) -> Clause:
-    """Take the time from the front of a clause to its end, if it is understood there.
+    """Move the time from the front of a clause to its end, if that is unambiguous.
 
     Returns
     -------
@@ -290,7 +290,7 @@ def end_with_time(clause: Clause) -> Clause:
 
 
 def avoid_repetition(clause: Clause, subject: NounPhrase) -> Clause:
-    """Put a pronoun for a name that was the subject just before."""
+    """Replace a name by a pronoun if it was the subject of the clause before."""
     if isinstance(subject, Person) and clause.subject == subject:
         return replace(clause, subject=Pronoun(3, False, subject.feminine))
     return clause

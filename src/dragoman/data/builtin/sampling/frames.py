@@ -1,4 +1,4 @@
-"""Frames drawn at random: what a clause says of its subject, before tense and negation."""
+"""Sampling of verb frames: verb and complements of a clause, before tense and negation."""
 
 from dataclasses import replace
 
@@ -51,7 +51,7 @@ _BENEFITING = frozenset({"buy", "write", "sing", "look", "work", "paint", "build
 
 
 class FrameSampler:
-    """Draw clauses in the present without adverbs.
+    """Draws clauses in the present tense without adverbs.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class FrameSampler:
         self._phrases = phrases
 
     def describe_thing(self, depth: int) -> Clause:
-        """Say of a thing, an animal or a country what it is like, costs or where it is."""
+        """Draw a clause about a thing, an animal or a country: quality, price or location."""
         chooser = self._chooser
         if chooser.happens(0.08):
             country = chooser.pick_place("country")
@@ -118,7 +118,7 @@ class FrameSampler:
         return self.attribute(phrase)
 
     def attribute(self, subject: NounPhrase) -> Clause:
-        """Say what the subject is like, plainly or in comparison."""
+        """Draw a predicative adjective, plain or compared."""
         chooser = self._chooser
         noun = NOUN_OF["man"]
         if isinstance(subject, Nominal | Gap) and subject.noun is not None:
@@ -164,7 +164,7 @@ class FrameSampler:
         )
 
     def describe_state(self, subject: NounPhrase, *, passing: bool = False) -> Clause:
-        """Say that somebody is hungry, twelve years old, or a nurse."""
+        """Draw a clause about a person's condition, age or profession."""
         chooser = self._chooser
         form = chooser.pick_weighted({"condition": 4.0, "age": 2.0, "work": 3.0})
         if passing:
@@ -198,13 +198,13 @@ class FrameSampler:
         return Clause(subject=subject, verb=BE_OR_HAVE, predicate=condition)
 
     def locate(self, subject: NounPhrase) -> Clause:
-        """Say where somebody or something is."""
+        """Draw a clause about where a subject is."""
         thing = isinstance(subject, Nominal) and not subject.noun.is_person
         where = self.draw_location(event=not thing)
         return Clause(subject=subject, verb=ESTAR, circumstances=(where,))
 
     def draw_location(self, *, event: bool = False) -> Circumstance:
-        """Draw where something is."""
+        """Draw a location."""
         chooser = self._chooser
         if chooser.happens(0.25):
             return Circumstance("in", chooser.pick_place("city", "country"))

@@ -1,4 +1,4 @@
-"""Noun phrases drawn at random."""
+"""Sampling of noun phrases."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +21,7 @@ from dragoman.data.builtin.sampling.choosing import Chooser, find_adjectives, fi
 PERSON = frozenset({"person"})
 _OWNABLE = frozenset({"own", "thing", "part", "pet", "vehicle", "home", "text"})
 _ORDINALS = ("first", "third")
-# Adjectives that stand alone: a second one could jar (“el alto padre fuerte”) or contradict.
+# Adjectives that exclude a second one, which could be odd (“el alto padre fuerte”) or contradict.
 _SINGLE = (*_ORDINALS, "tall", "good", "bad")
 _SPECIFIC = {
     Determiner.DEFINITE: 5.0,
@@ -44,7 +44,7 @@ DrawRelative = Callable[[Noun, bool, int], Relative | None]
 
 
 class PhraseSampler:
-    """Draw noun phrases.
+    """Draws noun phrases.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class PhraseSampler:
         return self.hidden_gender and self._chooser.happens(0.35)
 
     def draw_owner(self, subject: NounPhrase | None) -> Pronoun | None:
-        """Draw who owns something: speaker, listener or the subject of the clause."""
+        """Draw an owner: speaker, listener or the subject of the clause."""
         if subject is not None and self._chooser.happens(0.7):
             return own_by(subject)
         return self._chooser.pick(
@@ -150,7 +150,7 @@ class PhraseSampler:
         return phrase
 
     def draw_possessor(self) -> NounPhrase:
-        """Draw a person who owns something, said in a few words."""
+        """Draw a possessor as a short phrase."""
         if self._chooser.happens(0.6):
             return self._chooser.pick_person()
         noun = self._chooser.pick_ranked(find_nouns(PERSON, None))
@@ -161,7 +161,7 @@ class PhraseSampler:
         return Nominal(noun, self._chooser.happens(0.2), Determiner.DEFINITE)
 
     def draw_person_phrase(self, *, subject: NounPhrase | None, depth: int) -> NounPhrase:
-        """Draw a phrase for a person that is no pronoun."""
+        """Draw a phrase for a person that is not a pronoun."""
         if self._chooser.happens(0.45):
             return self._chooser.pick_person()
         noun = self._chooser.pick_ranked(find_nouns(PERSON, None))
@@ -214,7 +214,7 @@ class PhraseSampler:
 
 
 def own_by(subject: NounPhrase) -> Pronoun | None:
-    """Give the pronoun for what belongs to a subject."""
+    """Return the possessive pronoun of a subject."""
     match subject:
         case Pronoun(person, plural, feminine, _):
             return Pronoun(person, plural, feminine)

@@ -1,4 +1,4 @@
-"""Sentences drawn at random: the templates, their weights, and what links their clauses."""
+"""Sampling of sentences: templates, their weights, and the links between clauses."""
 
 import random
 from dataclasses import replace
@@ -62,7 +62,7 @@ _IDENTIFIED = frozenset({"thing", "place", "text", "idea", "food", "animal"})
 
 
 class SentenceSampler:
-    """Draw sentences.
+    """Draws sentences.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ class SentenceSampler:
         return Statement((Linked("", end_with_time(main)),), Linked("if", condition))
 
     def _refer_back(self) -> Statement:
-        """Draw a clause with an object, and another that takes it up with a pronoun."""
+        """Draw a clause with an object, and another that refers to it by a pronoun."""
         chooser = self._chooser
         for _ in range(50):
             first = self.clauses.draw_clause(depth=0)
@@ -321,7 +321,7 @@ class SentenceSampler:
         raise AssertionError("no clause suits the question")
 
     def _has_owner(self, clause: Clause) -> bool:
-        """Tell whether something in the clause belongs to a subject nobody has named."""
+        """Tell whether the clause has a possessive whose owner is not named."""
         phrases = [clause.object, clause.recipient]
         return any(
             isinstance(phrase, Nominal) and phrase.owner is not None and phrase.owner.person == 3
