@@ -130,7 +130,9 @@ class SentenceSampler:
         chooser = self._chooser
         if tense is None:
             tense = chooser.pick((Tense.PRESENT, Tense.PAST, Tense.FUTURE))
-        weather = Weather(kind=chooser.pick(WEATHER_KINDS), tense=tense, negated=chooser.happens(0.15))
+        weather = Weather(
+            kind=chooser.pick(WEATHER_KINDS), tense=tense, negated=chooser.happens(0.15)
+        )
         if chooser.happens(0.3) and tense is not Tense.PAST:
             return replace(weather, time=chooser.pick_moment(tense))
         return weather
