@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -14,24 +13,22 @@ from dragoman.models.attention.additive_attention import (
     Attended,
 )
 from dragoman.models.interface import Output, Vocabulary
-from dragoman.models.layers.embedding import Embedding, OutputLayer, make_word_matrices
 from dragoman.models.layers.experts import Experts, Routing
 from dragoman.models.recurrent.cells import CellState, LSTMCell
+from dragoman.models.recurrent.encoder_decoder import (
+    Memory,
+    make_word_layers,
+    start_stack,
+    step_stack,
+)
 from dragoman.models.recurrent.layer import BidirectionalLayer, RecurrentLayer
 from dragoman.models.recurrent.options import GNMTOptions
-from dragoman.models.state import COVERAGE, HypothesisState, uncovered
+from dragoman.models.state import HypothesisState
 from dragoman.shapes import Float, Int
 
 PUBLISHED_BOUND, PUBLISHED_DIM = 0.04, 1024
 # Counted from 1: what this layer and those above it compute is added to what they read.
 FIRST_RESIDUAL_LAYER = 3
-
-
-class Memory(NamedTuple):
-    """What the encoder made of the source sentences."""
-
-    hidden: Float[Tensor, "sentences length memory_dim"]
-    lengths: Int[Tensor, "sentences"]
 
 
 class ExpertsBetweenLayers(nn.Module):
@@ -215,17 +212,16 @@ class GNMT(nn.Module):
     def __init__(self, options: GNMTOptions, vocabulary: Vocabulary) -> None:
         super().__init__()
         self.pad_id = vocabulary.pad_id
-        words = make_word_matrices(
-            (vocabulary.source_size, vocabulary.target_size),
+        self.source_embedding, self.target_embedding, output = make_word_layers(
+            vocabulary,
             options.tied_embeddings,
             embedding_dim=options.model_dim,
+            output_dim=options.model_dim,
+            dropout=options.dropout,
         )
-        pad_id, dropout = vocabulary.pad_id, options.dropout
-        self.source_embedding = Embedding(words.source, None, pad_id=pad_id, dropout=dropout)
-        self.target_embedding = Embedding(words.target, None, pad_id=pad_id, dropout=dropout)
         self.encoder = GNMTEncoder(options)
         self.decoder = GNMTDecoder(options, self.encoder.memory_dim)
-        self.output = OutputLayer(words.output, pad_id=pad_id)
+        self.output = output
         self._initialise(PUBLISHED_BOUND * math.sqrt(PUBLISHED_DIM / options.model_dim))
 
     @torch.no_grad()
@@ -267,23 +263,13 @@ class GNMT(nn.Module):
         capacity : int
             How many words a hypothesis may get: any number, as the state does not grow.
         """
-        source = self.decoder.cross_attention.annotate(*memory)
-        shape = (len(memory.hidden), 1, 1 + len(self.decoder.upper))
-        hidden, cells = self.decoder.bottom.start(shape, memory.hidden)
-        begun = {"hidden": hidden, "cells": cells, COVERAGE: uncovered(source.is_token)}
-        return HypothesisState(hypotheses=begun, sentences=source.to_sentences())
+        return start_stack(self.decoder, memory)
 
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: HypothesisState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]:
         """Read one more word of each hypothesis."""
-        before = state.hypotheses
-        layers = list(zip(before["hidden"].unbind(2), before["cells"].unbind(2), strict=True))
-        source = Annotations.from_sentences(state.sentences)
-        said, after, found = self.decoder.step(self.target_embedding(tokens), layers, source)
-        hidden, cells = (torch.stack(each, dim=2) for each in zip(*after, strict=True))
-        coverage = before[COVERAGE] + found.weights
-        return said, state.after(hidden=hidden, cells=cells, coverage=coverage)
+        return step_stack(self.decoder, self.target_embedding(tokens), state)
 
     def _encode(self, source: Sequences, routing: Routing) -> Memory:
         """Read the source sentences, and leave the experts' losses in the routing."""

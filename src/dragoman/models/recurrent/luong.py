@@ -9,7 +9,7 @@ from dragoman.data.batches import Batch, Sequences
 from dragoman.models.attention.additive_attention import Annotations, Attended
 from dragoman.models.attention.multiplicative_attention import MultiplicativeAttention
 from dragoman.models.interface import Output, Vocabulary
-from dragoman.models.layers.embedding import Embedding, OutputLayer, make_word_matrices
+from dragoman.models.recurrent.encoder_decoder import make_word_layers
 from dragoman.models.recurrent.layer import reverse_sequences
 from dragoman.models.recurrent.options import LuongOptions
 from dragoman.models.recurrent.seq2seq import (
@@ -132,18 +132,16 @@ class Luong(nn.Module):
         super().__init__()
         self.options = options
         self.pad_id = vocabulary.pad_id
-        words = make_word_matrices(
-            (vocabulary.source_size, vocabulary.target_size),
+        self.source_embedding, self.target_embedding, output = make_word_layers(
+            vocabulary,
             options.tied_embeddings,
             embedding_dim=options.word_dim,
             output_dim=options.model_dim,
+            dropout=options.dropout,
         )
-        pad_id, dropout = vocabulary.pad_id, options.dropout
-        self.source_embedding = Embedding(words.source, None, pad_id=pad_id, dropout=dropout)
-        self.target_embedding = Embedding(words.target, None, pad_id=pad_id, dropout=dropout)
         self.encoder = _make_stack(options)
         self.decoder = LuongDecoder(options)
-        self.output = OutputLayer(words.output, pad_id=pad_id)
+        self.output = output
         self._initialise()
 
     def _initialise(self) -> None:

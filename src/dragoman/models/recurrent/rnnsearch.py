@@ -12,13 +12,9 @@ from dragoman.models.attention.additive_attention import (
     Attended,
 )
 from dragoman.models.interface import Output, Vocabulary
-from dragoman.models.layers.embedding import (
-    Embedding,
-    OutputLayer,
-    initialise_words,
-    make_word_matrices,
-)
+from dragoman.models.layers.embedding import initialise_words
 from dragoman.models.recurrent.cells import GRUCell
+from dragoman.models.recurrent.encoder_decoder import make_word_layers
 from dragoman.models.recurrent.layer import BidirectionalLayer
 from dragoman.models.recurrent.options import RNNsearchOptions
 from dragoman.models.state import COVERAGE, HypothesisState, uncovered
@@ -113,20 +109,18 @@ class RNNsearch(nn.Module):
     def __init__(self, options: RNNsearchOptions, vocabulary: Vocabulary) -> None:
         super().__init__()
         self.pad_id = vocabulary.pad_id
-        words = make_word_matrices(
-            (vocabulary.source_size, vocabulary.target_size),
+        self.source_embedding, self.target_embedding, output = make_word_layers(
+            vocabulary,
             options.tied_embeddings,
             embedding_dim=options.word_dim,
             output_dim=options.maxout_dim,
+            dropout=options.dropout,
         )
-        pad_id, dropout = vocabulary.pad_id, options.dropout
-        self.source_embedding = Embedding(words.source, None, pad_id=pad_id, dropout=dropout)
-        self.target_embedding = Embedding(words.target, None, pad_id=pad_id, dropout=dropout)
         self.encoder = BidirectionalLayer(
             *(GRUCell(options.word_dim, options.model_dim, reset="before") for _ in range(2))
         )
         self.decoder = RNNsearchDecoder(options)
-        self.output = OutputLayer(words.output, pad_id=pad_id)
+        self.output = output
         self._initialise()
 
     @torch.no_grad()

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, Sequences
 from dragoman.models.interface import Output, Vocabulary
-from dragoman.models.layers.embedding import Embedding, OutputLayer, make_word_matrices
+from dragoman.models.layers.embedding import Embedding, OutputLayer
 from dragoman.models.recurrent.cells import CellState, LSTMCell, make_cell
+from dragoman.models.recurrent.encoder_decoder import make_word_layers
 from dragoman.models.recurrent.layer import RecurrentLayer, reverse_sequences
 from dragoman.models.recurrent.options import Seq2seqOptions
 from dragoman.models.state import HypothesisState
@@ -125,19 +126,17 @@ class Seq2seq(nn.Module):
         super().__init__()
         self.options = options
         self.pad_id = vocabulary.pad_id
-        words = make_word_matrices(
-            (vocabulary.source_size, vocabulary.target_size),
+        self.source_embedding, self.target_embedding, output = make_word_layers(
+            vocabulary,
             options.tied_embeddings,
             embedding_dim=options.word_dim,
             output_dim=options.model_dim,
+            dropout=options.dropout,
         )
-        pad_id, dropout = vocabulary.pad_id, options.dropout
-        self.source_embedding = Embedding(words.source, None, pad_id=pad_id, dropout=dropout)
-        self.target_embedding = Embedding(words.target, None, pad_id=pad_id, dropout=dropout)
         self.encoder = _make_stack(options)
         self.decoder = _make_stack(options)
-        self.dropout = nn.Dropout(dropout)
-        self.output = OutputLayer(words.output, pad_id=pad_id)
+        self.dropout = nn.Dropout(options.dropout)
+        self.output = output
         self._initialise()
 
     def _initialise(self) -> None:
