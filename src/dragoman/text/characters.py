@@ -1,22 +1,14 @@
 """Characters: a SentencePiece model in which every frequent character is an entry of its own."""
 
-import io
-import tempfile
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
-
-import sentencepiece
 
 from dragoman.errors import DataError, OptionError
-from dragoman.text.normalise import normalise, sentencepiece_rules
+from dragoman.text.normalise import normalise
 from dragoman.text.options import SMALLEST_VOCABULARY
+from dragoman.text.sentencepiece_training import NUM_FIXED_PIECES, RESERVED, train_sentencepiece
 
-# SentencePiece writes a space as U+2581 and, while training, an unknown character as U+2585.
-_NOT_LEARNT = (" ", "\u2581", "\u2585")
-_NUM_FIXED_PIECES = 256 + 3 + 1  # bytes; end, unknown, padding; the space mark
 _LINE_CHARACTERS = 500
-_LOG_NOTHING = 4
 
 
 def learn_characters(sentences: Iterable[str], *, vocabulary_size: int | None = None) -> bytes:
@@ -60,28 +52,7 @@ def learn_characters(sentences: Iterable[str], *, vocabulary_size: int | None = 
         " ".join(chosen[first : first + _LINE_CHARACTERS])
         for first in range(0, len(chosen), _LINE_CHARACTERS)
     )
-    model = io.BytesIO()
-    with tempfile.TemporaryDirectory() as folder:
-        rules_path = Path(folder) / "rules.tsv"
-        rules_path.write_text(sentencepiece_rules(), encoding="utf-8")
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=lines,
-            model_writer=model,
-            model_type="char",
-            vocab_size=_NUM_FIXED_PIECES + len(chosen),
-            byte_fallback=True,
-            character_coverage=1.0,
-            eos_id=0,
-            unk_id=1,
-            pad_id=2,
-            bos_id=-1,
-            normalization_rule_tsv=str(rules_path),
-            minloglevel=_LOG_NOTHING,
-        )
-    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
-    # A temporary name would make the bytes of equal training differ.
-    processor.override_normalizer_spec(normalization_rule_tsv="")
-    return processor.serialized_model_proto()
+    return train_sentencepiece(lines, model_type="char", vocab_size=NUM_FIXED_PIECES + len(chosen))
 
 
 def _choose_characters(sentences: Iterable[str], vocabulary_size: int | None) -> list[str]:
@@ -89,7 +60,7 @@ def _choose_characters(sentences: Iterable[str], vocabulary_size: int | None) ->
     counts: Counter[str] = Counter()
     for sentence in sentences:
         counts.update(normalise(sentence))
-    for character in _NOT_LEARNT:
+    for character in (" ", *RESERVED):
         counts.pop(character, None)
     if not counts:
         raise DataError(
@@ -97,5 +68,5 @@ def _choose_characters(sentences: Iterable[str], vocabulary_size: int | None) ->
         )
     fewest = min(10, 1 + counts.total() // 20_000)
     frequent = sorted(counts, key=lambda character: (-counts[character], character))
-    room = None if vocabulary_size is None else vocabulary_size - _NUM_FIXED_PIECES
+    room = None if vocabulary_size is None else vocabulary_size - NUM_FIXED_PIECES
     return [character for character in frequent[:room] if counts[character] >= fewest]

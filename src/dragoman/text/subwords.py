@@ -1,9 +1,7 @@
 """Subwords: train a SentencePiece model on raw text, and turn text into ids and back."""
 
 import functools
-import io
 import math
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,19 +11,20 @@ import sentencepiece
 
 from dragoman.errors import DataError, FolderError, OptionError
 from dragoman.files import read_small
-from dragoman.text.normalise import normalise, sentencepiece_rules
+from dragoman.text.normalise import normalise
 from dragoman.text.options import SMALLEST_VOCABULARY
 from dragoman.text.piece_order import plain_name, read_size
+from dragoman.text.sentencepiece_training import (
+    LOG_NOTHING,
+    NUM_FIXED_PIECES,
+    RESERVED,
+    train_sentencepiece,
+)
 from dragoman.text.specification import SPACE_MARK, is_cut_at_spaces
-
-# SentencePiece writes a space as U+2581 and, while training, an unknown character as U+2585.
-_RESERVED_IN_TRAINING = {SPACE_MARK, "\u2585"}
-_NUM_FIXED_PIECES = 256 + 3 + 1  # bytes; end, unknown, padding; the space mark
 
 # A line above 4,192 bytes would be dropped, and a word above 65,535 characters ends the process.
 _LONGEST_TRAINING_LINE = 1000
 
-_LOG_NOTHING = 4
 LARGEST_FILE = 64 << 20
 
 _SIZE_ANCHORS = (
@@ -100,28 +99,14 @@ def train_subwords(sentences: Iterable[str], *, vocabulary_size: int) -> bytes:
     for sentence in sentences:
         counts.update(normalise(sentence).split(" "))
     rare = _find_rare_characters(counts, vocabulary_size)
-    model = io.BytesIO()
-    with tempfile.TemporaryDirectory() as folder:
-        rules_path = Path(folder) / "rules.tsv"
-        rules_path.write_text(sentencepiece_rules(), encoding="utf-8")
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_prepare_for_training(counts, rare),
-            input_format="tsv",
-            model_writer=model,
-            model_type="bpe",
-            vocab_size=vocabulary_size,
-            hard_vocab_limit=False,
-            byte_fallback=True,
-            character_coverage=1.0,
-            split_digits=True,
-            eos_id=0,
-            unk_id=1,
-            pad_id=2,
-            bos_id=-1,
-            normalization_rule_tsv=str(rules_path),
-            minloglevel=_LOG_NOTHING,
-        )
-    return _forget_rules_path(model.getvalue())
+    return train_sentencepiece(
+        _prepare_for_training(counts, rare),
+        input_format="tsv",
+        model_type="bpe",
+        vocab_size=vocabulary_size,
+        hard_vocab_limit=False,
+        split_digits=True,
+    )
 
 
 class Subwords:
@@ -293,7 +278,7 @@ class Subwords:
 
 
 def _load(model: bytes, place: str) -> sentencepiece.SentencePieceProcessor:
-    sentencepiece.set_min_log_level(_LOG_NOTHING)
+    sentencepiece.set_min_log_level(LOG_NOTHING)
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.LoadFromSerializedProto(model)
@@ -329,7 +314,7 @@ def _find_rare_characters(word_counts: Counter[str], vocabulary_size: int) -> fr
     for word, count in word_counts.items():
         for character in word:
             counts[character] += count
-    for character in _RESERVED_IN_TRAINING:
+    for character in RESERVED:
         counts.pop(character, None)
     if not counts:
         raise DataError(
@@ -337,9 +322,9 @@ def _find_rare_characters(word_counts: Counter[str], vocabulary_size: int) -> fr
         )
     fewest = min(10, 1 + counts.total() // 20_000)
     most_frequent = sorted(counts, key=lambda character: (-counts[character], character))
-    room = (vocabulary_size - _NUM_FIXED_PIECES) // 2
+    room = (vocabulary_size - NUM_FIXED_PIECES) // 2
     rare = {character for character in most_frequent if counts[character] < fewest}
-    return frozenset(rare.union(most_frequent[room:], _RESERVED_IN_TRAINING))
+    return frozenset(rare.union(most_frequent[room:], RESERVED))
 
 
 def _prepare_for_training(word_counts: Counter[str], rare: frozenset[str]) -> Iterator[str]:
@@ -349,10 +334,3 @@ def _prepare_for_training(word_counts: Counter[str], rare: frozenset[str]) -> It
         text = word if rare.isdisjoint(word) else word.translate(without_rare)
         for start in range(0, len(text), _LONGEST_TRAINING_LINE):
             yield f"{text[start : start + _LONGEST_TRAINING_LINE]}\t{count}"
-
-
-def _forget_rules_path(model: bytes) -> bytes:
-    """Remove the path of the rules, a temporary name, so that equal training gives equal bytes."""
-    processor = _load(model, "the model just trained")
-    processor.override_normalizer_spec(normalization_rule_tsv="")
-    return processor.serialized_model_proto()
