@@ -1,1 +1,1 @@
-"""The tables and claims of the paper and of the notes about it, as experiments to run."""
+"""Experiments that reproduce the tables and claims of the paper and of the lecture notes."""

@@ -1,4 +1,4 @@
-"""What an experiment yields, written down, drawn, printed and collected into a page.
+"""Results of experiments: data types, files, plots, terminal output and the report page.
 
 Imports nothing of the experiments.
 """

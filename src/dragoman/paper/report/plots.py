@@ -1,4 +1,4 @@
-"""Draw a plot's description with matplotlib, into memory."""
+"""Render the description of a plot with matplotlib."""
 
 import io
 import math
@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.paper.report.result import Bar, Bars, HeatMap, Lines, Mark, Plot, Series, show
 
-# Told apart by those who confuse colours (Okabe and Ito), and by their markers without any.
+# Colours for colour-blind readers (Okabe and Ito), with a marker each for print.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#4d4d4d", "#e69f00")
 _MARKERS = "osD^vP*X"
 _INK, _FAINT = "#221d29", "#8d8796"
@@ -38,7 +38,7 @@ _PLAIN_EXPONENTS = range(-3, 5)
 
 
 def draw(plot: Plot) -> bytes:
-    """Draw a plot."""
+    """Render a plot as a PNG."""
     import matplotlib
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -70,7 +70,7 @@ def draw(plot: Plot) -> bytes:
 
 
 def _inches_deep(panel: Lines | HeatMap | Bars) -> float:
-    """Tell how much room a panel needs from top to bottom."""
+    """Return the height of a panel in inches."""
     if isinstance(panel, Bars):
         return max(_PANEL_INCHES[1], 1.2 + _BAR_INCHES * len(panel.bars))
     if isinstance(panel, HeatMap) and panel.y_names:
@@ -101,8 +101,8 @@ def _draw_lines(axes: Any, panel: Lines) -> None:  # noqa: ANN401
 
 
 def _name_points(axes: Any, several: Sequence[Series]) -> None:  # noqa: ANN401
-    """Write names beside points, each on the first side where it hides nothing."""
-    # Where a name may stand: its alignment, and its offset in shares of its half width and axes.
+    """Label points, each at the first position where the label covers nothing."""
+    # Label positions: alignment, and offset in shares of half the label's size and of the axes.
     sides = (("left", "center", 1, 0), ("right", "center", -1, 0),
              ("center", "bottom", 0, 0.05), ("center", "top", 0, -0.05))  # fmt: skip
     to_share = axes.transData + axes.transAxes.inverted()
@@ -126,7 +126,7 @@ def _name_points(axes: Any, several: Sequence[Series]) -> None:  # noqa: ANN401
 
 
 def _overlaps(box: tuple[float, ...], others: Sequence[tuple[float, ...]]) -> bool:
-    """Tell whether a box of middle and half sizes meets another."""
+    """Tell whether a box (centre and half sizes) overlaps another."""
     x, y, width, height = box
     return any(
         abs(x - other[0]) < width + other[2] and abs(y - other[1]) < height + other[3]
@@ -137,7 +137,7 @@ def _overlaps(box: tuple[float, ...], others: Sequence[tuple[float, ...]]) -> bo
 def _draw_series(axes: Any, series: Series, index: int) -> None:  # noqa: ANN401
     colour = _COLOURS[index % len(_COLOURS)]
     joined = {"line": "-", "dashes": "--", "dots": ""}[series.style]
-    # Many points are a curve, on which markers would only hide it.
+    # No markers on curves of many points.
     is_curve = len(series.x) > _MOST_MARKED_POINTS
     marker = "" if is_curve and series.style != "dots" else _MARKERS[index % len(_MARKERS)]
     axes.plot(series.x, series.y, color=colour, linestyle=joined, marker=marker,
@@ -221,7 +221,7 @@ def _draw_bars(axes: Any, panel: Bars) -> None:  # noqa: ANN401
 
 
 def _write_numbers(axes: Any) -> None:  # noqa: ANN401
-    """Write the numbers beside the axes as people do, and few enough of them."""
+    """Format the tick labels, and limit their number."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
     for axis, scale in ((axes.xaxis, axes.get_xscale()), (axes.yaxis, axes.get_yscale())):

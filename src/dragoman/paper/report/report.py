@@ -1,4 +1,4 @@
-"""One page that collects what the experiments in a folder found; it needs nothing else."""
+"""A self-contained HTML page of the results of all experiments in a folder."""
 
 import base64
 import html
@@ -17,7 +17,7 @@ _FINENESS = 1.5
 
 
 def read_records(folder: Path, names: Sequence[str]) -> list[Record]:
-    """Read the experiments of a folder."""
+    """Read the results of a folder."""
     paths = [folder / f"{name}.json" for name in names]
     found = [read_record(path) for path in paths if path.exists()]
     if not found:
@@ -43,7 +43,7 @@ def write_report(records: Sequence[Record], missing: Mapping[str, str]) -> str:
 
 
 def _write_contents(records: Sequence[Record], num_missing: int) -> str:
-    """List the sections."""
+    """Write the table of contents."""
     items = [
         f'<li><a href="#{_text(record.name)}">{_text(record.name)}</a> '
         f"<span>{_text(record.title)}</span></li>"
@@ -95,19 +95,19 @@ def _write_table(table: Table) -> str:
 
 
 def _write_heading(column: Column, cells: Sequence[Cell]) -> str:
-    """Write a column's heading on the side where its cells are."""
+    """Write a column's heading, aligned like its cells."""
     kind = "" if any(isinstance(cell, str) for cell in cells) else ' class="number"'
     return f'<th scope="col"{kind}>{_text(column.heading)}</th>'
 
 
 def _write_cell(column: Column, cell: Cell) -> str:
-    """Write a cell: numbers to the right, short words on one line."""
+    """Write a cell: numbers aligned right, short words on one line."""
     kind = "number" if not isinstance(cell, str) else "short" if len(cell) <= _SHORT else "long"
     return f'<td class="{kind}">{_text(column.show(cell))}</td>'
 
 
 def _write_run(record: Record) -> str:
-    """Say how an experiment was run."""
+    """Describe how an experiment was run."""
     run = record.circumstances
     facts = {
         "command": run.command,
@@ -143,7 +143,7 @@ def _write_missing(missing: Mapping[str, str]) -> str:
 
 
 def _width(picture: bytes) -> int:
-    """Read a PNG's width from its header, in the pixels of a page rather than of a fine screen."""
+    """Read a PNG's width from its header, in CSS pixels."""
     return round(int.from_bytes(picture[16:20], "big") / _FINENESS)
 
 

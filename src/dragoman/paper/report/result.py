@@ -1,4 +1,4 @@
-"""What an experiment yields, described as plain values: tables, plots, and words about them."""
+"""Results of experiments as plain values: tables, plots and findings."""
 
 import csv
 import io
@@ -15,13 +15,13 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(cell: Cell) -> float:
-    """Take a cell as the number it is."""
+    """Return a cell as a number."""
     assert isinstance(cell, int | float), f"{cell!r} is no number"
     return float(cell)
 
 
 def show(cell: Cell, form: str = "") -> str:
-    """Write a value for people."""
+    """Format a cell."""
     if cell is None or isinstance(cell, str):
         return cell or ""
     if isinstance(cell, bool):
@@ -52,7 +52,7 @@ class Column:
     form: str = ""
 
     def show(self, cell: Cell) -> str:
-        """Write a cell for people."""
+        """Format a cell of the column."""
         return show(cell, self.form)
 
 
@@ -105,7 +105,7 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """A line across a panel at one value of x.
+    """A vertical line across a panel at one value of x.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """Points that belong together.
+    """A series of points.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True)
 class Lines:
-    """A panel of curves.
+    """A panel of line plots.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class Lines:
 
 @dataclass(frozen=True, kw_only=True)
 class HeatMap:
-    """A panel of coloured cells.
+    """A heat map.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ class Plot:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """What one experiment found.
+    """The results of one experiment.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Writing down what an experiment found and how it was run, and reading it again."""
+"""Write and read the results of an experiment and how it was run."""
 
 import json
 import math
@@ -18,7 +18,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Circumstances:
-    """How an experiment was run.
+    """The conditions under which an experiment was run.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Circumstances:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """A plot that was drawn.
+    """A rendered plot.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """An experiment as its files tell it.
+    """An experiment as read from its files.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Record:
 
 
 def describe_machine() -> str:
-    """Describe this machine in words."""
+    """Describe this machine."""
     import torch
 
     processor = platform.processor() or platform.machine()
@@ -186,7 +186,7 @@ def read_record(path: Path) -> Record:
 
 
 def _plain_table(table: Table) -> dict[str, Any]:
-    """Describe a table with nothing that JSON lacks."""
+    """Convert a table to JSON values."""
     return {
         "name": table.name,
         "title": table.title,
@@ -197,12 +197,12 @@ def _plain_table(table: Table) -> dict[str, Any]:
 
 
 def _plain_cell(cell: Cell) -> Cell:
-    """Spell out numbers that JSON lacks."""
+    """Encode infinities and NaN, which JSON lacks."""
     return str(cell) if isinstance(cell, float) and not math.isfinite(cell) else cell
 
 
 def _table_from(told: Mapping[str, Any]) -> Table:
-    """Turn `_plain_table` back."""
+    """Reverse `_plain_table`."""
     return Table(
         name=told["name"],
         title=told["title"],

@@ -1,4 +1,4 @@
-"""Print what an experiment found."""
+"""Print the results of an experiment."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ _WIDEST = 10_000
 
 
 def print_experiment(experiment: Experiment) -> None:
-    """Print an experiment's words and tables to the standard output.
+    """Print an experiment's findings and tables to standard output.
 
     Notes
     -----
@@ -40,7 +40,7 @@ def print_experiment(experiment: Experiment) -> None:
 
 
 def _rich_table(table: Table) -> "RichTable":
-    """Lay a table out for the terminal."""
+    """Build a rich table for the terminal."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text

@@ -1,4 +1,4 @@
-"""Small tasks and the small models that learn them, for experiments.
+"""Synthetic tasks, and small models that learn them.
 
 Imports models and data, never an experiment.
 """

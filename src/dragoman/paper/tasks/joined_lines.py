@@ -1,4 +1,4 @@
-"""Lines of any wanted length, joined from short sentences of the built-in grammar.
+"""Lines of a given length, joined from short sentences of the built-in corpus.
 
 The grammar's own sentences are short, and the longer ones are also harder: they have clauses that
 the short ones lack. So that length alone differs, a long line is several short sentences one after
@@ -42,12 +42,12 @@ class Bucket(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What to call it."""
+        """The label of the bucket."""
         return f"{self.first}–{self.last}"
 
 
 def make_buckets(max_words: int, num_within: int, num_beyond: int) -> tuple[Bucket, ...]:
-    """Cut the range of lengths into equal parts, and go on beyond it.
+    """Make buckets of equal width within the range of training lengths and beyond it.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def make_buckets(max_words: int, num_within: int, num_beyond: int) -> tuple[Buck
 
 
 class Pool:
-    """Short sentence pairs to join lines from.
+    """A pool of short sentence pairs, to be joined to lines.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Pool:
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         self._by_length: dict[int, list[tuple[str, str]]] = {}
-        # By a number of words, whether sentences add up to it: none to begin with, and no words.
+        # Memo by number of words: whether sentences add up to it.
         self._joinable = [True]
         for source, target in pairs:
             num_words = count_words(source)
@@ -121,7 +121,7 @@ class Pool:
 
 
 def count_words(line: str) -> int:
-    """Count the words of a line as it is written."""
+    """Count the space-separated words of a line."""
     return len(line.split())
 
 

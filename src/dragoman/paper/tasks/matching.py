@@ -1,6 +1,6 @@
-"""A small task on which ways of scoring are compared: find the key that matches, and say its value.
+"""Key–value retrieval, a small task to compare attention scores.
 
-A sentence holds pairs of a key and a value; a query names one of the keys; the answer is its
+A sentence holds key–value pairs; a query equals one of the keys; the answer is its
 value. The model has one layer of attention and nothing else that could find the pair.
 """
 
@@ -24,7 +24,7 @@ BATCH = 64
 
 
 class Questions(NamedTuple):
-    """Sentences of pairs, and a question about each."""
+    """Sentences of key–value pairs, with a query and an answer each."""
 
     keys: Int[Tensor, "batch pairs"]
     values: Int[Tensor, "batch pairs"]
@@ -33,7 +33,7 @@ class Questions(NamedTuple):
 
 
 class Matcher(nn.Module):
-    """One attention that looks a key up.
+    """A single attention that retrieves a value by its key.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Matcher(nn.Module):
     def attend(
         self, questions: Questions
     ) -> tuple[Float[Tensor, "batch values"], Float[Tensor, "batch pairs"]]:
-        """Look the queries' keys up."""
+        """Compute the attention weights of the queries."""
         query = self.symbols(questions.queries).unsqueeze(1)
         keys, values = self.symbols(questions.keys), self.values(questions.values)
         if self.score == "additive":
@@ -81,13 +81,13 @@ class Matcher(nn.Module):
         return (weights @ values).squeeze(1), weights.squeeze(1)
 
     def forward(self, questions: Questions) -> Float[Tensor, "batch symbols"]:
-        """Answer."""
+        """Predict the answers."""
         found, _ = self.attend(questions)
         return self.answer(found)
 
 
 def ask(num_questions: int, generator: torch.Generator) -> Questions:
-    """Make questions at random."""
+    """Sample questions."""
     noise = torch.rand(num_questions, NUM_SYMBOLS, generator=generator)
     keys = noise.argsort(1)[:, :NUM_PAIRS]
     values = torch.randint(NUM_SYMBOLS, keys.shape, generator=generator)

@@ -1,8 +1,8 @@
-"""The recall of a name: a task of one of the notes, and small readers that learn it.
+"""Name recall over a distance: a task of the lecture notes, and small models that learn it.
 
 “… Professor Martin-Martin assigned us to read the … Paper. … <Additional unrelated text>. I am so
 happy that ____ picked this paper.” Here the name comes first, then unrelated words drawn at random,
-then “I am so happy that ____”; at the blank the name must be said. The distance is the number of
+then “I am so happy that ____”; the name is to be predicted. The distance is the number of
 words between the name and the blank.
 """
 
@@ -47,7 +47,7 @@ BATCH = 64
 
 
 class Recipe(NamedTuple):
-    """How a reader begins and learns.
+    """Initialisation and learning rate of a reader.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Recipe(NamedTuple):
     learning_rate: float
 
 
-# Of the rates 0.001 and 0.003 the one with which a kind recalls better.
+# The better one of the learning rates 0.001 and 0.003 for each kind.
 RECIPES: dict[ReaderKind, Recipe] = {
     "RNN": Recipe(0.4, 1e-3),
     "GRU": Recipe(0.4, 3e-3),
@@ -74,7 +74,7 @@ RECIPES: dict[ReaderKind, Recipe] = {
 
 
 class Reader(nn.Module):
-    """Vectors of words, something that reads them, and an answer at the blank.
+    """A model of the task: word embeddings, an encoder, and a classifier at the blank.
 
     Parameters
     ----------
@@ -91,12 +91,12 @@ class Reader(nn.Module):
         self.answer = nn.Linear(WIDTH, len(NAMES))
 
     def forward(self, vectors: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch names"]:
-        """Read sentences."""
+        """Encode sentences."""
         return self.answer(self.body(vectors))
 
 
 class LastState(nn.Module):
-    """A recurrent layer, of which only the last state is kept.
+    """A recurrent layer of which only the last state is used.
 
     Parameters
     ----------
@@ -109,12 +109,12 @@ class LastState(nn.Module):
         self.layer = _make_layer(kind)
 
     def forward(self, vectors: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch width"]:
-        """Read sentences."""
+        """Encode sentences."""
         return self.layer(vectors)[0][:, -1]
 
 
 class LookBack(nn.Module):
-    """The plain recurrent layer, whose last state looks back at all states."""
+    """A plain recurrent layer whose last state attends to all states."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ class LookBack(nn.Module):
         self.join = nn.Linear(2 * WIDTH, WIDTH)
 
     def forward(self, vectors: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch width"]:
-        """Read sentences."""
+        """Encode sentences."""
         states = self.layer(vectors)[0]
         last = states[:, -1:]
         found = self.attention(last, self.attention.prepare(states), states, Mask())
@@ -132,7 +132,7 @@ class LookBack(nn.Module):
 
 
 class LookAround(nn.Module):
-    """One layer of the Transformer's encoder.
+    """One layer of a Transformer encoder.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class LookAround(nn.Module):
         self.layer = EncoderLayer(options)
 
     def forward(self, vectors: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch width"]:
-        """Read sentences."""
+        """Encode sentences."""
         batch, length, _ = vectors.shape
         if self.positions is not None:
             vectors = vectors + self.positions(0, length)
@@ -157,13 +157,13 @@ class LookAround(nn.Module):
 
 
 def make_reader(kind: ReaderKind, seed: int) -> Reader:
-    """Make a reader with fresh weights."""
+    """Make a reader with random weights."""
     torch.manual_seed(seed)
     return Reader(kind)
 
 
 def tell(count: int, distance: int, generator: torch.Generator) -> Int[Tensor, "count length"]:
-    """Make sentences at random.
+    """Sample sentences.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def tell(count: int, distance: int, generator: torch.Generator) -> Int[Tensor, "
 
 
 def train_reader(reader: Reader, *, limit: int, num_steps: int, seed: int) -> float:
-    """Teach a reader the task at short distances."""
+    """Train a reader at short distances."""
     generator = torch.Generator().manual_seed(seed)
     optimiser = torch.optim.Adam(reader.parameters(), lr=RECIPES[reader.kind].learning_rate)
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.05, num_steps)
@@ -190,7 +190,7 @@ def train_reader(reader: Reader, *, limit: int, num_steps: int, seed: int) -> fl
         loss = functional.cross_entropy(reader(reader.words(sentences)), sentences[:, 0])
         optimiser.zero_grad()
         loss.backward()
-        # What explodes is cut, or the plain RNN would not learn at all.
+        # Gradients are clipped, or the plain RNN would not learn at all.
         nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
         optimiser.step()
         schedule.step()
@@ -199,7 +199,7 @@ def train_reader(reader: Reader, *, limit: int, num_steps: int, seed: int) -> fl
 
 @torch.no_grad()
 def measure_recall(reader: Reader, distance: int, *, count: int, seed: int) -> float:
-    """Measure how often a reader says the name."""
+    """Measure the accuracy of a reader."""
     sentences = tell(count, distance, torch.Generator().manual_seed(seed))
     return (reader(reader.words(sentences)).argmax(-1) == sentences[:, 0]).double().mean().item()
 
@@ -222,7 +222,7 @@ def _make_body(kind: ReaderKind) -> LastState | LookBack | LookAround:
 
 @torch.no_grad()
 def _make_layer(kind: Literal["rnn", "gru", "lstm"]) -> RecurrentLayer:
-    """Make a recurrent layer that at first forgets as little as its kind can."""
+    """Make a recurrent layer initialised to forget as little as possible."""
     cell = make_cell(kind, WIDTH, WIDTH)
     for matrix in cell.weight_hidden.split(WIDTH):
         nn.init.orthogonal_(matrix)

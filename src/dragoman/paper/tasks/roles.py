@@ -1,10 +1,10 @@
-"""A small task for heads: who does what when, asked all at once.
+"""A small task for multi-head attention: retrieve who, what and when in one step.
 
 One of the notes gives heads such questions: what is happening, when, who. Here a sentence has one
-word for each, at random places among others, and a single look must bring back all three words,
-each under its question. A word's vector is the sum of what it says and of its role. The average of
+word for each, at random positions among others, and one attention must retrieve all three words,
+each with its role. A word's vector is the sum of its embedding and of its role's. The average of
 the three words tells which words they are and which roles there were, but hardly which word had
-which role. A single head can only average; several can look at one word each.
+which role. A single head can only average; several can attend to one word each.
 """
 
 from typing import NamedTuple
@@ -54,7 +54,7 @@ class RoleReader(nn.Module):
         self.answer = nn.Linear(MODEL_DIM, len(ROLES) * NUM_SYMBOLS)
 
     def forward(self, sentences: Sentences) -> Float[Tensor, "batch roles symbols"]:
-        """Read sentences."""
+        """Predict the three words."""
         words = self.symbols(sentences.symbols) + self.roles(sentences.roles)
         memory = self.attention.keys_and_values(words)
         found = self.attention(self.query.expand(len(words), -1, -1), memory, Mask())
@@ -62,7 +62,7 @@ class RoleReader(nn.Module):
 
 
 class Learnt(NamedTuple):
-    """What a trained reader does.
+    """The accuracy and attention of a trained reader.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Learnt(NamedTuple):
 
 
 def tell(num_sentences: int, generator: torch.Generator) -> Sentences:
-    """Make sentences at random."""
+    """Sample sentences."""
     symbols = torch.randint(NUM_SYMBOLS, (num_sentences, LENGTH), generator=generator)
     places = torch.rand(num_sentences, LENGTH, generator=generator).argsort(1)[:, : len(ROLES)]
     named = torch.arange(1, len(ROLES) + 1).expand(num_sentences, -1)
@@ -86,7 +86,7 @@ def tell(num_sentences: int, generator: torch.Generator) -> Sentences:
 
 
 def learn_roles(num_heads: int, *, seed: int, num_steps: int) -> Learnt:
-    """Train a reader, test it and look where its heads look."""
+    """Train a reader; measure its accuracy and the attention of its heads."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     model = RoleReader(num_heads)

@@ -1,4 +1,4 @@
-"""The notes' smallest models: a recurrent cell of two units that predicts a series' next number."""
+"""The notes' smallest models: a recurrent cell of two units that predicts the next number."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -13,14 +13,14 @@ from dragoman.shapes import Float, Int
 
 
 class Context(NamedTuple):
-    """What a model made of a series: one weight a time step, and their sum of states."""
+    """A context vector: a weight for each time step, and the weighted sum of states."""
 
     weights: Float[Tensor, "batch steps"]
     vector: Float[Tensor, "batch hidden"]
 
 
 class LastState(nn.Module):
-    r"""No attention: all but the last state is thrown away.
+    r"""No attention: the context is the last state.
 
     Notes
     -----
@@ -35,7 +35,7 @@ class LastState(nn.Module):
 
 
 class FixedWeights(nn.Module):
-    r"""Attention as one of the notes writes it: a learned weight for each time step.
+    r"""Attention as one of the notes defines it: a learned weight for each time step.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class FixedWeights(nn.Module):
         self.bias = nn.Parameter(torch.zeros(hidden_dim, 1))
 
     def forward(self, states: Float[Tensor, "batch steps hidden"]) -> Context:
-        """Add the states up."""
+        """Compute the weighted sum of the states."""
         weights = self.weight.squeeze(-1).expand(states.shape[:2])
         return Context(weights, (weights.unsqueeze(-1) * states).sum(1) + self.bias.squeeze(-1))
 
@@ -84,7 +84,7 @@ class AlignedWeights(nn.Module):
         self.bias = nn.Parameter(torch.zeros(num_steps, 1))
 
     def forward(self, states: Float[Tensor, "batch steps hidden"]) -> Context:
-        """Average the states."""
+        """Compute the attention-weighted average of the states."""
         weights = torch.tanh(states @ self.weight + self.bias).squeeze(-1).softmax(-1)
         return Context(weights, (weights.unsqueeze(-1) * states).sum(1))
 
@@ -135,7 +135,7 @@ class SeriesModel(nn.Module):
 
 
 class Split(NamedTuple):
-    """Series to learn from, or to test with, and what follows each."""
+    """Series of a training or test set, and the number that follows each."""
 
     series: Float[Tensor, "windows steps"]
     following: Float[Tensor, "windows"]
@@ -156,7 +156,7 @@ def train_together(
     -----
     Mean squared error, Adam with Keras's ε. The models are stacked, so that one update of
     all costs little more than one of one; Adam acts on each number by itself, so none of them
-    feels the others.
+    affects the others.
     """
     models, orders = [], []
     for seed in seeds:

@@ -1,4 +1,4 @@
-"""Runs of “dragoman train” for experiments: corpora, runs gone on with, outcomes.
+"""Runs of “dragoman train” for experiments: corpora, resumed runs, results.
 
 Imports training and evaluation, never an experiment.
 """

@@ -1,6 +1,6 @@
-"""The corpora that experiments train on, prepared once for all runs.
+"""Corpora of experiments, prepared once for all runs.
 
-Whatever an experiment makes lies in a work folder: corpora under ``data``, prepared corpora under
+Everything an experiment makes is in a work folder: corpora under ``data``, prepared corpora under
 ``stores``, runs under ``runs``.
 """
 
@@ -60,16 +60,16 @@ class DataOptions:
 
     @property
     def given(self) -> dict[str, str]:
-        """The files that were named."""
+        """The files given by the user."""
         return {name: path for name in Texts.__annotations__ if (path := getattr(self, name))}
 
     @property
     def title(self) -> str:
-        """What to call the corpus."""
+        """The label of the corpus."""
         return Path(self.source).name if self.source else "the built-in French–English corpus"
 
     def find(self, work: Path) -> Texts:
-        """Find the corpus, and make the built-in one if it is not there yet."""
+        """Return the corpus; generate the built-in one if it is missing."""
         if self.given:
             return Texts(**{name: Path(path) for name, path in self.given.items()})
         from dragoman.data.builtin import write_corpus
@@ -84,7 +84,7 @@ class DataOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """A corpus that is prepared to be trained on.
+    """A prepared corpus.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class Corpus:
 
 
 def name_texts(folder: Path) -> Texts:
-    """Name the files of a French–English corpus folder."""
+    """List the files of a French–English corpus folder."""
     return Texts(
         source=folder / "train.fr", target=folder / "train.en",
         valid_source=folder / "valid.fr", valid_target=folder / "valid.en",
@@ -168,12 +168,12 @@ def prepare_corpus(
 
 
 def make_digest(*parts: object) -> str:
-    """Make a short name that differs when anything in a list differs."""
+    """Make a short digest of a list of values."""
     return hashlib.blake2b(repr(parts).encode(), digest_size=5).hexdigest()
 
 
 def hash_contents(paths: Iterable[Path]) -> str:
-    """Hash what files hold."""
+    """Hash the contents of files."""
     from dragoman.data.corpus import CorpusFiles
 
     return CorpusFiles(tsv=tuple(paths)).content_hash()

@@ -1,4 +1,4 @@
-"""Runs of “dragoman train” for experiments: several at once, gone on with, and scored.
+"""Start or resume several runs of “dragoman train” at once, and score them.
 
 A run's folder is named by what it is and by a digest of all that decides its outcome, so that the
 same run is found again and another one never takes its place.
@@ -40,7 +40,7 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 @dataclass(frozen=True, kw_only=True)
 class WorkOptions:
-    """Where runs are kept, and how many go on at once."""
+    """Options: the work folder, the number of parallel runs, and the device."""
 
     work: str = option(
         "paper-runs", "folder of corpora and runs; what is there is used again or gone on with"
@@ -54,14 +54,14 @@ class WorkOptions:
 
 
 def read_seeds(words: Sequence[str]) -> tuple[int, ...]:
-    """Read the seeds of an experiment."""
+    """Parse the seeds of an experiment."""
     good = bool(words) and all(word.isdecimal() for word in words) and len(set(words)) == len(words)
     require(good, "--seeds", " ".join(words) or "empty", "give different whole numbers")
     return tuple(map(int, words))
 
 
 def check_choice(flag: str, names: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse names that are not known, names given twice, and none at all."""
+    """Refuse unknown names, duplicates, and an empty list."""
     for name in names:
         require(name in known, flag, f"“{name}”", f"there are {', '.join(known)}")
         require(names.count(name) == 1, flag, f"“{name}” twice", "name each once")
@@ -71,7 +71,7 @@ def check_choice(flag: str, names: Sequence[str], known: Sequence[str]) -> None:
 def run_all(
     plans: Sequence[Plan], options: WorkOptions, say: Say
 ) -> tuple[list[Outcome], list[Failure]]:
-    """Train and score every run that is not there yet.
+    """Train and score every run that is not finished.
 
     Returns
     -------
@@ -101,14 +101,14 @@ def run_all(
 
 
 def tell_failures(failures: Sequence[Failure]) -> tuple[str, ...]:
-    """Say which runs are missing from a result."""
+    """Describe which runs are missing from a result."""
     return tuple(f"Missing: {each.plan.title} came to nothing ({each.why})." for each in failures)
 
 
 def _run_one(
     plan: Plan, options: WorkOptions, running: list[subprocess.Popen], say: Say
 ) -> Outcome | Failure:
-    """Train and score one run, as far as that was not done before."""
+    """Train and score one run, reusing what is finished."""
     folder = _folder_of(plan, options)
     model, log = folder / "model", folder / _LOG
     threads = _share_of_cores(options.jobs)
@@ -145,7 +145,7 @@ def _run_one(
 
 
 def _folder_of(plan: Plan, options: WorkOptions) -> Path:
-    """Name the folder of a run by all that decides its outcome."""
+    """Name the folder of a run by a digest of all that decides its outcome."""
     from dragoman import __version__
     from dragoman.presets import read_preset
 
@@ -155,10 +155,10 @@ def _folder_of(plan: Plan, options: WorkOptions) -> Path:
 
 
 def _training_words(plan: Plan, options: WorkOptions, model: Path) -> list[str]:
-    """Write the command that starts a run, or goes on with it."""
+    """Build the command that starts or resumes a run."""
     if (model / "run.json").exists():
         return ["train", "--resume", "--out", str(model)]
-    # Without that file the run never began, and holds nothing to go on with.
+    # Without that file the run never began, and cannot be resumed.
     shutil.rmtree(model, ignore_errors=True)
     corpus = plan.corpus
     texts = corpus.texts
@@ -174,7 +174,7 @@ def _training_words(plan: Plan, options: WorkOptions, model: Path) -> list[str]:
 def _call(
     words: Sequence[str], log: Path, num_threads: int, running: list[subprocess.Popen]
 ) -> tuple[str, str]:
-    """Run dragoman; return what went wrong, if anything did, and what it answered."""
+    """Run dragoman; return its error, if any, and its output."""
     limits = {name: str(num_threads) for name in _THREAD_VARIABLES}
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a", encoding="utf-8") as file:
@@ -195,7 +195,7 @@ def _call(
 
 
 def _share_of_cores(jobs: int) -> int:
-    """Tell how many threads a run may have, so that all at once do not outnumber the cores."""
+    """Return the number of threads of a run, so that all runs together fit the cores."""
     is_told = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if is_told else os.cpu_count() or 1
     share = max(1, cores // jobs)

@@ -1,4 +1,4 @@
-"""What a run was to be and what it came to, read from the files that “dragoman train” leaves."""
+"""Plans of runs, and their results as read from the files that “dragoman train” writes."""
 
 import json
 import math
@@ -18,7 +18,7 @@ _FACTS, _EVENTS, _WEIGHTS = "dragoman.json", "metrics.jsonl", "model.safetensors
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """One run that is wanted.
+    """The plan of one run.
 
     Parameters
     ----------
@@ -49,13 +49,13 @@ class Plan:
 
     @property
     def title(self) -> str:
-        """What to call it to people."""
+        """The label of the run."""
         return f"{self.name}, seed {self.seed}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a run came to.
+    """The results of a run.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A run that came to nothing.
+    """A run that failed.
 
     Parameters
     ----------
@@ -114,25 +114,25 @@ class Failure:
 
 
 def is_finished(model: Path) -> bool:
-    """Tell whether a run came to its end."""
+    """Tell whether a run is finished."""
     return any(event.get("event") == "end" for event in _read_events(model)[-1:])
 
 
 def date_weights(model: Path) -> int:
-    """Tell when weights were written, so that scores of older ones are not taken for theirs."""
+    """Return the time when weights were written, to detect scores of older weights."""
     return (model / _WEIGHTS).stat().st_mtime_ns
 
 
 def forget_longest(model: Path) -> None:
-    """Take out of a model's facts how long its longest source was, by which texts are split."""
+    """Delete the longest source's length from a model's facts, so that no text is split by it."""
     facts = read_json(model / _FACTS)
     if facts["longest_source"]:
-        facts.pop("digest", None)  # which is of what stood there
+        facts.pop("digest", None)  # a checksum of the old contents
         write_json(model / _FACTS, facts | {"longest_source": 0})
 
 
 def read_outcome(plan: Plan, folder: Path) -> Outcome:
-    """Collect what the files of a finished run tell."""
+    """Read the results of a finished run."""
     model = folder / "model"
     events = _read_events(model)
     told = read_json(folder / SCORES)

@@ -1,4 +1,4 @@
-"""BLEU of each bucket of lengths, and how it goes with them."""
+"""BLEU by bucket of sentence length."""
 
 import statistics
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from dragoman.paper.training_runs.outcomes import Outcome
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """How one system's BLEU goes with length.
+    """BLEU of one system by sentence length.
 
     Parameters
     ----------
@@ -31,24 +31,24 @@ class Curve:
 
     @property
     def means(self) -> list[float]:
-        """BLEU of each bucket, over the seeds."""
+        """Mean BLEU of each bucket over the seeds."""
         return [statistics.fmean(each) for each in zip(*self.scores, strict=True)]
 
     @property
     def deviations(self) -> list[float] | None:
-        """The deviation of each bucket between seeds; None of a single seed."""
+        """Standard deviation of each bucket over the seeds; None for a single seed."""
         found = [spread(each)[1] for each in zip(*self.scores, strict=True)]
         return [each for each in found if each is not None] or None
 
     def fall(self, num_within: int) -> float:
-        """Compute how much BLEU is lost from the shortest lines to the longest of training."""
+        """Compute the loss of BLEU from the shortest lines to the longest seen in training."""
         return self.means[0] - self.means[num_within - 1]
 
 
 def score_buckets(
     translations: Sequence[str], references: Sequence[str], num_buckets: int
 ) -> tuple[float, ...]:
-    """Score each bucket of a test set by itself."""
+    """Compute BLEU of each bucket of a test set."""
     from dragoman.evaluation.bleu import corpus_bleu
 
     size = len(references) // num_buckets

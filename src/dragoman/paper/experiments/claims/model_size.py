@@ -1,4 +1,4 @@
-"""Validation loss over the size of the model and of the corpus, with the law that fits it."""
+"""Scaling: validation loss over model size and corpus size, with fitted power laws."""
 
 import statistics
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ _CURVE_POINTS = 60
 
 @dataclass(frozen=True, kw_only=True)
 class ScaleOptions:
-    """Which sizes are trained, on what, for how long."""
+    """Options: the sizes that are trained, the corpus and the length of runs."""
 
     widths: tuple[str, ...] = option(
         ("16", "24", "32", "48", "64", "96", "128"), "widths of the models (d_model)"
@@ -81,7 +81,7 @@ class ScaleOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """What the runs of one size came to.
+    """Results of the runs of one size.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class Point:
 
 
 class _Line(NamedTuple):
-    """Sizes along which one thing grows."""
+    """A series of sizes in which one quantity grows."""
 
     title: str
     symbol: str
@@ -162,7 +162,7 @@ def run(options: ScaleOptions, say: Say) -> Experiment:
 
 
 def _make_corpora(options: ScaleOptions, counts: Sequence[int], say: Say) -> list[Corpus]:
-    """Prepare the first so many pairs of a corpus, all with the subwords of the largest."""
+    """Prepare subsets of a corpus of several sizes, all with the subwords of the largest."""
     from dragoman.data.corpus import read_aligned
     from dragoman.files import write_file
 
@@ -187,7 +187,7 @@ def _make_corpora(options: ScaleOptions, counts: Sequence[int], say: Say) -> lis
 
 
 def _plain_name(path: Path) -> str:
-    """Name a file without its packing, so that its language is still told."""
+    """Strip the compression suffix of a file name, so that the language suffix is last."""
     return path.name.removesuffix(".gz").removesuffix(".xz")
 
 
@@ -196,7 +196,7 @@ def _name_run(width: int, corpus: Corpus) -> str:
 
 
 def _plan(width: int, corpus: Corpus, seed: int, options: ScaleOptions) -> Plan:
-    """Write down the run of one size."""
+    """Plan the run of one size."""
     said = {
         "model-dim": width,
         "feed-forward-dim": 2 * width,
@@ -236,14 +236,14 @@ def _collect(width: int, corpus: Corpus, outcomes: Sequence[Outcome]) -> Point |
 
 
 def _fit(points: Sequence[Point], sizes: Sequence[int]) -> Law:
-    """Fit a law through all runs of some sizes."""
+    """Fit a power law to all runs of some sizes."""
     pairs = [(size, loss) for size, point in zip(sizes, points, strict=True)
              for loss in point.losses]  # fmt: skip
     return fit_law([size for size, _ in pairs], [loss for _, loss in pairs])
 
 
 def _tell(line: _Line, law: Law) -> str:
-    """Say what a law says."""
+    """Describe a fitted law."""
     return (
         f"Over the {line.title} from {line.sizes[0]:,} to {line.sizes[-1]:,}: "
         f"L = {law.floor:.3f} + {law.factor:.3g}·{line.symbol}^−{law.exponent:.2f} nats, α between "
@@ -305,7 +305,7 @@ def _tabulate_laws(lines: Sequence[_Line], laws: Sequence[Law]) -> Table:
 
 
 def _plot(lines: Sequence[_Line], laws: Sequence[Law]) -> Plot:
-    """Draw what was measured and the laws."""
+    """Plot the measurements and the fitted laws."""
     panels = []
     for line, law in zip(lines, laws, strict=True):
         runs = [(size, loss) for size, point in zip(line.sizes, line.points, strict=True)

@@ -1,4 +1,4 @@
-"""How fast each family trains as sentences grow longer, at the same number of words in a batch."""
+"""Training speed of each model family by sentence length, at a constant batch size in words."""
 
 import statistics
 import time
@@ -34,7 +34,7 @@ _FIRST_WORD_ID = 4
 
 @dataclass(frozen=True, kw_only=True)
 class ParallelOptions:
-    """Which families are measured, and how far."""
+    """Options: the families and lengths that are measured."""
 
     systems: tuple[str, ...] = option(tuple(SYSTEMS), "which families")
     max_length: int = option(256, "longest sentence: lengths are the powers of two from 8")
@@ -65,7 +65,7 @@ class ParallelOptions:
 
 
 class Measured(NamedTuple):
-    """One family at one length."""
+    """The speed of one family at one length."""
 
     name: str
     num_parameters: int
@@ -167,7 +167,7 @@ def run(options: ParallelOptions, say: Say) -> Experiment:
 
 
 def _wait(device: "torch.device") -> None:
-    """Let an accelerator finish what it was given."""
+    """Synchronise with an accelerator."""
     import torch
 
     if device.type == "cuda":
@@ -181,7 +181,7 @@ def _exponent(curve: Sequence[Measured]) -> float:
 
 
 def _findings(measured: dict[str, list[Measured]], device: str) -> tuple[str, ...]:
-    """Say what came out."""
+    """Summarise the results."""
     kept = {
         name: curve[-1].tokens_per_second / curve[0].tokens_per_second
         for name, curve in measured.items()
@@ -234,7 +234,7 @@ def _tabulate(measured: dict[str, list[Measured]], options: ParallelOptions, dev
 
 
 def _plot(measured: dict[str, list[Measured]], options: ParallelOptions, device: str) -> Plot:
-    """Draw speed over length, of those that read word after word and of those that do not."""
+    """Plot speed over length, recurrent families beside parallel ones."""
     from dragoman.models.recurrent import options as recurrent
     from dragoman.training.configuration import resolve_options
 

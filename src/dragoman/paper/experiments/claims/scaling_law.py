@@ -1,4 +1,4 @@
-"""The law by which loss falls with size: a power with a floor, fitted by least squares."""
+"""Scaling laws: a power law with an irreducible loss, fitted by least squares."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,14 +49,14 @@ def fit_law(sizes: Sequence[float], losses: Sequence[float]) -> Law:
     Notes
     -----
     For each α of a grid the other two follow from linear least squares; the α with the smallest
-    sum S of squares is taken. Its uncertainty are all α with :math:`S(\alpha) \le S_{min}
+    sum S of squares is taken. Its uncertainty interval are all α with :math:`S(\alpha) \le S_{min}
     (1 + 1/(n-3))` with n different sizes: one standard error, if errors are normal and alike. With
     three sizes or fewer every law fits, and the whole grid is uncertain.
     """
     import numpy as np
 
     x, y = np.asarray(sizes, dtype=float), np.asarray(losses, dtype=float)
-    # Powers of sizes near one, so that none of the grid is out of range.
+    # Normalise the sizes, so that no power of the grid overflows.
     middle = float(np.exp(np.log(x).mean()))
     grid = np.arange(*EXPONENTS)
     powers = (x / middle) ** -grid[:, None]
@@ -64,7 +64,7 @@ def fit_law(sizes: Sequence[float], losses: Sequence[float]) -> Law:
     errors = ((y - floors[:, None] - factors[:, None] * powers) ** 2).sum(1)
     best = int(errors.argmin())
     spare = len(set(sizes)) - _FITTED
-    # Least squares of numbers near one are exact only so far.
+    # Least squares in floats has a limited precision.
     limit = errors[best] * (1 + 1 / spare) + 1e-12 if spare > 0 else np.inf
     within = grid[errors <= limit]
     exponent = float(grid[best])

@@ -1,4 +1,4 @@
-"""BLEU against the length of the sentence: what a single state forgets, and attention does not."""
+"""BLEU by sentence length: a fixed-size state against attention."""
 
 import statistics
 from collections.abc import Sequence
@@ -86,7 +86,7 @@ POSITIONS = (
 
 @dataclass(frozen=True, kw_only=True)
 class LengthOptions:
-    """Which systems are trained, on lines of which length, for how long."""
+    """Options: the systems, the lengths of lines and the length of runs."""
 
     systems: tuple[str, ...] = option(
         ("seq2seq", "luong", "convs2s", TRANSFORMER), f"of {', '.join(SYSTEMS)}"
@@ -159,7 +159,7 @@ def run(options: LengthOptions, say: Say) -> Experiment:
 
 
 def _make_lines(options: LengthOptions, work: Path) -> Path:
-    """Write the lines, if they are not there yet."""
+    """Write the corpus of joined lines, unless it exists."""
     digest = make_digest(options.lines, options.buckets, options.lines_per_bucket)
     folder = work / "data" / f"joined-{options.max_words}-{digest}"
     if not (folder / "test.en").exists():
@@ -179,7 +179,7 @@ def _name_scheme(scheme: str) -> str:
 
 
 def _plan(options: LengthOptions, corpus: Corpus) -> list[Plan]:
-    """Write down every run."""
+    """Plan every run."""
     wanted = [
         (_name_system(name), SYSTEMS[name], "", options.max_steps) for name in options.systems
     ]
@@ -221,7 +221,7 @@ def _curves(options: LengthOptions, outcomes: Sequence[Outcome], corpus: Corpus)
 
 
 def _findings(curves: Sequence[Curve], options: LengthOptions) -> list[str]:
-    """Say what came out."""
+    """Summarise the results."""
     buckets, within = options.buckets, options.num_within
     short, long, farthest = buckets[0].title, buckets[within - 1].title, buckets[-1].title
     families = [each for each in curves if not each.is_scheme]
@@ -254,7 +254,7 @@ def _findings(curves: Sequence[Curve], options: LengthOptions) -> list[str]:
 
 
 def _judge(fall: float) -> str:
-    """Say how much a fall is."""
+    """Describe the size of a fall."""
     if fall >= _STRONG_FALL:
         return f"it falls by {fall:.1f}"
     if fall < _WEAK_FALL:
@@ -297,7 +297,7 @@ def _tabulate(curves: Sequence[Curve], options: LengthOptions, corpus: Corpus) -
 
 
 def _notes(options: LengthOptions, corpus: Corpus, *, is_scheme: bool) -> tuple[str, ...]:
-    """Say how the figures of a table came about."""
+    """Write the notes of a table: how its figures were measured."""
     if is_scheme:
         return (
             f"The Transformer of the other table, but with {options.position_steps:,} updates: "
@@ -319,7 +319,7 @@ def _notes(options: LengthOptions, corpus: Corpus, *, is_scheme: bool) -> tuple[
 
 
 def _plot(curves: Sequence[Curve], options: LengthOptions) -> Plot:
-    """Draw the families, and the position schemes."""
+    """Plot the families, and the position schemes."""
     places = [(each.first + each.last) / 2 for each in options.buckets]
 
     def series(each: Curve) -> Series:

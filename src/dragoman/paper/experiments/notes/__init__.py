@@ -1,4 +1,4 @@
-"""What the lecture notes say, shown in small: attention by hand, positions, gradients, recall.
+"""Claims of the lecture notes on small models: worked attention, positions, gradients, recall.
 
 Imports tasks, report and training runs of `dragoman.paper`.
 """

@@ -1,4 +1,4 @@
-"""Attention as a dictionary: hard look-up, soft look-up, and what the temperature does.
+"""Attention as a dictionary: hard and soft look-up, and the effect of the temperature.
 
 A hard dictionary gives the value whose key equals the query, or nothing. Attention gives the
 average of all values, each weighted by how well its key matches: with the temperature τ,
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     import torch
 
 ENTRIES = {"name": "Quinn", "position": "quarterback", "Handedness": "right"}
-# The table's own keys, and words that are nearly one of them: there hard look-up fails.
+# The table's keys, and words similar to one of them, for which hard look-up fails.
 _DEFAULT_QUERIES = ("name", "names", "Handedness", "hand", "position", "handedness")
 _NUM_DRAWN = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class DictionaryOptions:
-    """What is looked up."""
+    """Options: the queries and the lowest temperature."""
 
     queries: tuple[str, ...] = option(_DEFAULT_QUERIES, "words to look up in the notes' table")
     coldest: float = option(0.01, "lowest temperature: 1, 0.5, 0.2, 0.1, … down to it")
@@ -38,13 +38,13 @@ class DictionaryOptions:
 
     @property
     def temperatures(self) -> list[float]:
-        """From warm to cold."""
+        """Temperatures in falling order."""
         steps = [float(f"{digit}e-{power}") for power in range(1, 7) for digit in (5, 2, 1)]
         return [1.0, *(each for each in steps if each >= self.coldest)]
 
 
 def spell(word: str) -> "torch.Tensor":
-    """Turn a word into a vector by which words of similar spelling are near.
+    """Embed a word so that words of similar spelling are near each other.
 
     Returns
     -------
@@ -66,12 +66,12 @@ def spell(word: str) -> "torch.Tensor":
 
 
 def look_up_hard(query: str) -> str | None:
-    """Look a word up as a dictionary does."""
+    """Look a word up exactly, as a dictionary does."""
     return ENTRIES.get(query)
 
 
 def look_up_soft(query: str, temperature: float) -> dict[str, float]:
-    """Look a word up as attention does."""
+    """Look a word up by attention over all keys."""
     import torch
 
     from dragoman.models.attention.mask import Mask
@@ -84,7 +84,7 @@ def look_up_soft(query: str, temperature: float) -> dict[str, float]:
 
 
 def run(options: DictionaryOptions, say: Say) -> Experiment:
-    """Look words up, hard and soft."""
+    """Compare hard and soft look-up."""
     say(f"looking up {len(options.queries)} words")
     queries = list(dict.fromkeys(options.queries))
     found = _tabulate(queries, options.temperatures)
@@ -146,7 +146,7 @@ def _tabulate(queries: Sequence[str], temperatures: Sequence[float]) -> Table:
 
 
 def _plot(queries: Sequence[str], temperatures: Sequence[float]) -> Plot:
-    """Draw each value's share over the temperature."""
+    """Plot the weight of each value over the temperature."""
     panels = tuple(
         Lines(
             title=f"“{query}”: {look_up_hard(query) or 'no such key'}",

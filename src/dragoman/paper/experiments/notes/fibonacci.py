@@ -43,7 +43,7 @@ _TUTORIAL = {"none": (5.6314e-05, 2.6235e-05), "tutorial": (5.3511e-05, 9.0534e-
 
 @dataclass(frozen=True, kw_only=True)
 class FibonacciOptions:
-    """How the small models learn."""
+    """Options of training the small models."""
 
     epochs: int = option(30, "how often each window of the series is seen")
     batch_size: int = option(16, "windows of an update; the tutorial has 1, which takes longer")
@@ -59,7 +59,7 @@ class FibonacciOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """One of the models that are compared.
+    """A model variant of the comparison.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def split_series(series: Sequence[float]) -> "tuple[Split, Split]":
 
 
 def run(options: FibonacciOptions, say: Say) -> Experiment:
-    """Train the note's and the tutorial's models."""
+    """Train the models of the note and of the tutorial."""
     from dragoman.paper.tasks.series_models import train_together
 
     seeds = tuple(range(1, options.seeds + 1))
@@ -169,7 +169,7 @@ def run(options: FibonacciOptions, say: Say) -> Experiment:
 
 
 def _compare(errors: Table, without: int, with_attention: int) -> str:
-    """Say whether attention lowered the error on the test set by more than chance."""
+    """Tell whether attention lowered the test error significantly."""
     before, after = errors.rows[without], errors.rows[with_attention]
     (one, one_spread), (other, other_spread) = (
         (float(row[5] or 0), float(row[6] or 0)) for row in (before, after)
@@ -186,7 +186,7 @@ def _compare(errors: Table, without: int, with_attention: int) -> str:
 
 
 def _tabulate_series(series: Sequence[float]) -> Table:
-    """Set the series beside what the note prints."""
+    """Compare the series with the figures that the note prints."""
     return Table(
         name="series",
         title=f"The first window of the series, of {NUM_NUMBERS:,} numbers",
@@ -203,7 +203,7 @@ def _tabulate_errors(
     trained: "dict[str, list[SeriesModel]]", train: "Split", test: "Split",
     options: FibonacciOptions,
 ) -> Table:  # fmt: skip
-    """Test every model, and what costs nothing."""
+    """Tabulate test errors of every model and of trivial baselines."""
     import torch
 
     from dragoman.models.build import count_parameters
@@ -248,7 +248,7 @@ def _tabulate_errors(
 
 
 def _tabulate_context(trained: "dict[str, list[SeriesModel]]", series: Sequence[float]) -> Table:
-    """Follow the first window through the first seed's model of the note's form."""
+    """Show states, weights and context of the first window in the note's model."""
     import torch
 
     model = trained[VARIANTS[1].name][0]
@@ -278,7 +278,7 @@ def _tabulate_context(trained: "dict[str, list[SeriesModel]]", series: Sequence[
 
 
 def _plot(errors: Table) -> Plot:
-    """Draw the errors on the test set."""
+    """Plot the test errors."""
     shown = [row for row in errors.rows if row[2] is not None or row[0] == "predict zero"]
     bars = [
         Bar(name=str(row[0]), group=group, end=number(row[place]),

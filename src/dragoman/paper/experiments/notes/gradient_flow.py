@@ -1,4 +1,4 @@
-"""Gradient norm against distance: what vanishes, what explodes, and what attention keeps."""
+"""Gradient norm by distance: vanishing and exploding gradients, and attention."""
 
 import math
 import statistics
@@ -35,7 +35,7 @@ Norms = Mapping["ReaderKind", Sequence[Sequence[float]]]
 
 @dataclass(frozen=True, kw_only=True)
 class GradientsOptions:
-    """How far gradients are followed, and how long the readers learn."""
+    """Options: distances at which gradients are measured, and training of the readers."""
 
     max_distance: int = option(160, "longest distance in words: 5, 10, 20, … up to it")
     steps: int = option(300, "updates of each reader before its gradients are taken again; 0: none")
@@ -59,7 +59,7 @@ class GradientsOptions:
 
 
 class Decay(NamedTuple):
-    """How norms fall or rise with distance.
+    """Fitted decay or growth of norms with distance.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ def fit_decay(distances: Sequence[float], norms: Sequence[float]) -> Decay:
 
 
 def run(options: GradientsOptions, say: Say) -> Experiment:
-    """Follow gradients over growing distance."""
+    """Measure gradient norms over growing distance."""
     norms = _follow_readers(options, say)
     say("following the state of plain cells whose matrix shrinks or stretches")
     states = _follow_states(options)
@@ -109,7 +109,7 @@ def run(options: GradientsOptions, say: Say) -> Experiment:
 
 
 def _follow_readers(options: GradientsOptions, say: Say) -> Mapping[str, Norms]:
-    """Take the gradients of all readers, fresh and trained."""
+    """Measure the gradients of all readers, untrained and trained."""
     from dragoman.paper.experiments.notes.gradient_norms import measure_gradient
     from dragoman.paper.tasks.name_recall import KINDS, Reader, make_reader, train_reader
 
@@ -131,7 +131,7 @@ def _follow_readers(options: GradientsOptions, say: Say) -> Mapping[str, Norms]:
 
 
 def _follow_states(options: GradientsOptions) -> dict[tuple[float, bool], list[list[float]]]:
-    """Take the gradients of states by spectral radius and whether the cell reads words."""
+    """Measure the gradients of states by spectral radius, with and without inputs."""
     from dragoman.paper.experiments.notes.gradient_norms import (
         make_scaled_cell,
         measure_state_gradients,
@@ -157,7 +157,7 @@ def _average(several: Sequence[Sequence[float]]) -> list[float]:
 def _find(
     norms: Mapping[str, Norms], rates: Table, radii: Table, options: GradientsOptions
 ) -> tuple[str, ...]:
-    """Say what came out."""
+    """Summarise the results."""
     factors = dict(zip(zip(rates.column("weights"), rates.column("reader"), strict=True),
                        rates.numbers("factor per word"), strict=True))  # fmt: skip
     exponents = dict(zip(zip(rates.column("weights"), rates.column("reader"), strict=True),
@@ -199,7 +199,7 @@ def _find(
 
 
 def _tabulate_norms(norms: Mapping[str, Norms], options: GradientsOptions) -> Table:
-    """List norms, a row for each distance."""
+    """Tabulate norms by distance."""
     kinds = list(norms[_FRESH])
     rows: list[tuple[Cell, ...]] = []
     for weights, of_kinds in norms.items():
@@ -255,7 +255,7 @@ def _tabulate_rates(norms: Mapping[str, Norms], options: GradientsOptions) -> Ta
 
 
 def _tabulate_radii(states: Mapping[tuple[float, bool], Sequence[Sequence[float]]]) -> Table:
-    """List what a recurrent matrix does to the gradient of the state."""
+    """Tabulate the effect of the spectral radius on the gradient of the state."""
     rows: list[tuple[Cell, ...]] = []
     for radius in _RADII:
         cells: list[Cell] = [radius]
@@ -289,7 +289,7 @@ def _plot(
     states: Mapping[tuple[float, bool], Sequence[Sequence[float]]],
     options: GradientsOptions,
 ) -> Plot:
-    """Draw norms over distance on a logarithmic scale."""
+    """Plot norms over distance on a logarithmic scale."""
     titles = {_FRESH: "Readers with fresh weights", _TRAINED: "The same readers, trained"}
     readers = tuple(
         Lines(

@@ -1,4 +1,4 @@
-"""How much of a gradient is left after a distance: of readers of a name, and of an RNN's state."""
+"""Gradient norms by distance: in the readers of name recall, and in the state of an RNN."""
 
 import copy
 import math
@@ -15,7 +15,7 @@ _SETTLING = 50
 
 
 def measure_gradient(reader: Reader, distance: int, *, count: int, seed: int) -> float:
-    r"""Measure how much what a reader says at the blank depends on the name.
+    r"""Measure the gradient of a reader's output at the blank with respect to the name.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def measure_gradient(reader: Reader, distance: int, *, count: int, seed: int) ->
 
 
 def make_scaled_cell(radius: float, seed: int) -> RNNCell:
-    """Make a plain cell whose recurrent matrix stretches every vector alike.
+    """Make an RNN cell with a scaled orthogonal recurrent matrix.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def make_scaled_cell(radius: float, seed: int) -> RNNCell:
 def measure_state_gradients(
     cell: RNNCell, distances: Sequence[int], *, reads: bool, seed: int
 ) -> list[float]:
-    r"""Measure how much a state depends on an earlier one.
+    r"""Measure the gradient of a state with respect to an earlier one.
 
     Parameters
     ----------

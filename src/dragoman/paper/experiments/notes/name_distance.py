@@ -1,4 +1,4 @@
-"""How far a name can be carried: recurrent layers against attention, over growing distance."""
+"""Name recall by distance: recurrent layers against attention."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _GOOD = 0.9
 
 @dataclass(frozen=True, kw_only=True)
 class RecallOptions:
-    """How far the name is carried, and how long the readers learn."""
+    """Options: distances of the name, and training of the readers."""
 
     limit: int = option(20, "longest distance of training, in words between name and blank")
     max_distance: int = option(320, "longest distance of the test: the limit is doubled up to it")
@@ -45,7 +45,7 @@ class RecallOptions:
 
     @property
     def distances(self) -> tuple[int, ...]:
-        """The distances that are tested: two below the limit, the limit, and its doubles."""
+        """The tested distances: two below the training limit, the limit, and its doubles."""
         middle = (_SHORTEST + self.limit) // 2
         doubles = (self.limit << power for power in range(32))
         beyond = [each for each in doubles if each <= self.max_distance]
@@ -53,7 +53,7 @@ class RecallOptions:
 
 
 class Recalled(NamedTuple):
-    """What the readers of one kind came to.
+    """Results of the readers of one kind.
 
     Attributes
     ----------
@@ -70,12 +70,12 @@ class Recalled(NamedTuple):
     accuracies: dict[int, tuple[float, ...]]
 
     def mean(self, distance: int) -> float:
-        """Average the seeds."""
+        """Average the accuracy over the seeds."""
         return spread(self.accuracies[distance])[0]
 
     @property
     def reach(self) -> int | None:
-        """The longest distance with nine of ten names right up to it; None: not even the first."""
+        """The longest distance up to which accuracy is at least 0.9; None if not even the first."""
         reached = None
         for distance in self.accuracies:
             if self.mean(distance) < _GOOD:
@@ -99,7 +99,7 @@ def recall_names(kind: "ReaderKind", options: RecallOptions) -> Recalled:
         seconds.append(time.monotonic() - began)
         readers.append(reader)
     accuracies = {
-        # Other sentences than those of training, and the same for all kinds.
+        # A seed for test sentences, the same for all kinds.
         distance: tuple(
             measure_recall(reader, distance, count=options.sentences, seed=1_000_000 + seed)
             for seed, reader in enumerate(readers)
@@ -110,7 +110,7 @@ def recall_names(kind: "ReaderKind", options: RecallOptions) -> Recalled:
 
 
 def run(options: RecallOptions, say: Say) -> Experiment:
-    """Compare how far a name is carried."""
+    """Compare name recall over distance."""
     from dragoman.paper.tasks.name_recall import KINDS
 
     recalled = {}
@@ -135,7 +135,7 @@ def run(options: RecallOptions, say: Say) -> Experiment:
 
 
 def _find(recalled: Mapping["ReaderKind", Recalled], options: RecallOptions) -> tuple[str, ...]:
-    """Say what came out, whether or not it is what the notes say."""
+    """Summarise the results, whether or not they agree with the notes."""
     first, last = options.distances[0], options.distances[-1]
 
     def tell(distance: int, *kinds: "ReaderKind") -> str:
@@ -161,7 +161,7 @@ def _find(recalled: Mapping["ReaderKind", Recalled], options: RecallOptions) -> 
 
 
 def _tabulate_accuracy(recalled: Mapping["ReaderKind", Recalled], options: RecallOptions) -> Table:
-    """List accuracies, two rows for each kind of reader."""
+    """Tabulate accuracies, two rows for each kind of reader."""
     rows: list[tuple[Cell, ...]] = []
     for kind, each in recalled.items():
         spreads = [spread(each.accuracies[distance]) for distance in options.distances]
@@ -184,7 +184,7 @@ def _tabulate_accuracy(recalled: Mapping["ReaderKind", Recalled], options: Recal
 
 
 def _tabulate_readers(recalled: Mapping["ReaderKind", Recalled], options: RecallOptions) -> Table:
-    """List the readers."""
+    """Tabulate the readers."""
     from dragoman.paper.tasks.name_recall import RECIPES
 
     rows = tuple(
@@ -212,7 +212,7 @@ def _tabulate_readers(recalled: Mapping["ReaderKind", Recalled], options: Recall
 
 
 def _tabulate_sentences(options: RecallOptions) -> Table:
-    """Show what is read."""
+    """Tabulate example sentences."""
     import torch
 
     from dragoman.paper.tasks.name_recall import WORDS, tell
@@ -235,9 +235,9 @@ def _tabulate_sentences(options: RecallOptions) -> Table:
 
 
 def _plot(recalled: Mapping["ReaderKind", Recalled], options: RecallOptions) -> Plot:
-    """Draw accuracy over distance, recurrent readers beside those that attend."""
+    """Plot accuracy over distance, recurrent readers beside attentive ones."""
     distances = options.distances
-    # In both panels, so that their scales are the same.
+    # In both panels, so that they share their scales.
     chance = Series(name="guessing", x=distances, y=[_chance()] * len(distances), style="dashes")
     panels = []
     for title, attends in (("What is carried in a state", False), ("What is looked up", True)):

@@ -1,4 +1,4 @@
-"""Word order: invisible without positions, told by positions, and carried up by residuals."""
+"""Word order in a Transformer: with and without positions, with and without residuals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from dragoman.paper.report.result import (
 
 _SCHEMES: tuple[str, ...] = get_args(get_type_hints(TransformerOptions)["positions"])
 _PAPERS, _NONE = "sinusoidal", "none"
-# Rounding stays far below, and what order really changes far above.
+# Rounding errors are far below, real effects of order far above.
 _INVISIBLE = 1e-4
 _WITH, _WITHOUT = "with residuals", "without residuals"
 _DECODER_LAYERS = (1, 2, 4)
@@ -30,7 +30,7 @@ _DECODER_LAYERS = (1, 2, 4)
 
 @dataclass(frozen=True, kw_only=True)
 class OrderOptions:
-    """The models that are asked for word order, and how they are asked."""
+    """Options: the models, and the probing of word order."""
 
     num_layers: int = option(4, "layers of the encoder, and of the decoder")
     model_dim: int = option(64, "width of the residual stream, which four heads share")
@@ -44,19 +44,19 @@ class OrderOptions:
         ):  # fmt: skip
             value = getattr(self, name)
             require(value >= least, "--" + name.replace("_", "-"), value, f"give ≥ {least}")
-        # Rotary positions turn pairs of entries, in each of four heads.
+        # Rotary positions rotate pairs of entries, in each of four heads.
         require(self.model_dim % 8 == 0, "--model-dim", self.model_dim, "give a multiple of 8")
 
 
 class Probed(NamedTuple):
-    """How well places can be read off the states of one model.
+    """Probing results of one kind of model: R² of positions by layer.
 
     Attributes
     ----------
     scheme : str
-        How it is told positions.
+        The position scheme.
     is_trained : bool
-        Whether it has learnt something.
+        Whether the model is trained.
     has_residuals : bool
         Whether its encoder has residual connections.
     scores : tuple[tuple[float, ...], ...]
@@ -70,12 +70,12 @@ class Probed(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """The label of the model."""
         return f"{self.scheme}, trained" if self.is_trained else self.scheme
 
     @property
     def means(self) -> list[float]:
-        """The means over the seeds."""
+        """R² by layer, averaged over the seeds."""
         return [spread(at)[0] for at in zip(*self.scores, strict=True)]
 
 
@@ -102,7 +102,7 @@ def probe(scheme: str, options: OrderOptions, *, is_trained: bool, has_residuals
 
 
 def run(options: OrderOptions, say: Say) -> Experiment:
-    """Ask models for word order."""
+    """Measure what models know of word order."""
     seeds = range(1, options.seeds + 1)
     say("putting words in another order")
     disorder = _tabulate_disorder(options, seeds)
@@ -127,7 +127,7 @@ def run(options: OrderOptions, say: Say) -> Experiment:
 
 
 def _find(disorder: Table, prefixes: Table, probed: Sequence[Probed]) -> tuple[str, ...]:
-    """Say what came out."""
+    """Summarise the results."""
     changes = dict(zip(disorder.column("positions"), disorder.numbers("encoder: largest change"),
                        strict=True))  # fmt: skip
     by_kind = {(each.scheme, each.is_trained, each.has_residuals): each.means for each in probed}
@@ -161,7 +161,7 @@ def _find(disorder: Table, prefixes: Table, probed: Sequence[Probed]) -> tuple[s
 
 
 def _tabulate_disorder(options: OrderOptions, seeds: Sequence[int]) -> Table:
-    """Put the words of the source in another order, for every scheme."""
+    """Tabulate the effect of permuting the source, for every scheme."""
     from dragoman.paper.experiments.notes.word_order import build_transformer, measure_disorder
 
     rows: list[tuple[Cell, ...]] = []
@@ -195,7 +195,7 @@ def _tabulate_disorder(options: OrderOptions, seeds: Sequence[int]) -> Table:
 
 
 def _tabulate_prefixes(options: OrderOptions, seeds: Sequence[int]) -> Table:
-    """Put the words before the newest in another order, without positions."""
+    """Tabulate the effect of permuting the decoder's prefix, without positions."""
     from dragoman.paper.experiments.notes.word_order import (
         build_transformer,
         measure_prefix_disorder,
@@ -225,7 +225,7 @@ def _tabulate_prefixes(options: OrderOptions, seeds: Sequence[int]) -> Table:
 
 
 def _tabulate_probes(probed: Sequence[Probed], options: OrderOptions) -> Table:
-    """List how well places are read off."""
+    """Tabulate the probing results."""
     rows = tuple(
         (each.scheme, "trained" if each.is_trained else "fresh",
          _WITH if each.has_residuals else _WITHOUT, *each.means,
@@ -253,7 +253,7 @@ def _tabulate_probes(probed: Sequence[Probed], options: OrderOptions) -> Table:
 
 
 def _plot(disorder: Table, probed: Sequence[Probed], options: OrderOptions) -> Plot:
-    """Draw what another order changes, and R² in every layer."""
+    """Plot the effects of permutation, and R² by layer."""
     changes = tuple(
         Bar(name=str(scheme), group="encoder", end=change)
         for scheme, change in zip(

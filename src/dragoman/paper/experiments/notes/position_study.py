@@ -1,4 +1,4 @@
-"""How word order is told: sinusoids seen as a picture, tried against criteria, moved by maps.
+"""Position schemes: sinusoids as a picture, criteria of the notes, offsets as linear maps.
 
 The paper adds PE(pos, 2i) = sin(pos/10000^(2i/d)) and PE(pos, 2i+1) = cos(pos/10000^(2i/d)) to the
 words, since for any fixed offset k, PE(pos + k) is a linear function of PE(pos): a rotation of each
@@ -36,7 +36,7 @@ _STARTS = (0, 50, 1000)
 
 @dataclass(frozen=True, kw_only=True)
 class PositionsOptions:
-    """What is looked at."""
+    """Options: the width and the range of positions."""
 
     model_dim: int = option(512, "width of the position vectors (d_model)")
     max_positions: int = option(1024, "rows of the learned table that is judged")
@@ -52,7 +52,7 @@ class PositionsOptions:
 
 
 def list_schemes(model_dim: int, max_positions: int) -> dict[str, "Positions"]:
-    """Make every scheme as something that gives a vector for each place.
+    """List the schemes as functions from positions to vectors.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def list_schemes(model_dim: int, max_positions: int) -> dict[str, "Positions"]:
 
 
 def measure_offset_error(offset: int, model_dim: int, last_position: int) -> float:
-    """Measure how exactly the map of an offset moves every position.
+    """Measure the error of the linear map of an offset over all positions.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def measure_offset_error(offset: int, model_dim: int, last_position: int) -> flo
 
 
 def run(options: PositionsOptions, say: Say) -> Experiment:
-    """Judge every scheme, and try what the paper says of sinusoids."""
+    """Test every scheme against the criteria, and sinusoids against the paper's claim."""
     say("judging every scheme by the four criteria")
     verdicts = _tabulate_verdicts(options)
     say("moving positions by maps")
@@ -151,7 +151,7 @@ def run(options: PositionsOptions, say: Say) -> Experiment:
 
 
 def _tabulate_verdicts(options: PositionsOptions) -> Table:
-    """Judge every scheme."""
+    """Tabulate which criteria each scheme meets."""
     from dragoman.models.positions.position_criteria import judge
 
     where = {"rotary": "queries and keys", "ALiBi": "scores", "relative": "scores"}
@@ -189,7 +189,7 @@ def _tabulate_verdicts(options: PositionsOptions) -> Table:
 
 
 def _tabulate_offsets(options: PositionsOptions) -> Table:
-    """Try the maps of some offsets."""
+    """Tabulate the errors of the maps of some offsets."""
     import torch
 
     from dragoman.models.positions.positional_encoding import offset_map
@@ -234,7 +234,7 @@ def _tabulate_wavelengths(model_dim: int) -> Table:
 
 
 def _tabulate_products(model_dim: int) -> Table:
-    """Show that the product of two positions tells their distance only."""
+    """Tabulate dot products of positions, which depend on their distance only."""
     distances = (0, 1, 2, 5, 10, 20, 50, 100, 1000)
     products = {start: _products(start, distances, model_dim) for start in _STARTS}
     rows = tuple(
@@ -257,7 +257,7 @@ def _tabulate_products(model_dim: int) -> Table:
 
 
 def _plot_vectors(model_dim: int) -> Plot:
-    """Draw the sinusoids as the notes do."""
+    """Plot the sinusoids as the notes do."""
     from dragoman.models.positions.positional_encoding import sinusoidal_positions
 
     vectors = sinusoidal_positions(0, _SHOWN_POSITIONS, model_dim)
@@ -271,7 +271,7 @@ def _plot_vectors(model_dim: int) -> Plot:
 
 
 def _plot_properties(model_dim: int) -> Plot:
-    """Draw products, wavelengths and maps."""
+    """Plot products, wavelengths and maps."""
     from dragoman.models.positions.positional_encoding import offset_map
 
     distances = tuple(range(_SHOWN_DISTANCES + 1))
@@ -306,7 +306,7 @@ def _plot_properties(model_dim: int) -> Plot:
 
 
 def _products(start: int, distances: tuple[int, ...], model_dim: int) -> list[float]:
-    """Multiply one position with those at some distances."""
+    """Compute the dot products of a position with others at some distances."""
     import torch
 
     from dragoman.models.positions.positional_encoding import sinusoidal_positions

@@ -1,4 +1,4 @@
-"""How queries and keys are compared: scaling, additive against dot product, heads against one."""
+"""Attention scores: scaling, additive against dot product, several heads against one."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _SMALLEST_KEY_DIM, _MODEL_DIM = 2, 512
 
 @dataclass(frozen=True, kw_only=True)
 class ScoresOptions:
-    """How far the widths go, and how long the small models learn."""
+    """Options: the range of widths, and training of the small models."""
 
     max_key_dim: int = option(512, "largest width of queries and keys: 2, 8, 32, … up to it (d_k)")
     steps: int = option(250, "updates of each small model")
@@ -82,7 +82,7 @@ def _find(
     scores: dict[int, list[float]],
     options: ScoresOptions,
 ) -> tuple[str, ...]:
-    """Say what came out."""
+    """Summarise the results."""
     from dragoman.paper.experiments.notes.sharpness import NUM_KEYS
 
     widest = options.key_dims[-1]
@@ -106,7 +106,7 @@ def _find(
 
 
 def _tabulate_entropy(options: ScoresOptions, seeds: Sequence[int]) -> Table:
-    """Measure the spread of attention for each width and scaling."""
+    """Tabulate the entropy of attention by width and scaling."""
     from dragoman.paper.experiments.notes.sharpness import NUM_KEYS, SCALES, measure_sharpness
 
     rows = []
@@ -143,7 +143,7 @@ def _tabulate_entropy(options: ScoresOptions, seeds: Sequence[int]) -> Table:
 
 
 def _tabulate_accuracy(options: ScoresOptions, seeds: Sequence[int], say: Say) -> Table:
-    """Let small models learn to match keys."""
+    """Tabulate the accuracy of small models that learn to match keys."""
     from dragoman.paper.tasks.matching import NUM_PAIRS, NUM_SYMBOLS, SCORES, learn_to_match
 
     rows = []
@@ -172,7 +172,7 @@ def _tabulate_accuracy(options: ScoresOptions, seeds: Sequence[int], say: Say) -
 
 
 def _tabulate_costs(options: ScoresOptions) -> Table:
-    """Measure time and memory of the two kinds of scores."""
+    """Tabulate time and memory of the two kinds of scores."""
     import torch
 
     from dragoman.models.attention.additive_attention import AdditiveAttention
@@ -185,7 +185,7 @@ def _tabulate_costs(options: ScoresOptions) -> Table:
     for key_dim in options.key_dims:
         words = torch.randn(1, options.length, key_dim)
         additive = AdditiveAttention(key_dim, key_dim, key_dim)
-        # Only the comparison is measured, as of the dot product.
+        # Only the scores are measured, as for the dot product.
         setattr(additive, "query", Unchanged(key_dim))  # noqa: B010
 
         def dot(words: torch.Tensor = words) -> object:
@@ -217,7 +217,7 @@ def _tabulate_costs(options: ScoresOptions) -> Table:
 
 
 def _tabulate_heads(options: ScoresOptions) -> Table:
-    """Count what a layer costs with one head and with more."""
+    """Tabulate the cost of a layer with one head and with several."""
     import torch
 
     from dragoman.models.attention.mask import Mask
@@ -259,7 +259,7 @@ def _tabulate_heads(options: ScoresOptions) -> Table:
 
 
 def _tabulate_looks(looks: dict[int, list[list[float]]], scores: dict[int, list[float]]) -> Table:
-    """List what each head of the first seed's readers looks at."""
+    """Tabulate what each head of the first seed's readers attends to."""
     from dragoman.paper.tasks.roles import ROLES
 
     rows = tuple(
@@ -284,7 +284,7 @@ def _tabulate_looks(looks: dict[int, list[list[float]]], scores: dict[int, list[
 
 
 def _plot_scores(entropy: Table, accuracy: Table, costs: Table) -> Plot:
-    """Draw entropy, accuracy, time and memory over d_k."""
+    """Plot entropy, accuracy, time and memory over d_k."""
     from dragoman.paper.experiments.notes.sharpness import NUM_KEYS
 
     def lines(table: Table, value: int, prefix: str = "") -> tuple[Series, ...]:
@@ -318,7 +318,7 @@ def _plot_scores(entropy: Table, accuracy: Table, costs: Table) -> Plot:
 
 
 def _plot_looks(looks: dict[int, list[list[float]]]) -> Plot:
-    """Draw where the heads look."""
+    """Plot what the heads attend to."""
     from dragoman.paper.tasks.roles import ROLES
 
     names = [f"{index + 1} of {count}" for count, heads in looks.items()

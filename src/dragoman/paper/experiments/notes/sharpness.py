@@ -1,4 +1,4 @@
-"""How attention spreads over random keys, as the width of queries and keys grows."""
+"""Entropy and gradient of attention over random keys, by key width."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ _NUM_QUERIES, _QUERIES_AT_A_TIME = 4000, 500
 
 
 class Sharpness(NamedTuple):
-    """How attention spreads over random keys.
+    """Statistics of attention over random keys.
 
     Attributes
     ----------
@@ -21,7 +21,7 @@ class Sharpness(NamedTuple):
     largest : float
         Mean of the largest weight.
     gradient : float
-        Mean norm of softmax's derivative: what is left of a gradient that passes it.
+        Mean norm of the Jacobian of softmax, by which gradients shrink.
     """
 
     variance: float
@@ -31,7 +31,7 @@ class Sharpness(NamedTuple):
 
 
 def measure_sharpness(key_dim: int, seed: int) -> dict[str, Sharpness]:
-    """Measure how attention spreads over 64 random keys.
+    """Measure the statistics of attention over 64 random keys.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What a Transformer knows of word order: permuted sentences, and places read back from states."""
+"""Word order in a Transformer: effects of permutation, and linear probes of positions."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -24,7 +24,7 @@ VOCABULARY = Vocabulary(
 
 
 class WithoutSum(nn.Module):
-    """A residual connection from which the sum is left out: only what the sub-layer says remains.
+    """A residual connection without the sum: only the output of the sub-layer remains.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class WithoutSum(nn.Module):
 def build_transformer(
     positions: str, *, num_layers: int, model_dim: int, seed: int, has_residuals: bool = True
 ) -> Transformer:
-    """Build a Transformer with fresh weights."""
+    """Build a Transformer with random weights."""
     torch.manual_seed(seed)
     options = TransformerOptions(
         num_encoder_layers=num_layers,
@@ -83,7 +83,7 @@ def draw_sentences(
 
     Notes
     -----
-    Words are drawn alike at every place, so that nothing but positions can tell where one stands.
+    Words have the same distribution at every position, so that only positions tell their place.
     """
     lengths = torch.randint(shortest + 1, longest + 2, (count,), generator=generator)
     words = torch.randint(2, NUM_WORDS + 2, (count, longest + 1), generator=generator)
@@ -94,7 +94,7 @@ def draw_sentences(
 
 
 def train_to_reverse(model: Transformer, *, num_steps: int, seed: int) -> float:
-    """Teach a model to say sentences from their end, for which it must know the order."""
+    """Train a model to reverse sentences, which requires word order."""
     generator = torch.Generator().manual_seed(seed)
     step = TrainingStep(model, label_smoothing=0.0)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
@@ -112,7 +112,7 @@ def train_to_reverse(model: Transformer, *, num_steps: int, seed: int) -> float:
 
 
 def draw_order(sentences: Sequences, generator: torch.Generator) -> Int[Tensor, "batch length"]:
-    """Draw another order for the words of each sentence.
+    """Draw a random permutation of the words of each sentence.
 
     Returns
     -------
@@ -126,13 +126,13 @@ def draw_order(sentences: Sequences, generator: torch.Generator) -> Int[Tensor, 
 
 
 class Disorder(NamedTuple):
-    """What changes when the words of the source are put in another order.
+    """Effects of permuting the words of the source.
 
     Attributes
     ----------
     encoder : float
-        Largest difference between what the encoder says of the words in their new places, and what
-        it said of the same words before.
+        Largest difference between the encoder's states of the words at their new positions and
+        those of the same words before.
     probability : float
         Largest change of the logarithm of a translation's probability.
     """
@@ -143,7 +143,7 @@ class Disorder(NamedTuple):
 
 @torch.no_grad()
 def measure_disorder(model: Transformer, *, count: int, seed: int) -> Disorder:
-    """Put the words of random sentences in another order, and see what that changes."""
+    """Measure the effects of permuting the words of random sentences."""
     generator = torch.Generator().manual_seed(seed)
     source, target = (draw_sentences(count, generator) for _ in range(2))
     order = draw_order(source, generator)
@@ -159,10 +159,10 @@ def measure_disorder(model: Transformer, *, count: int, seed: int) -> Disorder:
 
 @torch.no_grad()
 def measure_prefix_disorder(model: Transformer, *, count: int, seed: int) -> float:
-    """Put the words before the newest in another order, and see what the decoder says then."""
+    """Measure the effect of permuting the decoder's prefix on its next prediction."""
     generator = torch.Generator().manual_seed(seed)
     source = draw_sentences(count, generator)
-    # All as long as one another. The end symbol is predicted, not read: the word before it stays.
+    # All of one length. The end symbol is not an input: the word before it stays in place.
     target = draw_sentences(count, generator, shortest=12, longest=12)
     shorter = Sequences(target.ids[:, :-1], target.lengths - 1)
     order = draw_order(shorter, generator)
@@ -175,7 +175,7 @@ def measure_prefix_disorder(model: Transformer, *, count: int, seed: int) -> flo
 
 @torch.no_grad()
 def probe_positions(model: Transformer, *, num_train: int, num_test: int, seed: int) -> list[float]:
-    r"""Read the place of each word back from its state, by linear regression.
+    r"""Predict the position of each word from its state, by linear regression.
 
     Returns
     -------
@@ -200,7 +200,7 @@ def probe_positions(model: Transformer, *, num_train: int, num_test: int, seed: 
 def _record_states(
     model: Transformer, sentences: Sequences
 ) -> list[tuple[Float[Tensor, "words model_dim"], Float[Tensor, "words 1"]]]:
-    """Collect the states of all words and their places: after the embedding, and each layer."""
+    """Collect the states and positions of all words, after the embedding and each layer."""
     seen: list[Tensor] = []
     hooks = [
         module.register_forward_hook(lambda _module, _given, said: seen.append(said))
@@ -217,7 +217,7 @@ def _record_states(
 
 
 def _with_one(states: Float[Tensor, "words model_dim"]) -> Float[Tensor, "words more"]:
-    """Append a constant, so that regression has an intercept."""
+    """Append a constant column for the intercept."""
     return torch.cat([states, torch.ones_like(states[:, :1])], dim=1)
 
 

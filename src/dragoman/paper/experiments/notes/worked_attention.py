@@ -1,6 +1,6 @@
-"""The numbers of a Transformer's attention on one sentence, seen in the real modules and redone.
+"""Trace a Transformer's attention on one sentence, and recompute it by the formulas.
 
-What goes into and comes out of each module is recorded while the model reads; then the same is
+Inputs and outputs of each module are recorded in a forward pass; then the same is
 computed again by the formulas, token by token and as matrices, and compared.
 """
 
@@ -24,24 +24,24 @@ Kind = Literal["encoder", "decoder", "cross"]
 
 
 class Errors(NamedTuple):
-    """How far what is redone is from what the module did: largest differences of any entry.
+    """Largest absolute differences between the recomputed and the recorded values.
 
     Attributes
     ----------
     projections : float
-        Of x W to the queries, keys and values that were seen.
+        Of x W to the recorded queries, keys and values.
     weights : float
-        Of the softmax of the scaled and masked scores to the weights that were seen.
+        Of the softmax of the scaled and masked scores to the recorded weights.
     row_sums : float
         Of the weights' sums to 1.
     sums : float
         Of the sums token by token to the product of matrices.
     heads : float
-        Of that product to what was seen to enter W^O.
+        Of that product to the recorded input of W^O.
     output : float
-        Of the joined heads times W^O to what the module said.
+        Of the joined heads times W^O to the recorded output.
     fused : float
-        Of that to what the module says when nobody looks, and the fused kernel runs.
+        Of that to the output without recording, when the fused kernel runs.
     """
 
     projections: float
@@ -54,7 +54,7 @@ class Errors(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """One token's attention in one head, number by number; what it may not see is left out.
+    """The intermediate values of one token's attention in one head; None where masked.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Steps(NamedTuple):
     exponentials : list[float | None]
         Of the scores.
     weights : list[float]
-        The exponentials divided by their sum; 0 for what it may not see.
+        The exponentials divided by their sum; 0 where masked.
     shares : list[Float[Tensor, "value_dim"]]
         Each weight times its value.
     total : Float[Tensor, "value_dim"]
@@ -82,7 +82,7 @@ class Steps(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Worked:
-    """What one attention module did with one sentence.
+    """The recorded attention of one module on one sentence.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class Worked:
 
     @property
     def scale(self) -> float:
-        """What scores are multiplied by: 1/√d_k."""
+        """The scaling of scores: 1/√d_k."""
         return score_scale(self.query.size(-1), self.module.scaled)
 
     @property
@@ -136,7 +136,7 @@ class Worked:
 
     @property
     def scores(self) -> Float[Tensor, "heads queries keys"]:
-        """The same scaled, with what positions add, and −∞ where a token may not look."""
+        """The products scaled, with position biases, and −∞ where masked."""
         scores = self.products * self.scale
         if self.module.score_bias is not None:
             scores = scores + self.module.score_bias(self.query.unsqueeze(0), self.key.size(1))[0]
@@ -148,7 +148,7 @@ class Worked:
         return self.scores.softmax(-1) @ self.value
 
     def heads_through_output(self) -> Float[Tensor, "heads queries model_dim"]:
-        """Send each head through its own rows of W^O.
+        """Multiply each head by its own rows of W^O.
 
         Returns
         -------
@@ -159,7 +159,7 @@ class Worked:
         return self.contexts @ matrix
 
     def work_out(self, head_index: int, token_index: int) -> Steps:
-        r"""Work out one token's attention by the formula for a single query.
+        r"""Compute one token's attention by the formula for a single query.
 
         Notes
         -----
@@ -184,7 +184,7 @@ class Worked:
         return steps._replace(total=torch.stack(steps.shares).sum(0))
 
     def compare(self) -> Errors:
-        """Compare everything that is redone with what was seen."""
+        """Compare all recomputed values with the recorded ones."""
         num_heads, num_queries, _ = self.query.shape
         module, contexts = self.module, self.contexts
         query, key, value = (
@@ -215,7 +215,7 @@ class Worked:
 
 @torch.no_grad()
 def work_through(model: Transformer, batch: Batch) -> list[Worked]:
-    """Let a model read one sentence pair, and record what its attention does.
+    """Record the attention of a model on one sentence pair.
 
     Returns
     -------
@@ -255,7 +255,7 @@ def work_through(model: Transformer, batch: Batch) -> list[Worked]:
 
 @contextmanager
 def _recorded_calls(modules: list[MultiheadAttention]) -> Iterator[dict[nn.Module, Any]]:
-    """Record what goes into and comes out of attention and its projections, in their last call."""
+    """Record inputs and outputs of attention and its projections, in their last call."""
     calls: dict[nn.Module, Any] = {}
 
     def see(module: nn.Module, given: Any, said: Any) -> None:  # noqa: ANN401
@@ -285,7 +285,7 @@ def _split(joined: Tensor, num_heads: int) -> Tensor:
 
 
 def _turn(vectors: Tensor, module: MultiheadAttention) -> Tensor:
-    """Turn queries or keys, where the module's positions do so."""
+    """Apply rotary positions to queries or keys, where the module uses them."""
     return vectors if module.rotation is None else module.rotation(vectors.unsqueeze(0), 0)[0]
 
 

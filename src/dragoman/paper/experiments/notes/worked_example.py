@@ -1,4 +1,4 @@
-"""“Jane visite l’Afrique en septembre” through the attention of a model, number by number."""
+"""The attention of a model on “Jane visite l’Afrique en septembre”, number by number."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _SENTENCE = "Jane visite l’Afrique en septembre"
 _TRANSLATION = "Jane visits Africa in September"
-# With so many subwords every word of the sentence is whole, but for “l’Afrique”.
+# With this vocabulary size every word of the sentence is one token, except “l’Afrique”.
 _VOCABULARY_SIZE = 3072
 _PRESET = "nano"
 _WORD = 3
@@ -29,7 +29,7 @@ _HELD_OUT = 100
 
 @dataclass(frozen=True, kw_only=True)
 class ExampleOptions:
-    """Which model, which sentence, and what of it is shown in full."""
+    """Options: the model, the sentence, and what is shown in full."""
 
     model: str | None = option(
         None, "folder of a trained Transformer, such as demo/fr-en; off: one is trained first"
@@ -59,7 +59,7 @@ class ExampleOptions:
 
 
 class Source(NamedTuple):
-    """A model, and where it comes from.
+    """A model and its description.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Source(NamedTuple):
 
 
 def find_model(options: ExampleOptions, say: Say) -> Source:
-    """Load a model, train one, or take fresh weights."""
+    """Load a model, train one, or build one with random weights."""
     from dragoman.decoding.translator import Translator
     from dragoman.folder import read_folder
 
@@ -90,7 +90,7 @@ def find_model(options: ExampleOptions, say: Say) -> Source:
 
 
 def check_family(folder: "ModelFolder") -> None:
-    """Refuse models in which there are no queries, keys and values to show."""
+    """Refuse models without queries, keys and values."""
     from dragoman.models.options import TransformerOptions
 
     model, remedy = folder.options, "give a Transformer with full attention"
@@ -102,7 +102,7 @@ def check_family(folder: "ModelFolder") -> None:
 
 
 def _train(options: ExampleOptions, say: Say) -> Source:
-    """Train a small model on the built-in corpus, or find it trained."""
+    """Train a small model on the built-in corpus, or reuse it."""
     from dragoman.decoding.translator import Translator
     from dragoman.paper.training_runs.corpora import DataOptions, prepare_corpus
     from dragoman.paper.training_runs.experiment_runs import WorkOptions, run_all
@@ -126,7 +126,7 @@ def _train(options: ExampleOptions, say: Say) -> Source:
 
 
 def _make_fresh(say: Say) -> Source:
-    """Build a model with fresh weights, and subwords of the built-in corpus."""
+    """Build a model with random weights, and subwords of the built-in corpus."""
     import torch
 
     from dragoman.data.builtin import generate_pairs
@@ -155,7 +155,7 @@ def _make_fresh(say: Say) -> Source:
 
 
 class Reading(NamedTuple):
-    """A sentence pair as a model reads it.
+    """A sentence pair as tokens of a model.
 
     Attributes
     ----------
@@ -164,15 +164,15 @@ class Reading(NamedTuple):
     source : tuple[str, ...]
         Its tokens.
     read : tuple[str, ...]
-        What the decoder reads: the start symbol, and all words but the end.
+        The input of the decoder: the start symbol, and all tokens but the end.
     said : tuple[str, ...]
-        What it says then: each word after the one it read.
+        The tokens it predicts: each the next one after its input.
     words : tuple[int, ...]
         For each source token the word of the sentence to which it belongs, counted from 1; 0: none.
     translation : str
-        What it is made to say.
+        The forced translation.
     own : str | None
-        What it says by itself; None: nobody asked, for its weights are fresh.
+        The model's own translation; None for random weights.
     """
 
     batch: "Batch"
@@ -185,7 +185,7 @@ class Reading(NamedTuple):
 
 
 def read_pair(translator: "Translator", options: ExampleOptions) -> Reading:
-    """Cut the sentence and its translation into tokens."""
+    """Tokenise the sentence and its translation."""
     from dragoman.data.batches import flatten, make_batch
     from dragoman.insight.attention import END, START
 
@@ -219,7 +219,7 @@ def read_pair(translator: "Translator", options: ExampleOptions) -> Reading:
 
 
 def _speaks_english(translator: "Translator") -> bool:
-    """Tell whether a model may translate into English."""
+    """Tell whether a model translates into English, as far as is known."""
     return translator.folder.facts.target_language in (None, "en")
 
 
@@ -229,7 +229,7 @@ def _tidy(piece: str) -> str:
 
 
 def run(options: ExampleOptions, say: Say) -> Experiment:
-    """Work the sentence through."""
+    """Run the worked example."""
     from dragoman.models.transformer import Transformer
     from dragoman.paper.experiments.notes import worked_tables as tables
     from dragoman.paper.experiments.notes.worked_attention import work_through
@@ -238,10 +238,10 @@ def run(options: ExampleOptions, say: Say) -> Experiment:
     reading = read_pair(translator, options)
     model = translator.model
     assert isinstance(model, Transformer)
-    # So that what is worked out differs from what the modules did by no more than the last digits.
+    # So that recomputed values differ from the recorded ones in the last digits only.
     several = work_through(model.double(), reading.batch)
     checks = tables.tabulate_checks(several)
-    # Of each row but attention and layer, which say where it is.
+    # All columns except attention and layer, which name the module.
     worst = max(number(cell) for row in checks.rows for cell in row[2:])
     assert worst < _TOLERANCE, f"what is worked out differs by {worst} from what the model did"
     encoder, decoder, cross = _choose(several, reading, options)
@@ -271,7 +271,7 @@ def run(options: ExampleOptions, say: Say) -> Experiment:
 def _choose(
     several: Sequence["Worked"], reading: Reading, options: ExampleOptions
 ) -> list["Shown"]:
-    """Choose layer, head and tokens to show of each kind of attention."""
+    """Choose the layer, head and tokens that are shown of each kind of attention."""
     from dragoman.paper.experiments.notes.worked_tables import Shown
 
     num_heads = len(several[0].query)
@@ -304,7 +304,7 @@ def _choose(
 def _find(
     story: str, reading: Reading, options: ExampleOptions, shown: Sequence["Shown"], worst: float
 ) -> tuple[str, ...]:
-    """Say what is to be seen."""
+    """Summarise the results."""
     encoder, decoder, cross = shown
     place, head = encoder.token - 1, encoder.head - 1
     most = int(encoder.worked.weights[head, place].argmax())
@@ -329,7 +329,7 @@ def _find(
 
 
 def _tabulate_tokens(reading: Reading) -> Table:
-    """List the tokens."""
+    """Tabulate the tokens."""
     rows: list[tuple[Cell, ...]] = [
         ("source", place, token, f"x<{word}>" if word else None, None)
         for place, (token, word) in enumerate(zip(reading.source, reading.words, strict=True), 1)

@@ -1,4 +1,4 @@
-"""Tables and pictures of attention worked through number by number."""
+"""Tables and plots of the worked example of attention."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _MOST_HEADS_DRAWN = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """What is shown of one attention module.
+    """The parts of one attention module that are shown.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Shown:
 
     @property
     def place(self) -> str:
-        """Where in the model this is."""
+        """The name of the module's place in the model."""
         title = TITLES[self.worked.kind]
         return f"{title}, layer {self.worked.layer}, head {self.head} of {len(self.worked.query)}"
 
@@ -55,7 +55,7 @@ def number_tokens(tokens: Sequence[str]) -> list[str]:
 
 
 def tabulate_vectors(shown: Shown) -> Table:
-    """List what each token looks like, asks, offers and gives."""
+    """Tabulate the input, query, key and value of each token."""
     worked, head = shown.worked, shown.head - 1
     vectors = (worked.asking, worked.query[head], worked.key[head], worked.value[head])
     rows: list[tuple[Cell, ...]] = []
@@ -82,7 +82,7 @@ def tabulate_vectors(shown: Shown) -> Table:
 
 
 def tabulate_scores(shown: Shown) -> Table:
-    """List the scaled scores."""
+    """Tabulate the scaled scores."""
     worked = shown.worked
     scores = worked.scores[shown.head - 1].tolist()
     cells = [["−∞" if math.isinf(each) else each for each in row] for row in scores]
@@ -96,7 +96,7 @@ def tabulate_scores(shown: Shown) -> Table:
 
 
 def tabulate_weights(shown: Shown) -> Table:
-    """List the weights."""
+    """Tabulate the weights."""
     weights = shown.worked.weights[shown.head - 1].tolist()
     return _tabulate_matrix(
         shown, "weights", f"{shown.place}: weights softmax(Q Kᵀ/√d_k)", weights, ".4f",
@@ -105,7 +105,7 @@ def tabulate_weights(shown: Shown) -> Table:
 
 
 def tabulate_sum(shown: Shown) -> Table:
-    """Work one token out as the sum that the notes write.
+    """Tabulate one token's attention as the sum that the notes write.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def tabulate_sum(shown: Shown) -> Table:
 
 
 def tabulate_contexts(shown: Shown) -> Table:
-    """List the A of all tokens, as sums and as a product of matrices."""
+    """Tabulate the outputs A of all tokens, as sums and as a matrix product."""
     head = shown.head - 1
     together = shown.worked.contexts[head]
     rows = []
@@ -171,7 +171,7 @@ def tabulate_contexts(shown: Shown) -> Table:
 
 
 def tabulate_heads(shown: Shown) -> Table:
-    """List what each head finds for one token, and how they are joined.
+    """Tabulate the output of each head for one token, and their concatenation.
 
     Returns
     -------
@@ -213,7 +213,7 @@ def tabulate_heads(shown: Shown) -> Table:
 
 
 def tabulate_checks(several: Sequence[Worked]) -> Table:
-    """List how far what is redone is from what the modules did."""
+    """Tabulate the differences between recomputed and recorded values."""
     rows = tuple((TITLES[each.kind], each.layer, *each.compare()) for each in several)
     headings = ("x W", "softmax", "row sums", "token by token", "heads", "W^O", "fused kernel")
     return Table(
@@ -234,7 +234,7 @@ def tabulate_checks(several: Sequence[Worked]) -> Table:
 
 
 def plot_steps(shown: Shown) -> Plot:
-    """Draw scores and weights of one head."""
+    """Plot scores and weights of one head."""
     head = shown.head - 1
     scores, weights = shown.worked.scores[head].tolist(), shown.worked.weights[head].tolist()
     return Plot(
@@ -252,7 +252,7 @@ def plot_steps(shown: Shown) -> Plot:
 
 
 def plot_heads(shown: Shown) -> Plot:
-    """Draw the weights of all heads, or of the first few."""
+    """Plot the weights of all heads, or of the first few."""
     weights = shown.worked.weights
     drawn = weights[:_MOST_HEADS_DRAWN]
     rest = f", heads 1 to {len(drawn)} of {len(weights)}" if len(drawn) < len(weights) else ""
@@ -271,7 +271,7 @@ def plot_heads(shown: Shown) -> Plot:
 def _tabulate_matrix(
     shown: Shown, what: str, title: str, cells: Sequence[Sequence[Cell]], form: str, note: str
 ) -> Table:
-    """Lay out a number for each pair of tokens."""
+    """Make a table with a number for each pair of tokens."""
     rows = tuple(
         (name, *row) for name, row in zip(number_tokens(shown.queries), cells, strict=True)
     )
@@ -287,10 +287,10 @@ def _tabulate_matrix(
 
 
 def _name_entries(shown: Shown, letter: str) -> list[Column]:
-    """Make the columns of a vector's first entries."""
+    """Make the columns of the first entries of a vector."""
     return [Column(f"{letter}[{index}]", ".4f") for index in range(1, shown.entries + 1)]
 
 
 def _take(shown: Shown, vector: Tensor) -> list[float]:
-    """Take a vector's first entries."""
+    """Return the first entries of a vector."""
     return vector[: shown.entries].tolist()

@@ -33,7 +33,7 @@ _PATH_LENGTHS = (16, 32, 64, 128, 256, 512)
 
 @dataclass(frozen=True, kw_only=True)
 class ComplexityOptions:
-    """What is measured, and how far."""
+    """Options: the ranges of lengths and widths that are measured."""
 
     max_length: int = option(2048, "longest sentence: lengths are the powers of two from 64 (n)")
     width: int = option(256, "width of a layer while the length grows (d)")
@@ -56,7 +56,7 @@ class ComplexityOptions:
 
 
 class Measured(NamedTuple):
-    """One layer at one size."""
+    """The measurements of one layer at one size."""
 
     layer: str
     length: int
@@ -97,7 +97,7 @@ def measure_layer(
 
 
 def count_chain(kind: "LayerKind", length: int) -> int:
-    """Count the operations of a layer that must wait for one another."""
+    """Count the sequential operations of a layer."""
     import torch
 
     from dragoman.paper.experiments.tables.measuring import find_longest_chain
@@ -137,7 +137,7 @@ def run(options: ComplexityOptions, say: Say) -> Experiment:
 
 
 def _find(exponents: Table, over_length: Sequence[Measured], width: int) -> tuple[str, ...]:
-    """Say what came out."""
+    """Summarise the results."""
     grown = dict(zip(exponents.column("layer"), exponents.numbers("time ∝ n^"), strict=True))
     words = ", ".join(f"{name} {power:.2f}" for name, power in grown.items())
     attention = {each.length: each.seconds for each in over_length if each.layer == _name(0)}
@@ -194,7 +194,7 @@ def _tabulate_exponents(over_length: Sequence[Measured], over_width: Sequence[Me
 
 
 def _tabulate_chains(kinds: Sequence["LayerKind"]) -> Table:
-    """Count how many operations must wait for one another."""
+    """Tabulate the sequential operations."""
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (kind.name, published.sequential, *(count_chain(kind, length) for length in _CHAIN_LENGTHS))
         for kind, published in zip(kinds, TABLE_1, strict=True)
@@ -210,7 +210,7 @@ def _tabulate_chains(kinds: Sequence["LayerKind"]) -> Table:
 
 
 def _tabulate_paths(options: ComplexityOptions) -> Table:
-    """Search for the longest path between two words."""
+    """Tabulate the longest paths between two words."""
     published = (TABLE_1[0].path, TABLE_1[1].path, "O(n/k), in the text", TABLE_1[3].path,
                  TABLE_1[2].path)  # fmt: skip
     rows: tuple[tuple[Cell, ...], ...] = tuple(
@@ -239,7 +239,7 @@ def _tabulate_paths(options: ComplexityOptions) -> Table:
 
 
 def _tabulate_crossover(over_length: Sequence[Measured], width: int) -> Table:
-    """Set self-attention against recurrence, length by length."""
+    """Tabulate self-attention against recurrence by length."""
     attention = [each for each in over_length if each.layer == _name(0)]
     recurrent = [each for each in over_length if each.layer == _name(1)]
     rows = tuple(
@@ -264,7 +264,7 @@ def _tabulate_crossover(over_length: Sequence[Measured], width: int) -> Table:
 
 
 def _tabulate_measurements(measured: Sequence[Measured]) -> Table:
-    """List everything that was measured."""
+    """Tabulate all measurements."""
     return Table(
         name="measurements",
         title="Everything that was measured",
@@ -281,7 +281,7 @@ def _tabulate_measurements(measured: Sequence[Measured]) -> Table:
 def _plot(
     over_length: Sequence[Measured], over_width: Sequence[Measured], options: ComplexityOptions
 ) -> Plot:
-    """Draw time and memory over length, time over width, and paths over length."""
+    """Plot time and memory over length, time over width, and paths over length."""
 
     def panel(title: str, x_label: str, y_label: str, measured: Sequence[Measured], x: str,
               y: str, unit: float, marks: tuple[Mark, ...] = ()) -> Lines:  # fmt: skip

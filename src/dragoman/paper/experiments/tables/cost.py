@@ -24,13 +24,13 @@ from dragoman.paper.report.result import (
     number,
 )
 
-# One H200's dense bfloat16 speed, operations/s, of which a well-written program gets a share.
+# Peak dense bfloat16 speed of one H200, operations/s.
 _H200_SPEED, _H200_SHARE = 989e12, 0.4
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostOptions:
-    """How our own operations are counted."""
+    """Options of counting our own operations."""
 
     vocabulary_size: int = option(37_000, "subwords, shared by source and target")
     sentence_length: int = option(25, "subwords of each sentence that is counted")
@@ -63,7 +63,7 @@ class CountedStep:
 
 
 def count_step(preset: str, vocabulary_size: int, sentence_length: int) -> CountedStep:
-    """Count the operations of one training step without taking it."""
+    """Count the operations of one training step on the meta device."""
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -79,7 +79,7 @@ def count_step(preset: str, vocabulary_size: int, sentence_length: int) -> Count
         sequences = Sequences(ids, torch.zeros(1, dtype=torch.int64))
     batch = Batch(sequences, sequences, 2 * sentence_length, sentence_length)
     with FlopCounterMode(display=False) as counter:
-        # The loss itself multiplies no matrices, and ours computes gradients on the way there.
+        # The loss has no matrix products, and our kernel computes gradients in its forward pass.
         logits = model.output(model.forward(batch).hidden)
         forward = counter.get_total_flops()
         logits.sum().backward()
@@ -92,7 +92,7 @@ def count_step(preset: str, vocabulary_size: int, sentence_length: int) -> Count
 
 
 def find_cost(time: TrainingTime) -> float:
-    """Find the published cost that some hardware time stands behind."""
+    """Return the published cost that belongs to a hardware time."""
     row = _row(time.system)
     cost = row.french_cost if time.pair == "EN-FR" else row.german_cost
     assert cost is not None
@@ -132,7 +132,7 @@ def run(options: CostOptions, say: Say) -> Experiment:
 
 
 def _tabulate_table_2() -> Table:
-    """Print table 2 as it is."""
+    """Tabulate table 2 as published."""
     return Table(
         name="table-2",
         title="Table 2 as published: BLEU on newstest2014, and training cost",
@@ -183,7 +183,7 @@ def _tabulate_costs() -> Table:
 
 
 def _tabulate_ratios() -> Table:
-    """Set the Transformers' costs against those of what they are compared with."""
+    """Tabulate the ratios of other systems' costs to the Transformers'."""
     rows: list[tuple[Cell, ...]] = []
     for row in TABLE_2:
         if row.system in (BASE, BIG):
@@ -220,7 +220,7 @@ def _tabulate_ratios() -> Table:
 
 
 def _tabulate_gains() -> Table:
-    """Tell how much BLEU the big model gains over the best before it."""
+    """Tabulate the BLEU that the big model gains over the best before it."""
     rows = []
     others = [row for row in TABLE_2 if row.system not in (BASE, BIG)]
     for pair, name in (("EN-DE", "german_bleu"), ("EN-FR", "french_bleu")):
@@ -282,7 +282,7 @@ def _tabulate_counted(options: CostOptions, steps: dict[str, CountedStep]) -> Ta
 
 
 def _plot_costs() -> Plot:
-    """Draw each system's BLEU over its cost."""
+    """Plot each system's BLEU over its cost."""
     panels = []
     for pair, bleu, cost in (
         ("English–German", "german_bleu", "german_cost"),

@@ -1,4 +1,4 @@
-"""One bare layer of each kind in table 1: what the table counts, without projections around it."""
+"""One bare layer of each kind in table 1, without projections, as the table counts."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -17,7 +17,7 @@ Layer = Callable[[Float[Tensor, "1 length width"]], Float[Tensor, "1 length widt
 
 
 class LayerKind(NamedTuple):
-    """A kind of layer: its name, how it is made for a width, and how it would be counted."""
+    """A kind of layer: its name, a constructor by width, and one to count operations."""
 
     name: str
     make: Callable[[int], Layer]
@@ -50,7 +50,7 @@ def list_layers(kernel_size: int, window: int) -> tuple[LayerKind, ...]:
 
 
 class Unchanged(nn.Module):
-    """Stands where a projection would.
+    """An identity in place of a projection.
 
     Parameters
     ----------
@@ -63,12 +63,12 @@ class Unchanged(nn.Module):
         self.in_features = self.out_features = width
 
     def forward(self, words: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
-        """Pass on."""
+        """Return the input."""
         return words
 
 
 def _make_attention(width: int) -> Layer:  # noqa: ARG001
-    """Make equation 1 with the words themselves as queries, keys and values, in one head."""
+    """Make single-head attention (equation 1) with the words as queries, keys and values."""
 
     def attend(words: Tensor) -> Tensor:
         heads = words.unsqueeze(1)
@@ -78,7 +78,7 @@ def _make_attention(width: int) -> Layer:  # noqa: ARG001
 
 
 def _make_restricted(width: int, window: int) -> Layer:
-    """Make the same within a window."""
+    """Make attention within a window."""
     attention = RestrictedAttention(
         width, 1, key_dim=width, value_dim=width, bias=False, scaled=True, window=window,
         causal=False,
@@ -89,19 +89,19 @@ def _make_restricted(width: int, window: int) -> Layer:
 
 
 def _make_recurrence(width: int) -> Layer:
-    """Make a layer of a plain recurrent cell, by a fused kernel."""
+    """Make a plain recurrent layer with a fused kernel."""
     layer = RecurrentLayer(RNNCell(width, width))
     return lambda words: layer(words)[0]
 
 
 def _make_loop(width: int) -> Layer:
-    """Make the same word by word."""
+    """Make a plain recurrent layer as a loop over words."""
     cell = RNNCell(width, width)
     return lambda words: run_in_loop(cell, words, cell.start((len(words),), words), None)[0]
 
 
 def make_pass(layer: Layer, words: Float[Tensor, "1 length width"]) -> Callable[[], None]:
-    """Make the computation that is measured: a layer there and back, as training takes it."""
+    """Make the measured computation: forward and backward pass of a layer."""
     leaf = words.detach().requires_grad_()
 
     def there_and_back() -> None:

@@ -1,4 +1,4 @@
-"""What a computation costs: operations, time, memory, and its longest chain of dependent steps."""
+"""Measure the cost of a computation: operations, time, memory, longest dependency chain."""
 
 import time
 import weakref
@@ -20,7 +20,7 @@ def count_operations(compute: Callable[[], Tensor]) -> int:
 
 
 def measure_seconds(compute: Callable[[], object], *, repeats: int) -> float:
-    """Measure how long a computation takes when nothing disturbs it.
+    """Measure the undisturbed (shortest) time of a computation.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def measure_seconds(compute: Callable[[], object], *, repeats: int) -> float:
 
 
 def measure_peak_bytes(compute: Callable[[], object], device: torch.device) -> int:
-    """Measure how much memory a computation needs at once, beyond what was there before.
+    """Measure the peak memory of a computation, beyond what was allocated before.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def measure_peak_bytes(compute: Callable[[], object], device: torch.device) -> i
 
 
 def find_longest_chain(result: Tensor) -> int:
-    """Find the longest chain of operations each of which must wait for the one before.
+    """Find the longest chain of dependent operations in the autograd graph.
 
     Returns
     -------
@@ -81,13 +81,13 @@ def find_longest_chain(result: Tensor) -> int:
 
 
 def _wait() -> None:
-    """Let a GPU finish what it was given."""
+    """Synchronise with the GPU."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
 
 
 class _LivingTensors(TorchDispatchMode):
-    """Adds up the bytes of all tensors made and not yet gone."""
+    """Tracks the bytes of all live tensors."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Every row's exact number of parameters beside the published one (table 3 of the paper)."""
+"""Parameter counts of every row of table 3, beside the published ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class ParametersOptions:
-    """How the parameters are counted."""
+    """Options of counting parameters."""
 
     vocabulary_size: int = option(37_000, "subwords, shared by source and target")
 
@@ -22,7 +22,7 @@ class ParametersOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Range:
-    """The vocabulary sizes with which a count comes out as published.
+    """The range of vocabulary sizes that give the published count.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Range:
 def count_by_formula(
     row: VariationRow, vocabulary_size: int, *, attention_bias: bool = False
 ) -> int:
-    r"""Count a row's parameters with pencil and paper.
+    r"""Count a row's parameters by a formula.
 
     Notes
     -----
@@ -59,7 +59,7 @@ def count_by_formula(
 
 
 def count_in_model(row: VariationRow, vocabulary_size: int, *, attention_bias: bool = False) -> int:
-    """Count a row's parameters in the model that its recipe builds."""
+    """Count a row's parameters in the model built from its recipe."""
     import torch
 
     from dragoman.models.build import build_model, count_parameters
@@ -76,7 +76,7 @@ def count_in_model(row: VariationRow, vocabulary_size: int, *, attention_bias: b
 def find_range(
     row: VariationRow, *, attention_bias: bool = False, truncated: bool = False
 ) -> Range | None:
-    """Find the vocabularies with which a row comes out as published."""
+    """Find the vocabulary sizes that give a row's published count."""
     if row.millions is None:
         return None
     least = row.millions * MILLION - (0 if truncated else MILLION // 2)
@@ -87,7 +87,7 @@ def find_range(
 
 
 def find_best_range(ranges: Sequence[Range]) -> tuple[int, Range]:
-    """Find the vocabularies that suit the most rows at once."""
+    """Find the vocabulary sizes that fit the most rows."""
     starts = sorted({each.first for each in ranges})
     most = max(sum(start in each for each in ranges) for start in starts)
     first = next(start for start in starts if sum(start in each for each in ranges) == most)
@@ -122,7 +122,7 @@ def run(options: ParametersOptions, say: Say) -> Experiment:
 
 
 def _tabulate_counts(size: int) -> Table:
-    """Count every row by building it and by formula."""
+    """Tabulate the counts of every row, by model and by formula."""
     rows = []
     for row in TABLE_3:
         built = count_in_model(row, size)
@@ -152,7 +152,7 @@ def _tabulate_counts(size: int) -> Table:
 
 
 def _tabulate_fits() -> Table:
-    """Tell which vocabulary would suit most rows, under three readings."""
+    """Tabulate which vocabulary size fits most rows, under three interpretations."""
     published = [row for row in TABLE_3 if row.millions is not None]
     readings = (
         ("rounded, no attention biases", False, False),
@@ -182,7 +182,7 @@ def _tabulate_fits() -> Table:
 
 
 def _tabulate_small_models() -> Table:
-    """Count the small models of one of the notes, with one bias vector a cell and with two."""
+    """Tabulate the small models of a note, with one and with two bias vectors a cell."""
     from torch import nn
 
     from dragoman.models.build import count_parameters
@@ -230,7 +230,7 @@ def _tabulate_small_models() -> Table:
 
 
 def _plot_ranges(size: int) -> Plot:
-    """Draw which vocabularies suit each row."""
+    """Plot the vocabulary sizes that fit each row."""
     bars = tuple(
         Bar(name=f"{row.title}: {row.millions} M", group="fits", start=each.first, end=each.last)
         for row in TABLE_3

@@ -1,4 +1,4 @@
-"""How many steps a signal needs from one word to another: the last column of table 1, by search."""
+"""Longest path between two words by breadth-first search: the last column of table 1."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Wiring:
-    """Who hears whom in one step.
+    """The connectivity of a layer: which positions are connected in one step.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def list_wirings(kernel_size: int, window: int) -> tuple[Wiring, ...]:
 
 
 def find_longest_path(wiring: Wiring, num_words: int) -> int:
-    """Search for the pair of words that are the most steps apart.
+    """Find the pair of words with the longest path between them.
 
     Notes
     -----
@@ -73,7 +73,7 @@ def find_longest_path(wiring: Wiring, num_words: int) -> int:
 
 
 def _reach_all(wiring: Wiring, num_words: int, first: int) -> int:
-    """Count the steps until every word that can ever hear one word has heard it."""
+    """Count the steps until the first word has reached every reachable word."""
     everyone = (1 << num_words) - 1
     wanted = everyone >> first << first if wiring.is_causal else everyone
     reached, heard, step = 1 << first, 1 << first, 0

@@ -1,4 +1,4 @@
-"""The paper's three tables as they were printed, and what is known of how their figures were got.
+"""The paper's three tables as printed, with what is known about how they were measured.
 
 One of the notes calls the variation table “Table 2” and the table of BLEU and cost “Table 3”; the
 paper numbers them 3 and 2, and so does this file.
@@ -61,7 +61,7 @@ class SystemRow:
 
     @property
     def cells(self) -> tuple[float | None, ...]:
-        """The four cells, as they stand."""
+        """The four cells as printed."""
         return self.german_bleu, self.french_bleu, self.german_cost, self.french_cost
 
 
@@ -208,7 +208,7 @@ class VariationRow:
 
     @property
     def title(self) -> str:
-        """What to call the row."""
+        """The label of the row."""
         return f"{self.group} {self.differs}".strip()
 
 

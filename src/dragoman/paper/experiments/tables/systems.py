@@ -1,4 +1,4 @@
-"""The rivals of the paper's table 2, small, trained on the same data with the same budget."""
+"""The systems of the paper's table 2, scaled down, trained alike on the same data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ _BUILT_IN_VOCABULARY = 2048
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """One of the systems that are compared.
+    """A system of the comparison.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ SYSTEMS = {
 
 @dataclass(frozen=True, kw_only=True)
 class SystemsOptions:
-    """Which systems are trained, on what, for how long."""
+    """Options: the systems, the corpus and the length of runs."""
 
     systems: tuple[str, ...] = option(tuple(SYSTEMS), "which systems")
     seeds: tuple[str, ...] = option(("1", "2"), "seeds of the runs of each system")
@@ -80,7 +80,7 @@ class SystemsOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """What the runs of one system came to.
+    """Results of the runs of one system.
 
     Parameters
     ----------
@@ -95,12 +95,12 @@ class Compared:
 
     @property
     def system(self) -> System:
-        """What it is."""
+        """The system."""
         return SYSTEMS[self.name]
 
     @property
     def published(self) -> SystemRow | None:
-        """What table 2 says of it."""
+        """The system's figures in table 2."""
         return next((row for row in TABLE_2 if row.system == self.system.published), None)
 
     def spread(self, figure: str) -> tuple[float, float | None]:
@@ -109,7 +109,7 @@ class Compared:
 
 
 def plan_system(name: str, seed: int, corpus: Corpus, options: SystemsOptions) -> Plan:
-    """Write down the run of one system.
+    """Plan the run of one system.
 
     Notes
     -----
@@ -152,7 +152,7 @@ def compare_systems(
     size = options.vocabulary_size or (None if options.data.given else _BUILT_IN_VOCABULARY)
     corpus = prepare_corpus(options.data.find(work), work, size, say)
     seeds = read_seeds(options.seeds)
-    # Seed by seed, so that a comparison that is stopped early has something of every system.
+    # By seed first, so that an interrupted comparison has runs of every system.
     plans = [plan_system(name, seed, corpus, options) for seed in seeds for name in options.systems]
     outcomes, failures = run_all(plans, options.runs, say)
     compared = [
@@ -165,7 +165,7 @@ def compare_systems(
 
 
 def list_figures(compared: Sequence[Compared], prefix: str) -> dict[str, float]:
-    """List what was measured under names that say what it is."""
+    """List the measurements under descriptive names."""
     figures: dict[str, float] = {}
     for each in compared:
         key = f"{prefix}_{each.name.replace('-', '_')}"
@@ -203,7 +203,7 @@ def run(options: SystemsOptions, say: Say) -> Experiment:
 
 
 def _findings(compared: Sequence[Compared], options: SystemsOptions, corpus: Corpus) -> list[str]:
-    """Say what came out, whether or not it is what the paper says."""
+    """Summarise the results, whether or not they agree with the paper."""
     first, last = compared[0], compared[-1]
     found = [f"Best: {_tell(first)}; last: {_tell(last)}."]
     names = [each.name for each in compared]
@@ -228,7 +228,7 @@ def _findings(compared: Sequence[Compared], options: SystemsOptions, corpus: Cor
 
 
 def _judge_first(compared: Sequence[Compared]) -> str:
-    """Say whether the Transformer is first, and by how much."""
+    """Describe whether the Transformer is first, and by how much."""
     place = next(index for index, each in enumerate(compared) if each.name == "transformer")
     ours = compared[place]
     if place == 0:
@@ -255,7 +255,7 @@ def _tell(each: Compared) -> str:
 
 
 def _tabulate(compared: Sequence[Compared], options: SystemsOptions, corpus: Corpus) -> Table:
-    """Put the systems in order."""
+    """Tabulate the systems by score."""
     rows = []
     for each in compared:
         bleu, deviation = each.spread("bleu")
@@ -295,7 +295,7 @@ def _tabulate(compared: Sequence[Compared], options: SystemsOptions, corpus: Cor
 
 
 def _plot(compared: Sequence[Compared], options: SystemsOptions) -> Plot:
-    """Draw the systems' BLEU, and how long each took."""
+    """Plot the systems' BLEU and training times."""
     quality = tuple(
         Bar(name=each.system.title, group="BLEU", end=mean, deviation=deviation)
         for each in compared

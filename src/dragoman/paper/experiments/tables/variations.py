@@ -1,4 +1,4 @@
-"""Rows of the paper's table 3, trained at a fraction of their width, beside what was published."""
+"""Rows of the paper's table 3, trained at a fraction of their width."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ ROWS = {name_row(row): row for row in TABLE_3}
 
 @dataclass(frozen=True, kw_only=True)
 class VariationsOptions:
-    """Which rows of table 3 are trained, how small, on what, for how long."""
+    """Options: the rows of table 3, their scale, the corpus and the length of runs."""
 
     rows: tuple[str, ...] = option(
         ("base", "a-1-head", "b-16", "c-2-layers", "c-256", "c-ff-1024", "d-dropout-0", "e"),
@@ -88,7 +88,7 @@ def scale_row(row: VariationRow, scale: int) -> VariationRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What the runs of one row came to.
+    """Results of the runs of one row.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def run(options: VariationsOptions, say: Say) -> Experiment:
     work = Path(options.runs.work)
     size = options.vocabulary_size or (None if options.data.given else _BUILT_IN_VOCABULARY)
     found = options.data.find(work)
-    # As in the paper, variations are compared on the validation set; the test set is left alone.
+    # As in the paper, variations are compared on the validation set.
     texts = replace(found, test_source=found.valid_source, test_reference=found.valid_target)
     corpus = prepare_corpus(texts, work, size, say)
     seeds = read_seeds(options.seeds)
@@ -165,7 +165,7 @@ def _name_run(name: str) -> str:
 
 
 def _plan(name: str, seed: int, corpus: Corpus, options: VariationsOptions) -> Plan:
-    """Write down the run of one row."""
+    """Plan the run of one row."""
     small = scale_row(ROWS[name], options.scale)
     said = {each.replace("_", "-"): getattr(small, each) for each in _WIDTHS} | {
         "max-steps": options.max_steps,
@@ -185,7 +185,7 @@ def _plan(name: str, seed: int, corpus: Corpus, options: VariationsOptions) -> P
 
 
 def _findings(measured: Sequence[Measured]) -> list[str]:
-    """Say what came out."""
+    """Summarise the results."""
     best = min(measured, key=lambda each: each.spread("loss")[0])
     worst = max(measured, key=lambda each: each.spread("loss")[0])
     found = [
@@ -215,7 +215,7 @@ def _findings(measured: Sequence[Measured]) -> list[str]:
 
 
 def _tabulate(measured: Sequence[Measured], options: VariationsOptions, corpus: Corpus) -> Table:
-    """Put the rows beside the published ones."""
+    """Tabulate the rows beside the published ones."""
     rows = []
     for each in measured:
         small = scale_row(each.row, options.scale)
@@ -252,7 +252,7 @@ def _tabulate(measured: Sequence[Measured], options: VariationsOptions, corpus: 
 
 
 def _plot(measured: Sequence[Measured], options: VariationsOptions) -> Plot:
-    """Draw our figures over the published ones."""
+    """Plot our figures over the published ones."""
     panels = []
     for name, figure, column in (
         ("perplexity", "perplexity", "perplexity"), ("BLEU", "bleu", "bleu")
