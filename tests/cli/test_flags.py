@@ -178,10 +178,62 @@ def test_help_names_every_flag_and_default():
         "--weight FLOAT|off",
         "--is-round, --no-is-round", "--colour {red,blue}", "--finish matt|gloss|off",
         "--tags X [X ...]",
-        "How it looks.",
+        "How it looks.", "how many corners (default: off)", "whether it rolls (default: no)",
+        "what it belongs to (default: none)", "how heavy (default: 2.5)",
     ):  # fmt: skip
         assert part in text
     assert "More of it." not in text
+
+
+def test_help_shows_the_defaults_of_plain_flags():
+    parser = Parser(prog="tool")
+    parser.add_argument("place", help="where")
+    parser.add_argument("--out", required=True, help="there")
+    parser.add_argument("--loud", action="store_true", help="or not")
+    parser.add_argument("--share", type=int, default=3, metavar="N", help="of 100 %%")
+    parser.add_argument("--names", nargs="+", default=[], help="of them")
+    parser.add_argument("--code", help="such as de; else from file names")
+    text = parser.format_help()
+    for part in (
+        "there (required)", "or not (default: no)", "of 100 % (default: 3)",
+        "of them (default: none)", "else from file names\n", "where\n",
+    ):  # fmt: skip
+        assert part in text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Circle:
+    """Something round."""
+
+    form: Literal["circle"] = option("circle", "the kind of thing")
+    width: int = option(4, "across")
+    radius: int = option(2, "from the middle")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Square:
+    """Something with corners."""
+
+    form: Literal["square"] = option("square", "the kind of thing")
+    width: int = option(7, "along a side")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """A drawing."""
+
+    thing: Circle | Square = field(default_factory=Circle)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [(None, "across (default: 4)"), ("square", "along a side (default: 7)")]
+)
+def test_help_speaks_of_the_kind_that_is_shown(kind, text):
+    parser = Parser(prog="tool")
+    add_flags(parser, Drawing)
+    parser.shown_kind = kind
+    assert text in parser.format_help()
+    assert "--form {circle,square}" in parser.format_help()
 
 
 # The options of a run

@@ -22,6 +22,35 @@ def test_unknown_option_names_the_nearest(capsys):
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--cell", "gru"], "--cell belongs to seq2seq, but the family is transformer; give "
+         "--family seq2seq, or leave it out"),
+        (["--family", "luong", "--num-heads", "2"], "--num-heads belongs to transformer, but the "
+         "family is luong"),
+        (["--preset", "gnmt", "--half-width", "2"], "--half-width belongs to luong, but the family "
+         "is gnmt"),
+    ],
+)  # fmt: skip
+def test_options_of_other_families_are_refused_at_once(capsys, words, message):
+    assert message in fail(capsys, "train", "--out", "x", "--tsv", "none.tsv", *words)
+
+
+@pytest.mark.parametrize("words", [["--family", "luong"], ["--preset", "luong"]])
+def test_options_of_the_family_are_taken(capsys, words):
+    line = fail(capsys, "train", "--out", "x", "--tsv", "none.tsv", *words, "--half-width", "2")
+    assert "none.tsv: cannot be read" in line
+
+
+def test_options_of_the_family_of_a_file_are_taken(capsys, tmp_path):
+    config = tmp_path / "c.toml"
+    config.write_text('[model]\nfamily = "luong"\n')
+    words = ["--config", config, "--half-width", "2"]
+    line = fail(capsys, "train", "--out", "x", "--tsv", "none.tsv", *words)
+    assert "none.tsv: cannot be read" in line
+
+
 def test_value_of_the_wrong_kind(capsys):
     assert "--seed" in fail(capsys, "train", "--out", "x", "--seed", "one")
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.cli.flags import add_flags, given_flags
+from dragoman.cli.flags import Parser, add_flags, given_flags
 from dragoman.decoding.options import SamplingOptions
 from dragoman.errors import OptionError
 from dragoman.options import from_plain
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dragoman.decoding.translator import Translator
 
 
-def add_constraints(parser: argparse.ArgumentParser) -> None:
+def add_constraints(parser: Parser) -> None:
     """Let a user say what translations must be like."""
     parser.add_argument(
         "--with", dest="others", action="append", type=Path, default=[], metavar="MODEL",

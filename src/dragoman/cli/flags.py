@@ -5,7 +5,8 @@ The names of the fields are unique within a run, so ``model.num_heads`` is ``--n
 
 import argparse
 import dataclasses
-from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, NoReturn, get_args, get_origin, get_type_hints
 
 from dragoman.errors import OptionError
 from dragoman.options import OFF, Plain, section_kinds, suggest, tag_of, without_none
@@ -13,12 +14,37 @@ from dragoman.options import OFF, Plain, section_kinds, suggest, tag_of, without
 TEXT_FILES = "plain text, .gz or .xz, one sentence a line"
 
 
+class Field(NamedTuple):
+    """A field of options that has a flag."""
+
+    section: str
+    members: dict[object, dataclasses.Field]
+    """The field in each kind of its section that has it."""
+
+    def member_of(self, kind: object) -> dataclasses.Field:
+        """Look the field up in a kind of section; in the first one if that lacks it."""
+        return self.members.get(kind, next(iter(self.members.values())))
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose complaints are `OptionError` and suggest the nearest flag."""
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401
-        kwargs |= {"formatter_class": _HelpFormatter, "allow_abbrev": False}
+        kwargs["allow_abbrev"] = False
+        self.words: list[str] = []
+        self.fields: dict[str, Field] = {}
+        self.shown_kind: object = None
         super().__init__(**kwargs)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse what is known; what help shows may depend on words that follow it."""
+        self.words = list(args or ())
+        return super().parse_known_args(args, namespace)
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        return _HelpFormatter(self.prog, self.fields, self.shown_kind)
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage."""
@@ -57,15 +83,46 @@ def _take_late(
 
 
 class _HelpFormatter(argparse.HelpFormatter):
-    """Columns a little wider than argparse's own."""
+    """Columns a little wider than argparse's own, and the default of every option."""
 
-    def __init__(self, prog: str) -> None:
+    def __init__(self, prog: str, fields: dict[str, Field], kind: object) -> None:
         super().__init__(prog, max_help_position=34, width=100)
+        self._fields = fields
+        self._kind = kind
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        text, default, nothing = action.help or "", action.default, "none"
+        if action.dest in self._fields:
+            member = self._fields[action.dest].member_of(self._kind)
+            text, default, nothing = _help_of(member), member.default, OFF
+        says_itself = "default" in text or "else " in text
+        if not action.option_strings or says_itself or default is argparse.SUPPRESS:
+            return text
+        if action.required:
+            return f"{text} (required)"
+        shown = _show_default(default, nothing).replace("%", "%%")
+        return f"{text} (default: {shown})"
 
 
-def add_verb(verbs: argparse._SubParsersAction, name: str, text: str, run: object) -> Parser:
+def _help_of(field: dataclasses.Field) -> str:
+    """Take a field's line of help, as argparse wants it."""
+    return field.metadata.get("help", "").replace("%", "%%")
+
+
+def _show_default(value: Any, nothing: str) -> str:  # noqa: ANN401
+    """Write a default value as help shows it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value)) or "none"
+    return str(value) if value not in (None, "") else nothing
+
+
+def add_verb(
+    verbs: argparse._SubParsersAction, name: str, text: str, run: object, *, add_help: bool = True
+) -> Parser:
     """Add one verb to the command."""
-    parser = verbs.add_parser(name, help=text, description=text)
+    parser = verbs.add_parser(name, help=text, description=text, add_help=add_help)
     parser.set_defaults(run=run, parser=parser)
     return parser
 
@@ -92,14 +149,14 @@ def add_allow_host(parser: Parser) -> None:
     )  # fmt: skip
 
 
-def add_flags(parser: argparse.ArgumentParser, kind: type) -> None:
+def add_flags(parser: Parser, kind: type) -> None:
     """Give the parser one flag for every leaf field of an options dataclass.
 
     Parameters
     ----------
-    parser : argparse.ArgumentParser
-        Where to add them; nested dataclasses become groups, and of those that a section may be
-        each adds what the ones before it did not have.
+    parser : Parser
+        Where to add them; nested dataclasses become groups. A section that may be one of several
+        dataclasses has the fields of all; the parser remembers which has which.
     kind : type
         The dataclass. Its flags are absent from the result unless given, so that layers can be
         laid over one another.
@@ -108,35 +165,30 @@ def add_flags(parser: argparse.ArgumentParser, kind: type) -> None:
     for each in dataclasses.fields(kind):
         kinds = section_kinds(hints[each.name])
         if not kinds:
-            _add_flag(parser, each, hints[each.name], each.default)
-        shared: dict[str, list[Any]] = {}
+            parser.fields[each.name] = Field("", {None: each})
+            _add_flag(parser, each, hints[each.name])
+            continue
+        group = parser.add_argument_group(each.name, summary_of(kinds[0]))
         for member in kinds:
+            inner_hints = get_type_hints(member)
             for inner in dataclasses.fields(member):
-                shared.setdefault(inner.name, []).append(inner.default)
-        added: set[str] = set()
-        for member in kinds:
-            doc = (member.__doc__ or "").strip().split("\n")[0]
-            title = each.name if len(kinds) == 1 else f"{each.name}: {tag_of(member)}"
-            group = parser.add_argument_group(title, doc)
-            for inner in dataclasses.fields(member):
-                if inner.name in added:
-                    continue
-                added.add(inner.name)
-                defaults = shared[inner.name]
-                hint = get_type_hints(member)[inner.name]
-                if len(kinds) > 1 and inner.name == dataclasses.fields(kinds[0])[0].name:
-                    hint = Literal[tuple(defaults)]
-                    defaults = defaults[:1]
-                default = defaults[0] if len(set(defaults)) == 1 else None
-                _add_flag(group, inner, hint, default)
+                is_new = inner.name not in parser.fields
+                field = parser.fields.setdefault(inner.name, Field(each.name, {}))
+                field.members[tag_of(member) if len(kinds) > 1 else None] = inner
+                is_tag = len(kinds) > 1 and inner.name == dataclasses.fields(member)[0].name
+                if is_new:
+                    hint = Literal[tuple(map(tag_of, kinds))] if is_tag else inner_hints[inner.name]
+                    _add_flag(group, inner, hint)
 
 
-def _add_flag(parser: Any, each: Any, hint: Any, default: Any) -> None:  # noqa: ANN401
+def summary_of(kind: type) -> str:
+    """Take the first line of a dataclass's docstring."""
+    return (kind.__doc__ or "").strip().split("\n")[0]
+
+
+def _add_flag(parser: Any, each: Any, hint: Any) -> None:  # noqa: ANN401
     """Add the flag of one field."""
-    text = each.metadata.get("help", "").replace("%", "%%")
-    if default is not None and default != () and not isinstance(default, bool):
-        text += f" (default: {default})"
-    kwargs: Plain = {"dest": each.name, "default": argparse.SUPPRESS, "help": text}
+    kwargs: Plain = {"dest": each.name, "default": argparse.SUPPRESS, "help": _help_of(each)}
     inner = without_none(hint)
     if inner is bool:
         kwargs["action"] = argparse.BooleanOptionalAction

@@ -5,68 +5,101 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_type_hints
 
-from dragoman.cli.flags import TEXT_FILES, Parser, add_flags, add_verb, given_flags
+from dragoman.cli.flags import add_flags, add_verb, given_flags
+from dragoman.cli.topics import TopicHelp, Topics, owners_of
 from dragoman.errors import OptionError
-from dragoman.options import check_names, read_toml
-from dragoman.presets import preset_names
-from dragoman.training.configuration import RunOptions
+from dragoman.options import Plain, check_names, read_toml, section_kinds
+from dragoman.presets import AUTO, preset_names, read_preset
+from dragoman.training.configuration import DEFAULT_FAMILY, RunOptions
 
 if TYPE_CHECKING:
     from dragoman.training.preparation import RunRequest
     from dragoman.training.updates.distributed import Workers
 
 
+COMMON = frozenset(
+    (
+        *("source", "target", "tsv", "valid_source", "valid_target", "out", "preset", "config"),
+        *("start_from", "resume", "dry_run", "family", "dropout", "vocabulary_size"),
+        *("batch_tokens", "max_steps", "max_minutes", "patience", "device", "seed"),
+    )
+)
+"""The options that most people need."""
+TOPICS = Topics(
+    common=COMMON,
+    groups={
+        "model": ("model",),
+        "training": ("run", "training"),
+        "text": ("text",),
+        "corpus": ("files", "corpus"),
+        "search": ("search",),
+    },
+    section="model",
+    kinds=section_kinds(get_type_hints(RunOptions)["model"]),
+    flag="--family",
+    epilog="Defaults are those of the paper's base model; a preset lays its own over them, and "
+    "--dry-run prints what a run will take. The rest: “--help all”, or a topic, such as “--help "
+    "training”; for another family of models, “--family luong --help model”.",
+)
+
+
 def add_train(verbs: argparse._SubParsersAction) -> None:
     """Add the verb “train”."""
-    parser = add_verb(verbs, "train", "train a model from sentence pairs", _train)
-    _add_corpus(parser, "", "train on")
-    _add_corpus(parser, "valid-", "validate on")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the model folder")
-    parser.add_argument(
-        "--source-language", metavar="CODE", help="such as de; else from file names"
-    )
-    parser.add_argument(
-        "--target-language", metavar="CODE", help="such as en; else from file names"
-    )
+    text = "train a model from sentence pairs"
+    parser = add_verb(verbs, "train", text, _train, add_help=False)
+    parser.usage = "%(prog)s --source FILE --target FILE --out DIR [OPTION ...]"
+    parser.add_argument("-h", "--help", action=TopicHelp, topics=TOPICS)
+    _add_files(parser.add_argument_group("files"))
+    _add_run(parser.add_argument_group("run"))
+    add_flags(parser, RunOptions)
+
+
+def _add_files(group: argparse._ArgumentGroup) -> None:
+    """Add the flags that name the corpus, and where it is prepared."""
+    for prefix, what in (("", ""), ("valid-", " to validate on")):
+        texts = {
+            "source": f"source sentences{what}, one a line, .gz or .xz too",
+            "target": f"target sentences{what}, line by line",
+            "tsv": f"files{what} of source, tab, target on each line instead",
+        }
+        for name, text in texts.items():
+            group.add_argument(
+                f"--{prefix}{name}", nargs="+", type=Path, default=[], metavar="FILE", help=text
+            )
+    for side, code in (("source", "de"), ("target", "en")):
+        group.add_argument(
+            f"--{side}-language", metavar="CODE", help=f"such as {code}; else from file names"
+        )
+    group.add_argument(
+        "--store", type=Path, metavar="DIR",
+        help="folder of the prepared corpus, to share it between runs (default: in --out)",
+    )  # fmt: skip
+
+
+def _add_run(group: argparse._ArgumentGroup) -> None:
+    """Add the flags that say what is done, and from what it begins."""
+    group.add_argument("--out", type=Path, required=True, metavar="DIR", help="the model folder")
     recipes = [name for name in preset_names() if not name.startswith("paper-")]
-    parser.add_argument(
+    group.add_argument(
         "--preset", default="auto", metavar="NAME",
         help=f"a recipe: {', '.join(recipes)}, or paper-NAME for the shapes that were published "
         "(default: auto, by the size of the corpus or for the family)",
     )  # fmt: skip
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file of options")
-    parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
-    parser.add_argument(
+    group.add_argument("--config", type=Path, metavar="FILE", help="a TOML file of options")
+    group.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    group.add_argument(
         "--from", dest="start_from", type=Path, metavar="MODEL",
         help="a model folder whose weights and subwords to begin with (fine-tuning)",
     )  # fmt: skip
-    parser.add_argument(
-        "--store", type=Path, metavar="DIR",
-        help="folder of the prepared corpus, to share it between runs (default: in --out)",
-    )  # fmt: skip
-    parser.add_argument(
+    group.add_argument(
         "--dry-run", action="store_true",
-        help="print the configuration, the parameter count and the memory, and stop",
+        help="print configuration, parameters and memory, and stop",
     )  # fmt: skip
-    parser.add_argument(
+    group.add_argument(
         "--find-learning-rate", action="store_true",
         help="try ever higher learning rates, suggest one, leave a plot in --out, and stop",
-    )  # fmt: skip
-    add_flags(parser, RunOptions)
-
-
-def _add_corpus(parser: Parser, prefix: str, what: str) -> None:
-    """Add the flags that name a corpus."""
-    for side in ("source", "target"):
-        parser.add_argument(
-            f"--{prefix}{side}", nargs="+", type=Path, default=[], metavar="FILE",
-            help=f"{side} sentences to {what}: {TEXT_FILES}",
-        )  # fmt: skip
-    parser.add_argument(
-        f"--{prefix}tsv", nargs="+", type=Path, default=[], metavar="FILE",
-        help="files with source, tab, target on each line instead",
     )  # fmt: skip
 
 
@@ -94,6 +127,7 @@ def _train(options: argparse.Namespace) -> None:
         return
     if not files.all:
         raise OptionError("dragoman train: give --source and --target, or --tsv")
+    _check_family(options, flags, config)
     request = RunRequest(
         out=options.out,
         files=files,
@@ -112,6 +146,22 @@ def _train(options: argparse.Namespace) -> None:
         _or_exit(lambda workers: start_run(request, _say, workers))
     elif find_workers(os.environ).is_first:
         describe_run(request, print)
+
+
+def _check_family(options: argparse.Namespace, flags: Plain, config: Plain) -> None:
+    """Refuse options of other families of models than the one that is asked for."""
+    recipe = {} if options.preset == AUTO else read_preset(options.preset)
+    layers = (flags, config, recipe)
+    said = (layer.get("model", {}).get("family") for layer in layers)
+    family = next(filter(None, said), DEFAULT_FAMILY)
+    for name in flags.get("model", {}):
+        owners = owners_of(options.parser, name)
+        if family not in owners:
+            flag = name.replace("_", "-")
+            raise OptionError(
+                f"dragoman train: --{flag} belongs to {', '.join(map(str, owners))}, but the "
+                f"family is {family}; give --family {owners[0]}, or leave it out"
+            )
 
 
 def _find_learning_rate(request: "RunRequest", workers: "Workers", *, is_dry: bool) -> None:
