@@ -141,6 +141,11 @@ def run(command: str, capsys, monkeypatch) -> None:
         prepare_serving()
         run_server(words[1:])
         return
+    if "--help" in words:
+        with pytest.raises(SystemExit) as stop:
+            main(words[1:])
+        assert stop.value.code == 0
+        return
     words = made_quick(words[1:])
     with Path(given or "/dev/null").open("rb") as source:
         monkeypatch.setattr("sys.stdin", type("Stdin", (), {"buffer": source})())

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 VERBS = (
     "train", "translate", "score", "shortlist", "quantise", "evaluate", "compare", "average",
-    "check", "look", "export", "import", "serve", "explain", "watch", "data", "paper",
+    "check", "look", "export", "import", "serve", "explain", "watch", "data", "paper", "completion",
 )  # fmt: skip
 
 
@@ -52,6 +52,8 @@ def _find_verb(name: str) -> Callable[[argparse._SubParsersAction], None]:
             from dragoman.cli.data import add_data as add
         case "paper":
             from dragoman.cli.paper import add_paper as add
+        case "completion":
+            from dragoman.cli.completion import add_completion as add
         case _:
             raise ValueError(name)
     return add
