@@ -1,1 +1,1 @@
-"""From a trained model and a text to its translation."""
+"""Translate with a trained model: segmentation, search, engines, output."""

@@ -1,4 +1,4 @@
-"""Whether there may be an accelerator, found out without PyTorch."""
+"""Tell without PyTorch whether there may be an accelerator."""
 
 import sys
 from pathlib import Path
@@ -8,5 +8,5 @@ _DEVICES = ("nvidiactl", "nvhost-gpu", "kfd", "dxg")
 
 
 def may_have_accelerator() -> bool:
-    """Say whether it is worth asking PyTorch for an accelerator, which takes seconds."""
+    """Say whether it is worth importing PyTorch to look for an accelerator."""
     return sys.platform != "linux" or any(Path("/dev", name).exists() for name in _DEVICES)

@@ -1,4 +1,4 @@
-"""Memory that was freed or is no longer needed: kept for the next use, or given back."""
+"""Tune the C library's allocator: keep freed memory for reuse, or return it to the system."""
 
 import ctypes
 import sys
@@ -13,7 +13,7 @@ _SMALL_BYTES = 1 << 17
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep what is freed for the next tensor.
+    """Let malloc keep freed memory for the next tensor.
 
     Notes
     -----
@@ -24,7 +24,7 @@ def keep_freed_memory() -> None:
 
 
 def return_large_blocks() -> None:
-    """Let the C library give large blocks back as soon as they are freed, while weights are read.
+    """Let malloc return large freed blocks at once, while weights are read.
 
     Notes
     -----
@@ -35,14 +35,14 @@ def return_large_blocks() -> None:
 
 
 def release_freed_memory() -> None:
-    """Let the C library give back what it kept: what loading needed, translating does not."""
+    """Return memory that malloc kept to the system, once loading is over."""
     library = _find_glibc()
     if library is not None:
         library.malloc_trim(0)
 
 
 def drop_code_pages(name: str) -> None:
-    """Let the system forget the pages of a library's code that it has read.
+    """Drop the pages of a shared library's code that were read from disk.
 
     Notes
     -----
@@ -67,6 +67,6 @@ def _set_kept(size: int) -> None:
 
 
 def _find_glibc() -> ctypes.CDLL | None:
-    """Find the C library, if it is one that can be told what to keep."""
+    """Find glibc, if malloc can be tuned."""
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
     return library if hasattr(library, "mallopt") and hasattr(library, "malloc_trim") else None

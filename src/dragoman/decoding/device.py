@@ -1,4 +1,4 @@
-"""Where to compute."""
+"""Choose the device."""
 
 import torch
 
@@ -6,7 +6,7 @@ from dragoman.errors import OptionError
 
 
 def choose_device(name: str) -> torch.device:
-    """Turn a user's word into a device, and prepare to compute there.
+    """Turn a name into a device, and set PyTorch up for it.
 
     Notes
     -----
@@ -21,7 +21,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def find_device(name: str) -> torch.device:
-    """Turn a user's word into a device.
+    """Turn a name into a device.
 
     Returns
     -------

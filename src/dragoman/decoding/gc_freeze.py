@@ -1,4 +1,4 @@
-"""Python's collector of garbage, told not to go through what was there before the work."""
+"""Exclude existing objects from garbage collection while many new ones are made."""
 
 import gc
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ MANY = 256
 
 @contextmanager
 def frozen_garbage_collector(num_results: int) -> Iterator[None]:
-    """Let the collector look only at objects that are made while the context lasts.
+    """Freeze existing objects, so that the collector scans only new ones.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a user may say about the search for a translation."""
+"""Options of search and sampling."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -22,7 +22,7 @@ COLDEST, HOTTEST = 0.001, 1000
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
-    """How translations are searched for."""
+    """Choose how translations are searched for."""
 
     beam_size: int = option(4, "hypotheses kept at each step; 1 is greedy search")
     length_penalty: float = option(0.6, "exponent α by which longer translations are favoured")
@@ -52,7 +52,7 @@ class SearchOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingOptions:
-    """How translations are drawn at random."""
+    """Choose how translations are sampled."""
 
     temperature: float = option(
         1.0, "with --sample: below 1 probable words are drawn yet more often"

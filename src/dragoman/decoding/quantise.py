@@ -1,4 +1,4 @@
-"""Transformers in eight bits: a quarter of the size, and faster on a processor."""
+"""Quantise Transformers to int8: a quarter of the size, and faster on a CPU."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +31,7 @@ from dragoman.weights import (
 
 
 def write_int8(folder: ModelFolder, path: Path) -> None:
-    """Write a model folder with its matrices in eight bits."""
+    """Write a model folder with int8 matrices."""
     if not can_rebuild(folder.options):
         raise OptionError(
             f"{folder.path}: only Transformers with full attention and without experts are "
@@ -59,7 +59,7 @@ def write_int8(folder: ModelFolder, path: Path) -> None:
 
 @torch.inference_mode()
 def int8_loss_change(folder: ModelFolder, source: Sequences, target: Sequences) -> float:
-    """Measure what eight bits do to the loss on some sentence pairs.
+    """Measure how much int8 changes the loss on some sentence pairs.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def int8_loss_change(folder: ModelFolder, source: Sequences, target: Sequences) 
 
 
 def _loss(model: SearchedModel, pad_id: int, source: Sequences, target: Sequences) -> float:
-    """Read given translations word by word; return the mean loss of a subword."""
+    """Compute the mean loss per token of given translations, step by step."""
     state = model.start(model.encode(source), target.ids.size(1))
     total = 0.0
     words = target.shifted(pad_id)
@@ -87,7 +87,7 @@ def _loss(model: SearchedModel, pad_id: int, source: Sequences, target: Sequence
 
 
 def _make_frame(folder: ModelFolder, file: WeightFile) -> tuple[Transformer, dict[int, str]]:
-    """Make a model without its matrices; say what each of those is called."""
+    """Build a model without its matrices, and name each of those."""
     options = folder.options
     assert isinstance(options, TransformerOptions)
     model = build_unfilled(folder, file.tensors)
@@ -104,11 +104,11 @@ def _make_frame(folder: ModelFolder, file: WeightFile) -> tuple[Transformer, dic
 
 
 def _matrices(model: Transformer) -> list[Tensor]:
-    """List what is kept in eight bits."""
+    """List the matrices that are quantised."""
     layers: list[Tensor] = [each.weight for each in model.modules() if isinstance(each, nn.Linear)]
     return [*layers, *_word_matrices(model)]
 
 
 def _word_matrices(model: Transformer) -> list[Tensor]:
-    """List the words of source, target and output, which may be one matrix."""
+    """List the embeddings of source, target and output, which may be tied."""
     return [model.source_embedding.words, model.target_embedding.words, model.output.words]

@@ -1,4 +1,4 @@
-"""Parts of texts, and what was found for them."""
+"""Segments of texts, and the hypotheses found for them."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from dragoman.decoding.engines.search_engine import Hypothesis
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """A part of a text that is translated by itself, short enough for the model.
+    """A part of a text, short enough for the model, that is translated by itself.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Segment:
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentResult:
-    """What was found for a segment.
+    """The hypotheses of a segment.
 
     Parameters
     ----------

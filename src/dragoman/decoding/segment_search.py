@@ -1,4 +1,4 @@
-"""Segments of text in, hypotheses out, under the constraints of a user."""
+"""Search for translations of segments under constraints."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ _NOTHING = Hypothesis(tokens=(), log_probability=-inf, score=-inf, token_log_pro
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentSearch:
-    """Searches for translations of segments of text.
+    """A search over segments: the engine, its options and constraints.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class SegmentSearch:
         return list(map(_or_nothing, results))
 
     def _lacks(self, wanted: SegmentTerms, found: SegmentResult) -> bool:
-        """Say whether a translation lacks a term."""
+        """Say whether a translation lacks a required term."""
         if not wanted.requirements:
             return False
         assert self.constraints.speller is not None
@@ -113,7 +113,7 @@ class SegmentSearch:
         wanted: Sequence[SegmentTerms],
         results: list[SegmentResult],
     ) -> None:
-        """Translate without constraints where nothing was found that meets them, and say so."""
+        """Search without constraints where none can be met, and note it."""
         failed = [index for index, each in enumerate(results) if not each.hypotheses]
         if not failed or (self.constraints.glossary is None and self.constraints.forbidden is None):
             return
@@ -126,7 +126,7 @@ class SegmentSearch:
     def _search(
         self, segments: Sequence[Segment], requirements: Sequence[tuple[Requirement, ...]]
     ) -> list[list[Hypothesis]]:
-        """Let the engine search, if it can do all that is asked; else the search of all models."""
+        """Search with the engine's own search if it supports the request, else the general one."""
         if not segments:
             return []
         if not isinstance(self.model, SearchEngine) or not self._can_find(requirements):
@@ -179,16 +179,16 @@ class SegmentSearch:
         )
 
     def _limit(self, segment: Segment, prefix: Sequence[int]) -> int:
-        """Say how many subwords a translation may have, the prefix and the end included."""
+        """Compute the length limit of a translation, prefix and end symbol included."""
         limit = len(segment.ids) + self.options.max_extra_tokens + len(prefix)
         return limit if self.max_length is None else min(limit, self.max_length)
 
     def _room(self, segment: Segment) -> int:
-        """Count the subwords that a translation may have, less the prefix and the end."""
+        """Compute the length limit without prefix and end symbol."""
         return self._limit(segment, self.prefix_ids) - len(self.prefix_ids) - 1
 
     def _require(self, requirements: Sequence[tuple[Requirement, ...]]) -> TermConstraints:
-        """Say what must appear in translations, of which each has terms."""
+        """Build the automata of required terms."""
         speller = self.constraints.speller
         assert speller is not None
         num_words = count_candidates(max(self.options.beam_size, NARROWEST_BEAM))
@@ -196,26 +196,26 @@ class SegmentSearch:
         return TermConstraints(machines, speller.kinds, num_words)
 
     def count_beams(self, requirements: tuple[Requirement, ...]) -> int:
-        """Count the hypotheses that a segment takes."""
+        """Compute the beam size of a segment."""
         if self.constraints.sampling is not None:
             return self.num_best
         return count_beams(self.options.beam_size, requirements)
 
     @property
     def banned_ids(self) -> tuple[int, ...]:
-        """Subwords that must not occur: the unknown one, unless it is replaced afterwards."""
+        """Tokens that must not occur: the unknown one, unless it is replaced afterwards."""
         return () if self.vocabularies.is_closed else (self.vocabularies.target.unk_id,)
 
 
 def _or_nothing(found: SegmentResult) -> SegmentResult:
-    """Give a segment for which nothing was found an empty translation, and a note."""
+    """Replace an empty result by an empty translation and a note."""
     if found.hypotheses:
         return found
     return SegmentResult(hypotheses=[_NOTHING], notes=(*found.notes, "found no translation"))
 
 
 def _say_what_failed(wanted: SegmentTerms, constraints: Constraints) -> str:
-    """Say which constraints had to be given up."""
+    """Name the constraints that were dropped."""
     what = [f"“{each.text}”" for each in wanted.requirements]
     if constraints.forbidden is not None:
         what.append("a way around the forbidden words")

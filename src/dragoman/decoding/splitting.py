@@ -1,4 +1,4 @@
-"""Texts cut into the parts that a model translates one by one."""
+"""Split texts into segments that a model translates one by one."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from dragoman.text.sentence_splitting import cut_long, split_text
 
 
 class Splitter:
-    """Splits texts as a model would have them.
+    """Splits texts as a model was trained to read them.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Splitter:
         self._longest = min(longest, folder.options.max_length or sys.maxsize)
 
     def split(self, text: str, options: SearchOptions, *, cuts_long: bool) -> list[str]:
-        """Split a text into lines, and these into sentences unless trained on several at once."""
+        """Split a text into lines, and these into sentences unless trained on several a line."""
         splits = options.split_sentences
         knows_several = self._facts.one_sentence_a_line is False
         units = split_text(
@@ -39,7 +39,7 @@ class Splitter:
     def segments(
         self, texts: Sequence[str], options: SearchOptions, num_threads: Callable[[int], int]
     ) -> list[Segment]:
-        """Split texts and encode the parts."""
+        """Split texts and tokenise the segments."""
         units = [
             (index, unit)
             for index, text in enumerate(texts)
@@ -65,11 +65,11 @@ class Splitter:
         return segments
 
     def _cut(self, part: str) -> list[str]:
-        """Cut a part as far as needed for the model to read it."""
+        """Split a part until the model can read each piece."""
         return cut_long(part, self._facts.source_language, self._fits)
 
     def _fits(self, part: str) -> bool:
-        """Say whether the model can read a part whole."""
+        """Say whether a part is within the model's length limit."""
         # Subwords have a byte each at least, but for a mark of white space and the end.
         is_short = len(part.encode()) + 2 <= self._longest
         return is_short or len(self._subwords.encode([part])[0]) + 1 <= self._longest

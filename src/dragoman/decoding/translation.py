@@ -1,4 +1,4 @@
-"""Translations, and how one is put together from those of its text's parts."""
+"""Translations, put together from the translations of a text's segments."""
 
 import unicodedata
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from dragoman.shapes import Float
 
 @dataclass(frozen=True, eq=False)
 class Attended:
-    """What the subwords of a translation attended to, and which these are.
+    """Attention of a translation's tokens to source tokens.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Attended:
 
 
 class TranslatedPart(NamedTuple):
-    """A part of a text that was translated by itself, and what follows its translation.
+    """A segment, its translation and the space that follows.
 
     `attended` is there if it was asked for and the engine told it.
     """
@@ -75,7 +75,7 @@ class Translation:
 
 
 class Part(NamedTuple):
-    """A segment, its translations, best first, and what is to be said of them.
+    """A segment, its candidate translations, best first, and notes.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Part(NamedTuple):
 def join_parts(
     parts: list[Part], options: SearchOptions, eos_id: int, is_distinct: bool
 ) -> Translation:
-    """Put the translations of a text's segments together, the best of each first.
+    """Join the translations of a text's segments, the best of each first.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def join_parts(
 
 
 def find_space(source: str, space: str, translation: str) -> str:
-    """Find what stands between the translation of a part of a text and that of the next part.
+    """Choose the space between the translations of two segments.
 
     Parameters
     ----------
@@ -160,14 +160,14 @@ def find_space(source: str, space: str, translation: str) -> str:
 
 
 def _is_wide(character: str) -> bool:
-    """Whether a character is as wide as high, after which no blank stands."""
+    """Whether a character is full-width, after which no space stands."""
     return unicodedata.east_asian_width(character) in "WF"
 
 
 def _compose(
     parts: list[Part], chosen: list[tuple[str, Hypothesis]], options: SearchOptions, eos_id: int
 ) -> Translation:
-    """Make a translation of one candidate for each part."""
+    """Make a translation from one candidate for each segment."""
     made, total = [], 0.0
     tokens: list[int] = []
     log_probabilities: list[float] = []
@@ -197,6 +197,6 @@ def _compose(
 
 
 def _neglect(hypothesis: Hypothesis, options: SearchOptions) -> float:
-    """Find the coverage penalty in a hypothesis's score."""
+    """Compute the coverage penalty within a hypothesis's score."""
     penalty = length_penalty(len(hypothesis.tokens) + 1, options.length_penalty)
     return hypothesis.score - hypothesis.log_probability / float(penalty)

@@ -1,4 +1,4 @@
-"""Raw text in, raw text out."""
+"""The translator: raw text in, raw text out."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -108,7 +108,7 @@ class Translator:
 
     @property
     def model(self) -> "TranslationModel":
-        """The model as it was trained, for those who look inside."""
+        """The model as it was trained, for inspection."""
         if self._model is None:
             import torch
 
@@ -125,7 +125,7 @@ class Translator:
 
     @property
     def cpu_engine(self) -> CpuEngine | None:
-        """What translates on a CPU, as soon as it is compiled; None: another engine does."""
+        """The compiled engine on a CPU, once it is compiled; None: another engine runs."""
         if self._compiling is not None:
             assert self.choice is not None
             assert self.choice.precision != "float16"
@@ -136,12 +136,12 @@ class Translator:
 
     @property
     def is_compiling(self) -> bool:
-        """Whether few texts are translated by PyTorch, because the CPU engine is being compiled."""
+        """Whether few texts run on PyTorch because the CPU engine is being compiled."""
         return self._compiling is not None and not self._compiling.is_over
 
     @property
     def engine(self) -> "SearchedModel":
-        """What translates step by step: the model, or what was rebuilt of it to be faster."""
+        """The model that the general search steps through: trained or rebuilt for speed."""
         if self._engine is None and self.cpu_engine is not None:
             from dragoman.decoding.engines.cpu.cpu_decoder import CpuDecoder
 
@@ -150,7 +150,7 @@ class Translator:
 
     @property
     def takes_short_list(self) -> bool:
-        """Whether it can search among some words alone."""
+        """Whether the engine supports short-lists."""
         return self._cpu_engine is not None or self._compiling is not None
 
     @staticmethod
@@ -384,7 +384,7 @@ class Translator:
     def _write(
         self, segments: Sequence[Segment], found: Sequence[SegmentResult], options: SearchOptions
     ) -> list[Part]:
-        """Turn hypotheses into text, all at once."""
+        """Detokenise all hypotheses at once."""
         vocabularies = self.folder.vocabularies
         every = [
             (segment, each)
@@ -405,11 +405,11 @@ class Translator:
         ]
 
     def _num_threads(self, num_texts: int) -> int:
-        """Say how many threads cut texts: an accelerator must not wait for one, a CPU has none."""
+        """Choose the number of tokeniser threads: several for a GPU, one for a CPU."""
         return min(count_cores(), 1 + num_texts // 64) if self.device_type == "cuda" else 1
 
     def _prefix_ids(self, prefix: str) -> list[int]:
-        """Turn the words with which translations must begin into subwords."""
+        """Tokenise the forced prefix of translations."""
         subwords = self.folder.vocabularies.target
         ids = subwords.encode([prefix])[0]
         if subwords.unk_id in ids:
@@ -425,5 +425,5 @@ class Translator:
 
     @property
     def _max_length(self) -> int | None:
-        """The longest sequence that the model can read or write; None: any."""
+        """The longest sequence of the model; None: any."""
         return self.folder.options.max_length

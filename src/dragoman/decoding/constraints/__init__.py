@@ -1,4 +1,4 @@
-"""What a translation must or must not contain: glossaries, required terms, forbidden words.
+"""Lexical constraints: glossaries, required terms, forbidden words.
 
 Imports `dragoman.text` and `dragoman.decoding.search`.
 """

@@ -1,4 +1,4 @@
-"""Beam search for translations in which terms must appear, with any model."""
+"""Beam search with required terms, for any model (constraint banks)."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from dragoman.shapes import Int
 
 
 class ConstrainedBeamChooser:
-    """Beam search in which hypotheses compete only with those that are as far with their terms.
+    """Choose beams in banks: hypotheses compete only with those that have as many terms.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class ConstrainedBeamChooser:
         self._met = torch.zeros_like(self._states)
 
     def choose(self, scores: WordScores, context: StepContext) -> Extensions:
-        """Extend hypotheses by their most probable words and by those of their terms.
+        """Extend hypotheses by their most probable tokens and by tokens of their terms.
 
         Returns
         -------
@@ -116,7 +116,7 @@ class ConstrainedBeamChooser:
         return Extensions(ended, Candidates(alive, words.gather(1, kept), parents.gather(1, kept)))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> None:
-        """Forget all sentences but these."""
+        """Drop all sentences but these."""
         self._alphabet = self._alphabet[sentences]
         self._tables = {name: each[sentences] for name, each in self._tables.items()}
         self._states, self._met = self._states[sentences], self._met[sentences]
@@ -125,7 +125,7 @@ class ConstrainedBeamChooser:
         return self._tables[name]
 
     def _propose(self, scores: WordScores, context: StepContext) -> tuple[Tensor, Tensor]:
-        """List each hypothesis's best words, then all subwords of its sentence's terms."""
+        """List each hypothesis's best tokens, then all tokens of its sentence's terms."""
         logs, words = find_best(scores, self._num_words, context.forced)
         num_parents = words.size(1)
         alphabet = self._alphabet.unsqueeze(1).expand(-1, num_parents, -1)
@@ -139,7 +139,7 @@ class ConstrainedBeamChooser:
         return (logs + context.alive.unsqueeze(2)).flatten(1), words.flatten(1)
 
     def _read(self, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
-        """Let the machines read each candidate's word: their states, and the terms met."""
+        """Advance the automata by each candidate's token; return states and met terms."""
         width = self._alphabet.size(1)
         matches = words.unsqueeze(2) == self._alphabet.unsqueeze(1)
         columns = width + self._kinds[words]
@@ -153,7 +153,7 @@ class ConstrainedBeamChooser:
         return self._table("targets").gather(1, places), met
 
     def _measure(self, states: Tensor, met: Tensor) -> tuple[Tensor, Tensor]:
-        """Count the subwords of terms that candidates have written, and that they still need."""
+        """Count the term tokens that candidates have written, and still need."""
         sizes = self._table("sizes")
         bits = torch.arange(sizes.size(1), device=met.device)
         done = ((met.unsqueeze(2) >> bits & 1) * sizes.unsqueeze(1)).sum(2)
@@ -168,7 +168,7 @@ class ConstrainedBeamChooser:
         return done + gain, sizes.sum(1, keepdim=True) - done - saved
 
     def _rank(self, totals: Tensor, done: Tensor) -> Tensor:
-        """Rank sorted candidates within their banks; −1 for those beyond what is looked at."""
+        """Rank sorted candidates within their banks; −1 for those beyond the beam."""
         beams = self._table("beams")
         most = self._table("sizes").sum(1, keepdim=True)
         # With fewer hypotheses than banks, neighbouring banks are one.
@@ -191,14 +191,14 @@ def rank_within(
 
 
 def _at(table: Int[np.ndarray, "*rows most"], place: int) -> Int[np.ndarray, "*rows"]:
-    """Take one of several entries, of which there may be fewer."""
+    """Select one of several entries; zeros beyond the last."""
     return table[..., place] if place < table.shape[-1] else np.zeros(table.shape[:-1], table.dtype)
 
 
 def _spread(
     machine: TermAutomaton, table: Int[np.ndarray, "states columns"], width: int
 ) -> Int[np.ndarray, "entries"]:
-    """Lay a machine's table out in one row, with as many columns as the widest machine's."""
+    """Pad an automaton's table to the width of the widest automaton."""
     own = len(machine.alphabet)
     filler = np.zeros((len(table), width - own), table.dtype)
     return np.concatenate([table[:, :own], filler, table[:, own:]], axis=1).ravel()

@@ -1,4 +1,4 @@
-"""What a user requires of translations besides that they be the best."""
+"""Constraints of a user on translations: terms, forbidden words, sampling."""
 
 import hashlib
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _CHANCE_BITS = 23
 
 
 class SegmentTerms(NamedTuple):
-    """What must appear in the translation of a piece, and what was left out of that, and why."""
+    """Terms that must appear in the translation of a segment, and notes on those dropped."""
 
     requirements: tuple[Requirement, ...]
     notes: tuple[str, ...]
@@ -112,7 +112,7 @@ class Constraints:
         return SegmentTerms((), tuple(notes))
 
     def check_prefix(self, prefix: str) -> None:
-        """Refuse a beginning that is forbidden.
+        """Refuse a prefix that has forbidden words.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class Constraints:
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedConstraints:
-    """Constraints, and what of them cannot be met, in words.
+    """Constraints, and warnings about those that cannot be met.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def prepare_constraints(
     sampling: SamplingOptions | None = None,
     is_scored: bool = True,
 ) -> PreparedConstraints:
-    """Make constraints ready for a vocabulary.
+    """Compile constraints for a vocabulary.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def prepare_constraints(
 def draw_chance(
     seed: int, ids: Sequence[int], num_samples: int, count: int
 ) -> Float[np.ndarray, "samples words"]:
-    """Make the numbers that decide about the words of a sentence's samples.
+    """Draw the uniform random numbers that decide the tokens of a sentence's samples.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Words that must not appear in a translation, however subwords spell them."""
+"""Compile forbidden phrases into an automaton over subwords, however these spell them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ AT_START = 1
 
 
 class _Place(NamedTuple):
-    """How far a text has come in spelling something forbidden."""
+    """A state of the automaton: how far forbidden phrases have been spelt."""
 
     may_begin: bool
     nodes: frozenset[int]
@@ -23,7 +23,7 @@ class _Place(NamedTuple):
 
 
 class _Branch(NamedTuple):
-    """Subwords that are spelt so far, and those that are longer, by the next character."""
+    """A trie node: subwords spelt so far, and children by the next character."""
 
     token_ids: list[int]
     below: dict[bytes, "_Branch"]
@@ -34,7 +34,7 @@ _AFTER_MARK = _Place(may_begin=True, nodes=frozenset(), is_complete=False)
 
 
 class _Phrases:
-    """A tree of all forbidden phrases, byte by byte, in small letters and capitals."""
+    """A trie of all forbidden phrases, byte by byte, in lower and upper case."""
 
     def __init__(self, phrases: Iterable[str]) -> None:
         self.children: list[dict[int, int]] = [{}, {}]  # 0 begins words, 1 anything
@@ -53,7 +53,7 @@ class _Phrases:
         (self.ends_of_words if is_word_character(phrase[-1]) else self.ends).add(node)
 
     def _descend(self, node: int, character: str) -> int:
-        """Go on by a character, small or capital: both lead to one node."""
+        """Add a child for a character; lower and upper case share one node."""
         if (node, character) not in self._below:
             target = self._make_node()
             for case in (character, character.upper()):
@@ -72,7 +72,7 @@ class _Phrases:
         return len(self.children) - 1
 
     def read(self, place: _Place, units: Sequence[Unit]) -> _Place | None:
-        """Read what a subword stands for; None: something forbidden is then written."""
+        """Advance by the characters of a subword; None: a forbidden phrase is then complete."""
         may_begin, nodes, is_complete = place
         for unit in units:
             if is_complete and not unit.is_word:
@@ -88,7 +88,7 @@ class _Phrases:
 
 
 def make_forbidden_table(phrases: Sequence[str], vocabulary: TextVocabulary) -> ForbiddenTable:
-    """Make a table of forbidden phrases for one vocabulary.
+    """Compile forbidden phrases for one vocabulary.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def make_forbidden_table(phrases: Sequence[str], vocabulary: TextVocabulary) -> 
 
 
 class _TableMaker:
-    """Makes the table: places are numbered in the order in which they are found."""
+    """Makes the transition table; states are numbered as they are found."""
 
     def __init__(self, phrases: Sequence[str], vocabulary: TextVocabulary) -> None:
         self._vocabulary = vocabulary
@@ -143,14 +143,14 @@ class _TableMaker:
         )
 
     def _number(self, place: _Place) -> int:
-        """Give places numbers in the order in which they are first seen."""
+        """Return the number of a state, assigned when it is first seen."""
         if place not in self._numbers:
             self._numbers[place] = len(self._places)
             self._places.append(place)
         return self._numbers[place]
 
     def _lead_from_nowhere(self) -> tuple[list[list[int]], list[set[int]]]:
-        """Say where each subword leads after a word and after a mark, and which are forbidden."""
+        """Compute the transitions of the start states, after a word and after a mark."""
         targets: list[list[int]] = []
         forbidden: list[set[int]] = []
         for start in (_AFTER_WORD, _AFTER_MARK):
@@ -160,7 +160,7 @@ class _TableMaker:
         return targets, forbidden
 
     def _follow_phrases(self, after_mark: set[int]) -> tuple[dict[int, int], list[set[int]]]:
-        """Say where subwords lead that go on in a place, and which would write what is forbidden.
+        """Compute the transitions of all states that have begun a phrase.
 
         More places are found on the way.
         """
@@ -180,7 +180,7 @@ class _TableMaker:
         return targets, closing
 
     def _going_on(self, place: _Place) -> Iterator[int]:
-        """Find the subwords whose first letters go on with what a place has begun."""
+        """Find the subwords whose first characters continue what a state has begun."""
         children = self._phrases.children
         todo = [(self._tree, set(place.nodes))]
         while todo:
@@ -197,7 +197,7 @@ class _TableMaker:
 
 
 def _tree_of(spelt: Sequence[Sequence[Unit]]) -> _Branch:
-    """Put the subwords of a vocabulary into a tree, character by character."""
+    """Build a trie of the subwords of a vocabulary."""
     tree = _Branch([], {})
     for token_id, units in enumerate(spelt):
         branch = tree
@@ -208,7 +208,7 @@ def _tree_of(spelt: Sequence[Sequence[Unit]]) -> _Branch:
 
 
 def _all_below(branch: _Branch) -> Iterator[int]:
-    """Give every subword that has more letters than a branch."""
+    """Yield every subword below a trie node."""
     for each in branch.below.values():
         yield from each.token_ids
         yield from _all_below(each)

@@ -1,4 +1,4 @@
-"""What a user requires of every translation: terms that must appear and words that must not."""
+"""Glossaries and lists of forbidden words: reading them and finding their entries in text."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ LONGEST_PHRASE = 500
 
 
 class Term(NamedTuple):
-    """How a source term must be translated, and where that was said."""
+    """A source term, its required translation, and the line that says so."""
 
     source: str
     target: str
@@ -21,14 +21,14 @@ class Term(NamedTuple):
 
 
 class ForbiddenPhrase(NamedTuple):
-    """Words that must not appear, and where that was said."""
+    """A forbidden phrase, and the line that says so."""
 
     text: str
     place: str
 
 
 class Glossary:
-    """Terms and their translations.
+    """Source terms and their required translations.
 
     Parameters
     ----------
@@ -52,13 +52,13 @@ class Glossary:
         return [self._by_source[each] for each in self._words.find(text)]
 
     def without(self, dropped: Sequence[Term]) -> "Glossary":
-        """Leave some terms out."""
+        """Return a copy without some terms."""
         gone = set(dropped)
         return Glossary([each for each in self.terms if each not in gone])
 
 
 def read_glossary(path: Path) -> Glossary:
-    """Read a glossary: on each line a source term, a tab, and the term that must translate it."""
+    """Read a glossary: a source term, a tab and its required translation on each line."""
     terms: dict[str, Term] = {}
     for number, line in _read_lines(path):
         place = f"{path}:{number}"
@@ -82,7 +82,7 @@ def read_glossary(path: Path) -> Glossary:
 
 
 def read_forbidden(path: Path) -> list[ForbiddenPhrase]:
-    """Read words that must not appear, one a line.
+    """Read forbidden words, one a line.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def read_forbidden(path: Path) -> list[ForbiddenPhrase]:
 
 
 class ForbiddenPhrases:
-    """All words that must not appear.
+    """All forbidden phrases.
 
     Parameters
     ----------
@@ -120,13 +120,13 @@ class ForbiddenPhrases:
         self._words = WordFinder([each.text for each in phrases])
 
     def find(self, text: str) -> ForbiddenPhrase | None:
-        """Find what forbids a text."""
+        """Find the first forbidden phrase of a text."""
         found = self._words.find(text)
         return self._by_text[found[0]] if found else None
 
 
 def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Give the lines that are not empty, with their numbers."""
+    """Yield the lines that are not empty, with their numbers."""
     try:
         contents = path.read_bytes()
     except OSError as error:

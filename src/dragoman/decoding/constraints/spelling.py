@@ -1,4 +1,4 @@
-"""How subwords spell words: what characters they stand for, and where words begin and end."""
+"""Spell subwords as characters, and find where words begin and end."""
 
 import functools
 import re
@@ -16,7 +16,7 @@ _SENTENCE_ENDS = ".!?…。！？¿¡:"
 
 
 class Unit(NamedTuple):
-    """A character, or a single byte of one, and whether it belongs to a word.
+    """A character, or a byte of one, and whether it is a word character.
 
     Of a byte outside ASCII nobody can say by itself: None.
     """
@@ -26,7 +26,7 @@ class Unit(NamedTuple):
 
 
 class TokenFacts(NamedTuple):
-    """What a subword does at the borders of words."""
+    """How a subword begins and ends at word boundaries."""
 
     continues_word: bool
     has_word: bool
@@ -36,13 +36,13 @@ class TokenFacts(NamedTuple):
 
 @functools.cache
 def is_word_character(character: str) -> bool:
-    """Say whether a character is a part of words."""
+    """Say whether a character belongs to words."""
     is_mark = unicodedata.category(character).startswith("M") or character in _JOINERS
     return character.isalnum() or character == "_" or is_mark
 
 
 def spell_pieces(vocabulary: TextVocabulary) -> list[tuple[Unit, ...]]:
-    """Say what every entry of a vocabulary stands for."""
+    """Spell every entry of a vocabulary."""
     pieces = vocabulary.pieces(range(len(vocabulary)))
     special = {vocabulary.eos_id, vocabulary.unk_id, vocabulary.pad_id}
     # An entry of characters may look like a byte: only as many as there can be bytes are.
@@ -65,7 +65,7 @@ def _spell(piece: str, has_bytes: bool) -> Iterator[Unit]:
 
 
 def describe_token(units: tuple[Unit, ...]) -> TokenFacts:
-    """Say what a subword does at the borders of words.
+    """Describe how a subword begins and ends at word boundaries.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def describe_token(units: tuple[Unit, ...]) -> TokenFacts:
 
 
 class WordFinder:
-    """Finds some phrases where they stand as whole words, in whatever case.
+    """Finds phrases as whole words, ignoring case.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class WordFinder:
         return found
 
     def _phrase_at(self, text: str, place: int) -> str:
-        """Find the longest phrase that begins at a place; empty: none does."""
+        """Find the longest phrase that begins at a position; empty: none does."""
         for length in self._lengths.get(text[place], ()):
             end = place + length
             if text[place:end] in self._phrases:
@@ -133,14 +133,14 @@ class WordFinder:
         return ""
 
     def _joins(self, text: str, outside: int, inside: int) -> bool:
-        """Say whether the characters at the border of a phrase belong to one word."""
+        """Say whether the characters on both sides of a boundary belong to one word."""
         if not 0 <= outside < len(text) or not is_word_character(text[inside]):
             return False
         return is_word_character(text[outside]) or text[outside] in self._joiners
 
 
 def fold_case(text: str) -> str:
-    """Write a text without the difference between small letters and capitals.
+    """Fold the case of a text, keeping its length.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def _fold_character(character: str) -> str:
 
 
 def word_pattern(phrases: list[str]) -> re.Pattern[str]:
-    """Make the pattern of some words, wherever they occur as whole words, in whatever case.
+    """Compile a pattern that matches phrases as whole words, ignoring case.
 
     Parameters
     ----------

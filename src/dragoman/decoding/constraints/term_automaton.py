@@ -1,4 +1,4 @@
-"""Terms that must appear in a translation, as a machine that reads it subword by subword."""
+"""Compile the required terms of a translation into an automaton over subwords."""
 
 import re
 from collections import Counter
@@ -26,7 +26,7 @@ MOST_TERMS = 60
 
 
 class Spelling(NamedTuple):
-    """One way to write a term, where it may begin, and whether its last word must end."""
+    """One tokenisation of a term, where it may begin, and whether its last word must end."""
 
     tokens: tuple[int, ...]
     contexts: frozenset[int]
@@ -34,12 +34,12 @@ class Spelling(NamedTuple):
 
 
 def kind_of(facts: TokenFacts) -> int:
-    """Give a number to what a subword does at the borders of words."""
+    """Encode the boundary behaviour of a subword as a number."""
     return sum(fact << place for place, fact in enumerate(facts))
 
 
 def spell_term(text: str, vocabulary: TextVocabulary) -> tuple[Spelling, ...]:
-    """Find how a term may be written.
+    """Find the tokenisations of a term.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def spell_term(text: str, vocabulary: TextVocabulary) -> tuple[Spelling, ...]:
 
 
 def can_spell(texts: Sequence[str], vocabulary: TextVocabulary) -> list[bool]:
-    """Say which terms can be written, all at once."""
+    """Say which terms the vocabulary can write."""
     return [bool(ids) for ids in _spell_all([normalise(text) for text in texts], vocabulary)]
 
 
@@ -76,7 +76,7 @@ def _spell_after_space(text: str, vocabulary: TextVocabulary) -> tuple[int, ...]
 
 
 def _spell_all(texts: Sequence[str], vocabulary: TextVocabulary) -> list[tuple[int, ...]]:
-    """Spell texts as they begin a line; nothing for those that cannot be written."""
+    """Tokenise texts as they begin a line; nothing for those that cannot be written."""
     every = vocabulary.encode(texts)
     return [
         () if vocabulary.unk_id in ids or written != text else tuple(ids)
@@ -98,7 +98,7 @@ def _writes(ids: Sequence[int], text: str, vocabulary: TextVocabulary) -> bool:
 
 
 class Requirement(NamedTuple):
-    """A term, how often it must appear, and how it may be written."""
+    """A term, how often it must appear, and its tokenisations."""
 
     text: str
     times: int
@@ -108,7 +108,7 @@ class Requirement(NamedTuple):
 def require_terms(
     targets: Sequence[str], spellings: dict[str, tuple[Spelling, ...]]
 ) -> tuple[Requirement, ...]:
-    """Say what must appear in a translation, and how often.
+    """Count how often each term must appear in a translation.
 
     Notes
     -----
@@ -125,7 +125,7 @@ def require_terms(
 
 
 class _State(NamedTuple):
-    """What stands before the next subword, what spellings are begun, what terms are complete."""
+    """An automaton state: the left context, terms begun, terms completed."""
 
     context: int
     begun: frozenset[tuple[int, int, int]]  # term, spelling, subwords of it
@@ -133,7 +133,7 @@ class _State(NamedTuple):
 
 
 class TermAutomaton(NamedTuple):
-    """Tables by state and column: a column for each subword of a term, then one for each kind.
+    """Transition tables by state and column: a column for each token of a term, then one per kind.
 
     `alphabet` is in rising order. Terms have bits, as many as they must appear; `met` has those of
     the terms that are met, and `sizes` says how many subwords the term of each bit has after a
@@ -151,7 +151,7 @@ class TermAutomaton(NamedTuple):
 def build_automaton(
     requirements: Sequence[Requirement], facts: dict[int, TokenFacts]
 ) -> TermAutomaton:
-    """Make the machine that sees required terms in a translation.
+    """Build the automaton that recognises required terms.
 
     Notes
     -----
@@ -192,7 +192,7 @@ def build_automaton(
 
 
 def _give_bits(requirements: Sequence[Requirement]) -> tuple[int, ...]:
-    """Give each term as many bits as it must appear."""
+    """Assign each term as many bits as times it must appear."""
     blocks, first = [], 0
     for each in requirements:
         blocks.append(((1 << each.times) - 1) << first)
@@ -207,7 +207,7 @@ def _size(requirement: Requirement) -> int:
 def _read(
     state: _State, token: int, does: TokenFacts, requirements: Sequence[Requirement]
 ) -> tuple[_State, set[int]]:
-    """Read one subword, −1 for any that is in no term; give the terms that are met by it."""
+    """Advance by one token, −1 for any that is in no term; return the terms completed by it."""
     met = set() if does.continues_word else set(state.complete)
     complete: set[int] = set()
     begun: set[tuple[int, int, int]] = set()
@@ -230,7 +230,7 @@ def _read(
 
 
 def _find_context(before: int, does: TokenFacts) -> int:
-    """Say what stands before the next subword."""
+    """Find the left context of the next token."""
     if does.ends_with_word:
         return _AFTER_WORD
     if does.ends_sentence or (before == _AT_START and not does.has_word):
@@ -241,7 +241,7 @@ def _find_context(before: int, does: TokenFacts) -> int:
 def _find_leads(
     state: _State, requirements: Sequence[Requirement], blocks: Sequence[int]
 ) -> list[tuple[int, int, int]]:
-    """Find the terms that a state has begun, each where it is furthest."""
+    """Find the terms that a state has begun, each at its furthest position."""
     found: dict[int, tuple[int, int]] = {}
     for term in state.complete:
         found[term] = (_size(requirements[term]),) * 2
@@ -253,5 +253,5 @@ def _find_leads(
 
 
 def count_subwords(requirements: Sequence[Requirement]) -> int:
-    """Count the subwords that required terms take."""
+    """Count the tokens that required terms take."""
     return sum(each.times * len(each.spellings[0].tokens) for each in requirements)

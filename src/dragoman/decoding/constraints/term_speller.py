@@ -1,4 +1,4 @@
-"""How a target vocabulary writes required terms, and how it is seen that they are there."""
+"""Tokenise required terms for a target vocabulary, and check that translations have them."""
 
 import functools
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ MOST_BEAMS_OF_TERMS = 8
 
 
 class TermSpeller:
-    """What a target vocabulary has to do with terms, found out once.
+    """Tokenises terms for one target vocabulary.
 
     Parameters
     ----------
@@ -51,15 +51,15 @@ class TermSpeller:
         )
 
     def spell(self, term: str) -> tuple[Spelling, ...]:
-        """Find how a term may be written."""
+        """Find the tokenisations of a term."""
         return self._spell(term)
 
     def require(self, terms: Sequence[str]) -> tuple[Requirement, ...]:
-        """Say what must appear in a translation, and how often."""
+        """Count how often each term must appear in a translation."""
         return require_terms(terms, {each: self.spell(each) for each in terms})
 
     def automaton(self, requirements: tuple[Requirement, ...]) -> TermAutomaton:
-        """Make the machine that sees terms in a translation."""
+        """Build the automaton that recognises terms."""
         return self._build(requirements)
 
     def is_met(self, requirements: tuple[Requirement, ...], tokens: Sequence[int]) -> bool:
@@ -78,7 +78,7 @@ class TermSpeller:
 
 
 def count_beams(beam_size: int, requirements: Sequence[Requirement]) -> int:
-    """Say how many hypotheses a sentence with terms has.
+    """Compute the beam size of a sentence with terms.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What an engine with a search of its own is asked, and what it finds."""
+"""The interface of engines that have a beam search of their own."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ MOST_BEAMS = 16
 
 
 class TermConstraints(NamedTuple):
-    """What must appear in each sentence, and how many words of a hypothesis are looked at.
+    """Required terms of each sentence, and how many candidates each hypothesis proposes.
 
     `kinds` has the kind of each subword of the vocabulary, see `TermAutomaton`.
     """
@@ -27,7 +27,7 @@ class TermConstraints(NamedTuple):
 
 
 class SearchRequest(NamedTuple):
-    """A search for translations: what `find` is asked for beside the sentences.
+    """Settings of a search: what `find` is given beside the sentences.
 
     What stands behind `is_scored` only `CpuEngine` can do. Unrepeated translations say no phrase
     three times in a row; with `sampling` the hypotheses are samples; aligned ones tell what their
@@ -47,14 +47,14 @@ class SearchRequest(NamedTuple):
 
     @property
     def is_special(self) -> bool:
-        """Whether more is asked for than the most probable words."""
+        """Whether there are constraints beyond the most probable tokens."""
         constraints = (self.forbidden, self.sampling, self.required)
         return self.is_unrepeated or any(each is not None for each in constraints)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hypothesis:
-    """A finished translation.
+    """A finished hypothesis.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Hypothesis:
 
 
 def count_candidates(num_beams: int) -> int:
-    """Say how many extensions of a sentence's hypotheses are looked at.
+    """Count the candidates of a sentence in each step.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def count_candidates(num_beams: int) -> int:
 
 @runtime_checkable
 class SearchEngine(Protocol):
-    """A model that searches by itself, where nothing is asked but the most probable words."""
+    """An engine that has a beam search of its own."""
 
     def find(
         self,

@@ -1,4 +1,4 @@
-"""Which engine translates: the one table of models, devices and precisions.
+"""The one table that selects an engine by model, device and precision.
 
 Nothing else asks what a processor or a model can. PyTorch is imported only for what it is needed.
 """
@@ -41,14 +41,14 @@ _TITLES = {
 
 
 class Choice(NamedTuple):
-    """The engine that translates, in which precision, and why."""
+    """The selected engine, its precision, and why."""
 
     engine: EngineName
     precision: Literal["float32", "float16", "int8"]
     why: str
 
     def explain(self) -> str:
-        """Say it in one line."""
+        """Describe the choice in one line."""
         title = _TITLES[self.engine]
         if self.engine == "cpu":
             title += f" ({processor.choose_instructions()})"
@@ -56,7 +56,7 @@ class Choice(NamedTuple):
 
 
 def choose_engine(folder: ModelFolder, device_type: str, precision: Precision) -> Choice:
-    """Choose the engine that translates with a model.
+    """Select the engine for a model.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def choose_engine(folder: ModelFolder, device_type: str, precision: Precision) -
 
 
 def can_rebuild(options: object) -> bool:
-    """Say whether a model can be rebuilt.
+    """Say whether `RebuiltTransformer` supports a model.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def can_rebuild(options: object) -> bool:
 def load_engine(
     folder: ModelFolder, device: "torch.device | str", choice: Choice
 ) -> "CpuDecoder | RebuiltTransformer | CudaEngine | TranslationModel":
-    """Load an engine for the search over any model, which is PyTorch's."""
+    """Load an engine that runs on PyTorch."""
     if choice.engine == "cpu":
         from dragoman.decoding.engines.cpu.cpu_decoder import CpuDecoder
         from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine
@@ -158,7 +158,7 @@ def load_engine(
 
 
 def fits_int8(folder: ModelFolder, source: "Flat", target: "Flat") -> bool:
-    """Say whether a model that was just trained may translate in eight bits unasked.
+    """Say whether a newly trained model may translate in int8 by default.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def fits_int8(folder: ModelFolder, source: "Flat", target: "Flat") -> bool:
 
 
 def _find_obstacle(options: object, device_type: str, precision: Precision) -> str | None:
-    """Say why a model cannot be computed in the precision that was asked for."""
+    """Say why a model does not support the requested precision."""
     if precision == "int8":
         if device_type != "cpu":
             return f"the device is {device_type}, and eight bits are for the CPU"

@@ -1,4 +1,4 @@
-"""Which word translates which: alignments from a model's attention to the source."""
+"""Word alignments from a model's attention to the source."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,7 +28,7 @@ Link = tuple[int, int]
 
 
 class WordTokens(NamedTuple):
-    """The tokens of a text, and which word between white space each is of."""
+    """The tokens of a text, and the index of the word that each belongs to."""
 
     ids: list[int]
     words: list[int]
@@ -36,7 +36,7 @@ class WordTokens(NamedTuple):
 
 
 class Aligner:
-    """Aligns texts with their translations by what a model attends to.
+    """Aligns texts with their translations by cross-attention.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Aligner:
 
     @staticmethod
     def of(translator: Translator) -> "Aligner":
-        """Make an aligner of a translator's model.
+        """Make an aligner for a translator's model.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class Aligner:
     def align_translations(
         self, texts: Sequence[str], translations: Sequence[Translation]
     ) -> list[frozenset[Link]]:
-        """Align texts with what they were translated to.
+        """Align texts with the translations that the translator gave.
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class Aligner:
         layer: str | None = None,
         is_shifted: bool = False,
     ) -> list[frozenset[Link]]:
-        """Align texts with their translations, whoever made them.
+        """Align texts with given translations.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class Aligner:
         return found
 
     def _link_attended(self, part: TranslatedPart) -> frozenset[Link] | None:
-        """Align a part by what its words attended to in the search; None: nobody told."""
+        """Align a part by the attention recorded in search; None: none was recorded."""
         if part.attended is None or self._vocabularies.is_closed:  # words were replaced
             return None
         source = word_tokens(self._vocabularies.source, part.source, part.attended.source)
@@ -210,7 +210,7 @@ class Aligner:
     def _attention(
         self, source: Sequence[WordTokens], target: Sequence[WordTokens]
     ) -> dict[str, Float[np.ndarray, "batch targets sources"]]:
-        """Read some pairs."""
+        """Compute the cross-attention of some pairs."""
         import torch
 
         from dragoman.data.batches import flatten, make_batch
@@ -223,13 +223,13 @@ class Aligner:
         return {name: each.cpu().numpy() for name, each in maps.items()}
 
     def _end(self, sides: Iterable[Sequence[WordTokens]]) -> list[list[tuple[int, ...]]]:
-        """Add the end symbol to texts."""
+        """Append the end symbol to texts."""
         eos_id = self._vocabularies.eos_id
         return [[(*each.ids, eos_id) for each in side] for side in sides]
 
 
 def token_words(vocabulary: TextVocabulary, text: str) -> WordTokens:
-    """Find of which word each token of a text is.
+    """Find the word index of each token of a text.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def token_words(vocabulary: TextVocabulary, text: str) -> WordTokens:
 
 
 def word_tokens(vocabulary: TextVocabulary, text: str, ids: Sequence[int]) -> WordTokens | None:
-    """Find of which word each of given tokens of a text is.
+    """Find the word index of each of given tokens of a text.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def word_tokens(vocabulary: TextVocabulary, text: str, ids: Sequence[int]) -> Wo
 
 
 def link_words(weights: Float[np.ndarray, "targets sources"]) -> frozenset[Link]:
-    """Decide which words are linked.
+    """Choose the links between words from attention weights.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def link_words(weights: Float[np.ndarray, "targets sources"]) -> frozenset[Link]
 
 
 def write_pharaoh(links: frozenset[Link]) -> str:
-    """Write an alignment as Pharaoh's decoder did, and many tools since.
+    """Write an alignment in Pharaoh's format (“0-0 1-2”).
 
     Parameters
     ----------
@@ -338,7 +338,7 @@ def write_pharaoh(links: frozenset[Link]) -> str:
 
 
 def _can_be_observed(model: object) -> bool:
-    """Whether a model has attention to the source that can be looked at."""
+    """Whether a model has cross-attention that can be observed."""
     if isinstance(model, CpuEngine):
         return True
     from torch import nn
@@ -352,14 +352,14 @@ def _can_be_observed(model: object) -> bool:
 
 
 def _cut(text: WordTokens, num_tokens: int | None) -> WordTokens:
-    """Leave out what the model cannot read: those words have no links."""
+    """Truncate a text to what the model can read; words beyond have no links."""
     return text._replace(ids=text.ids[:num_tokens], words=text.words[:num_tokens])
 
 
 def _merge(
     places: Float[np.ndarray, "tokens others"], source: WordTokens, target: WordTokens
 ) -> Float[np.ndarray, "targets sources"]:
-    """Add up the attention of the tokens of each word, which stand behind one another."""
+    """Sum the attention of the tokens of each word."""
     starts, words = zip(*map(_find_starts, (target.words, source.words)), strict=True)
     sums = np.add.reduceat(np.add.reduceat(places, starts[0], axis=0), starts[1], axis=1)
     if sums.shape == (target.num_words, source.num_words):
@@ -370,13 +370,13 @@ def _merge(
 
 
 def _find_starts(words: list[int]) -> tuple[list[int], list[int]]:
-    """Find the first token of each word, and which words there are."""
+    """Find the first token and the index of each word."""
     starts = [place for place, word in enumerate(words) if not place or word != words[place - 1]]
     return starts, [words[place] for place in starts]
 
 
 def _first_words(text: str, translation: Translation) -> Iterator[Link]:
-    """Find which word of a text, and of its translation, each part of the two begins with."""
+    """Find the first word of each part, in a text and in its translation."""
     place = 0
     written = ""
     for part in translation.parts:
@@ -387,12 +387,12 @@ def _first_words(text: str, translation: Translation) -> Iterator[Link]:
 
 
 def _count_words(before: str) -> int:
-    """Count the words that are over where a text goes on."""
+    """Count the words that are complete before a position."""
     return len(before.split()) - (1 if before and not before[-1].isspace() else 0)
 
 
 def _batches(source: list[WordTokens], target: list[WordTokens]) -> Iterator[list[int]]:
-    """Put pairs of similar length together, as many as attention has places for."""
+    """Batch pairs of similar length, within the memory that attention takes."""
 
     def places(row: int) -> int:
         return (len(source[row].ids) + 1) * (len(target[row].ids) + 1)

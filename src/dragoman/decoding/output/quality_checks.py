@@ -1,4 +1,4 @@
-"""Translations that cannot be right: noticed by their look, and searched for once more."""
+"""Detect translations that cannot be right, and search for them again."""
 
 import re
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ Kind = Literal["repetition", "short", "long"]
 
 @runtime_checkable
 class SearchSegments(Protocol):
-    """Translates segments in order; told so, without saying a phrase three times in a row."""
+    """Translates segments in order, on request without threefold repetition of phrases."""
 
     def __call__(
         self, segments: Sequence[Segment], options: SearchOptions, *, is_unrepeated: bool
@@ -34,7 +34,7 @@ class SearchSegments(Protocol):
 
 
 class Repetition(NamedTuple):
-    """A stretch of units that comes several times in a row."""
+    """Units that are repeated several times in a row."""
 
     start: int
     period: int
@@ -58,7 +58,7 @@ class QualityIssue:
 
 
 def find_quality_issue(source: str, translation: str) -> QualityIssue | None:
-    """Look for a sign that a translation went wrong.
+    """Detect repetition and implausible length.
 
     Notes
     -----
@@ -84,7 +84,7 @@ def find_quality_issue(source: str, translation: str) -> QualityIssue | None:
 
 
 def find_repetition(units: Sequence[str], longest: int) -> Repetition:
-    """Find what comes most often in a row.
+    """Find the most often repeated sequence of units.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def find_repetition(units: Sequence[str], longest: int) -> Repetition:
 def search_again(
     parts: Sequence[Part], search: SearchSegments, options: SearchOptions
 ) -> list[Part]:
-    """Search once more for suspicious translations, and keep what is not suspicious.
+    """Search again for faulty translations, and keep results without fault.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def search_again(
 
 
 def _other_options(options: SearchOptions, kind: Kind) -> SearchOptions:
-    """Say how to search for what went wrong."""
+    """Choose the options of the second search."""
     if kind == "repetition":
         return options
     alpha = min(options.length_penalty + 1, LARGEST_ALPHA) if kind == "short" else 0.0
@@ -152,7 +152,7 @@ def _other_options(options: SearchOptions, kind: Kind) -> SearchOptions:
 
 
 def _repeated_words(words: list[str], source: list[str]) -> QualityIssue | None:
-    """Look for a phrase that comes many times in a row."""
+    """Detect a phrase that is repeated many times in a row."""
     if len(words) - len(set(words)) < MOST_REPEATS - 1:
         return None
     found = find_repetition(words, LONGEST_PHRASE)
@@ -167,7 +167,7 @@ def _repeated_words(words: list[str], source: list[str]) -> QualityIssue | None:
 
 
 def _repeated_characters(text: str, source: str) -> QualityIssue | None:
-    """Look for a syllable that comes many times in a row; the pattern rules most texts out fast."""
+    """Detect repeated syllables; a regular expression rules most texts out fast."""
     if not any(len(each.group()) >= SHORTEST_BABBLE for each in _BABBLE.finditer(text)):
         return None
     found = find_repetition(text, LONGEST_SYLLABLE)

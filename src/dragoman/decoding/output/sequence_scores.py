@@ -1,4 +1,4 @@
-"""How probable a model finds translations, whoever made them."""
+"""Score given translations with a model (forced decoding)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ LONGEST = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class PairScore:
-    """How probable a translation is.
+    """The log-probabilities of one translation.
 
     Parameters
     ----------
@@ -38,16 +38,16 @@ class PairScore:
 
     @property
     def total(self) -> float:
-        """The log-probability of the whole, the end included."""
+        """The log-probability of the whole, end symbol included."""
         return float(np.sum(self.log_probabilities, dtype=np.float64))
 
     @property
     def mean(self) -> float:
-        """The same for each subword on average: comparable between long and short."""
+        """The log-probability per token, comparable between lengths."""
         return self.total / len(self.log_probabilities)
 
     def in_words(self, *, normalise: bool = False, per_token: bool = False) -> str:
-        """Write a line about it.
+        """Write the score as one line.
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class PairScore:
 
 
 class PairScorer:
-    """Scores sentence pairs in 32-bit floating point.
+    """Scores sentence pairs in float32.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class PairScorer:
         return [each for each in scores if each is not None]
 
     def _batches(self, sides: Sequence[Sequence[Sequence[int]]]) -> Iterator[np.ndarray]:
-        """Put pairs of similar length together."""
+        """Batch pairs of similar length."""
         if not sides[0]:
             return
         lengths = [np.array([len(each) for each in side]) for side in sides]
@@ -160,7 +160,7 @@ def split_pair(line: str, place: str) -> tuple[str, str]:
 
 
 def open_both(source: Path, target: Path) -> LineReader:
-    """Begin to read two files side by side.
+    """Open two files as lines of source and target.
 
     Parameters
     ----------

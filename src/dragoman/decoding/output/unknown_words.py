@@ -1,4 +1,4 @@
-"""Unknown words of a translation, put right by what they attend to (“PosUnk”)."""
+"""Replace unknown words by the translation of the source word they attend to (“PosUnk”)."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -20,7 +20,7 @@ BATCH_PLACES = 4096
 
 
 class Draft(NamedTuple):
-    """A source text, and a translation in which words may be unknown."""
+    """A source text, and a translation with unknown words."""
 
     source: str
     tokens: Sequence[int]
@@ -32,7 +32,7 @@ def replace_unknown(
     drafts: Sequence[Draft],
     device: torch.device,
 ) -> list[str]:
-    """Write translations with a word in place of each unknown one.
+    """Write translations with each unknown word replaced.
 
     Notes
     -----
@@ -68,7 +68,7 @@ def replace_unknown(
 def source_attention(
     model: TranslationModel, batch: Batch
 ) -> Float[Tensor, "batch targets sources"] | None:
-    """Find which source words a model attends to as it writes translations.
+    """Compute the attention of given translations to the source.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def source_attention(
 def layer_attention(
     model: TranslationModel, batch: Batch
 ) -> dict[str, Float[Tensor, "batch targets sources"]]:
-    """Find which source words each layer of a model attends to as it writes translations.
+    """Compute the attention of each layer of given translations to the source.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def layer_attention(
 
 
 def _rewrite(draft: Draft, attention: Tensor, target: Words, dictionary: Dictionary | None) -> str:
-    """Write one translation, given the attention of its words."""
+    """Write one translation, given its attention."""
     words = split_words(draft.source)
     attended = attention[:, : len(words)].argmax(-1).tolist()
     tokens = target.tokens(draft.tokens)
@@ -118,7 +118,7 @@ def _rewrite(draft: Draft, attention: Tensor, target: Words, dictionary: Diction
 
 
 def _translate(token: str, before: str, dictionary: Dictionary | None) -> str:
-    """Translate or copy a source token, parting it from a word that stands before it."""
+    """Translate or copy a source token, with a space after a word."""
     found = dictionary.translate(token.removeprefix(" ")) if dictionary else None
     written = token if found is None else found
     is_joined = len(split_words(before + written)) == len(split_words(before))
@@ -126,7 +126,7 @@ def _translate(token: str, before: str, dictionary: Dictionary | None) -> str:
 
 
 def _batches(indices: Sequence[int], drafts: Sequence[Draft]) -> Iterator[list[int]]:
-    """Put drafts of similar length together, since attention is kept for every pair of places."""
+    """Batch drafts of similar length, since attention grows with the product of lengths."""
 
     def length(index: int) -> int:
         return max(len(drafts[index].tokens), len(split_words(drafts[index].source))) + 1

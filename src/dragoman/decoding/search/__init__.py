@@ -1,4 +1,4 @@
-"""Beam search over any model, its scorer, hypotheses, penalties, sampling and ensembles.
+"""Beam search over any model: scorer, hypotheses, penalties, sampling, ensembles.
 
 Imports the seam `dragoman.models.interface`, and no engine.
 """

@@ -1,4 +1,4 @@
-"""Reading many finished translations at once from their ends to their beginnings."""
+"""Follow back-pointers of many finished hypotheses at once."""
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from dragoman.shapes import Float, Int
 def trace_back_many(
     finished: Finished, history: History, is_scored: bool
 ) -> list[list[Hypothesis]]:
-    """Read finished translations, step by step for all sentences together.
+    """Follow back-pointers, step by step for all sentences together.
 
     Notes
     -----
@@ -45,7 +45,7 @@ def _follow(
     lengths: Int[np.ndarray, "sentences best"],
     beams: Int[np.ndarray, "sentences best"],
 ) -> tuple[Int[np.ndarray, "sentences best steps"], Float[np.ndarray, "sentences best more"]]:
-    """Collect the words of all translations, and the log-probabilities up to each word."""
+    """Collect the tokens of all hypotheses, and the log-probabilities up to each."""
     longest = int(lengths.max(initial=0))
     words, parents, logs = (
         each[:, :longest].numpy() for each in (history.words, history.parents, history.logs)
@@ -63,7 +63,7 @@ def _follow(
 def _write(
     score: float, log: float, words: list[int], shares: list[float], is_scored: bool
 ) -> Hypothesis:
-    """Write one translation down."""
+    """Make one hypothesis."""
     if not is_scored:
         return Hypothesis(tokens=tuple(words), log_probability=torch.nan, score=torch.nan)
     return Hypothesis(

@@ -1,4 +1,4 @@
-"""The search of all models over segments of text, in batches of similar length."""
+"""The general search over segments, in batches of similar length."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -30,7 +30,7 @@ CACHED_SCORES = 1 << 20
 
 
 class GeneralSearch:
-    """Searches with any model, in batches, for all that may be demanded.
+    """Searches with any model, in batches, under all constraints.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class GeneralSearch:
         return results
 
     def _batches(self, segments: Sequence[Segment], beams: Sequence[int]) -> Iterator[list[int]]:
-        """Put segments of similar length and equally wide beams together, within the room."""
+        """Batch segments of similar length and equal beam size, within memory."""
         most, most_rows = BATCH_PLACES[self._device.type], BATCH_ROWS[self._device.type]
         most_rows = max(most_rows, CACHED_SCORES // len(self._job.vocabularies.target))
         lengths = [len(segment.ids) for segment in segments]
@@ -115,7 +115,7 @@ class GeneralSearch:
         requirements: Sequence[tuple[Requirement, ...]],
         eos_id: int,
     ) -> Chooser | None:
-        """Make what decides how hypotheses go on; None: the most probable words."""
+        """Make the chooser for sampling or required terms; None: plain beam search."""
         job = self._job
         if job.constraints.sampling is not None:
             capacity = max(map(len, ids)) + job.options.max_extra_tokens + len(job.prefix_ids)
@@ -138,7 +138,7 @@ class GeneralSearch:
         )
 
     def _prefixes(self, segments: Sequence[Segment]) -> Tensor | None:
-        """Lay down how each segment must begin; only a text's first segment is not free."""
+        """Lay out forced prefixes; only the first segment of a text has one."""
         job = self._job
         if not job.prefix_ids:
             return None

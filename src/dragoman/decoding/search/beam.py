@@ -1,4 +1,4 @@
-"""One search for all models: beam search, of which greedy search is the simplest case."""
+"""One beam search for all models; greedy search is its simplest case."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ STEPS_BETWEEN_LOOKS = {"cuda": 4}
 
 @dataclass(kw_only=True)
 class Beams:
-    """The living hypotheses of the sentences that are not done.
+    """The living hypotheses of unfinished sentences.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Beams:
     is_done: Bool[Tensor, "sentences"]
 
     def forced(self, length: int, shortest: int, eos_id: int) -> Int[Tensor, "sentences"] | None:
-        """Say which word must come next: a prefix's, or the end at the largest length."""
+        """Return the forced next token: of a prefix, or the end symbol at the length limit."""
         words = None
         if self.prefixes is not None and length < self.prefixes.size(1):
             words = self.prefixes[:, length]
@@ -66,7 +66,7 @@ class Beams:
         return words
 
     def go_on(self, alive: Candidates, length: int, alpha: float) -> None:
-        """Let hypotheses live on, unless none of a sentence can overtake the finished ones."""
+        """Continue with the living, ending sentences whose finished ones cannot be overtaken."""
         self.alive, self.newest = alive.log_probabilities, alive.words
         self.history.add(alive, length)
         ends = self.limits.clamp(max=farthest_end(length + 1))
@@ -74,7 +74,7 @@ class Beams:
         self.is_done |= (self.finished.scores[:, -1] >= bound) | (self.limits <= length + 1)
 
     def rows(self, sentences: Int[Tensor, "kept"]) -> "Beams":
-        """Return those of some sentences."""
+        """Select some sentences."""
         return Beams(
             alive=self.alive[sentences],
             newest=self.newest[sentences],
@@ -171,7 +171,7 @@ def find_limits(
     prefixes: Int[Tensor, "sentences prefix"] | None = None,
     max_length: int | None = None,
 ) -> Int[Tensor, "sentences"]:
-    """Say how long translations may become."""
+    """Compute the length limits of translations."""
     limits = lengths + options.max_extra_tokens
     if prefixes is not None:
         limits = limits + (prefixes >= 0).sum(1)
@@ -186,7 +186,7 @@ def _begin(
     prefixes: Tensor | None,
     num_beams: int,
 ) -> Beams:
-    """Begin one empty hypothesis for each sentence."""
+    """Start one empty hypothesis for each sentence."""
     num_sentences, device = len(limits), limits.device
     alive = torch.zeros(num_sentences, 1, device=device)
     return Beams(
@@ -202,7 +202,7 @@ def _begin(
 
 
 def _close_ranks(done: Bool[Tensor, "sentences"]) -> Int[Tensor, "kept"]:
-    """Let the last of those that go on take the places of the done: nobody else need move."""
+    """Choose rows to keep: the last ones replace finished ones, no other row moves."""
     going_on = (~done).nonzero().flatten()
     kept = torch.arange(len(going_on), device=done.device)
     kept[done[: len(kept)]] = going_on[going_on >= len(kept)]
@@ -210,7 +210,7 @@ def _close_ranks(done: Bool[Tensor, "sentences"]) -> Int[Tensor, "kept"]:
 
 
 def _collect(beams: Beams, length: int, is_scored: bool) -> list[tuple[int, list[Hypothesis]]]:
-    """Bring the translations of the sentences that are done from the device."""
+    """Copy the translations of finished sentences from the device."""
     rows = beams.is_done.nonzero().flatten()
     found = trace_back(beams.finished.rows(rows), beams.history.rows(rows), length, is_scored)
     return list(zip(beams.places[rows].tolist(), found, strict=True))

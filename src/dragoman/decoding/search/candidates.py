@@ -1,4 +1,4 @@
-"""How hypotheses go on: which words may extend them, and which extensions live."""
+"""Choose which candidates extend the living hypotheses."""
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -11,14 +11,14 @@ from dragoman.shapes import Bool, Float, Int
 
 
 class Candidates(NamedTuple):
-    """Extensions of a sentence's hypotheses; what is impossible is none."""
+    """Extensions of a sentence's hypotheses; a score of −∞ is none."""
 
     log_probabilities: Float[Tensor, "sentences candidates"]
     words: Int[Tensor, "sentences candidates"]
     parents: Int[Tensor, "sentences candidates"]
 
     def settled(self, num_parents: int) -> "Candidates":
-        """Let each take its parent's place, if it is the first who wants it.
+        """Reorder so that each keeps its parent's row where possible.
 
         Returns
         -------
@@ -36,7 +36,7 @@ class Candidates(NamedTuple):
         return Candidates(*(each.gather(1, order) for each in self))
 
     def without(self, sentences: Bool[Tensor, "sentences"]) -> "Candidates":
-        """Make those of some sentences impossible."""
+        """Mask those of some sentences."""
         logs = self.log_probabilities.masked_fill(sentences[:, None], IMPOSSIBLE)
         return self._replace(log_probabilities=logs)
 
@@ -49,7 +49,7 @@ class Extensions(NamedTuple):
 
 
 class StepContext(NamedTuple):
-    """Where a search stands: log-probabilities of the living, words so far, what is forced."""
+    """The state of a search step: log-probabilities, limits, length and forced tokens."""
 
     alive: Float[Tensor, "sentences beams"]
     length: int
@@ -59,24 +59,24 @@ class StepContext(NamedTuple):
 
 @runtime_checkable
 class Chooser(Protocol):
-    """What decides how hypotheses go on: the best words, words drawn at random, required words."""
+    """Chooses extensions: by beam search, by sampling, or under required terms."""
 
     @property
     def num_beams(self) -> int:
-        """Hypotheses of a sentence at most."""
+        """The largest number of hypotheses of a sentence."""
         ...
 
     def choose(self, scores: WordScores, context: StepContext) -> Extensions:
-        """Extend hypotheses by one word."""
+        """Extend hypotheses by one token."""
         ...
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> None:
-        """Forget all sentences but these."""
+        """Drop all sentences but these."""
         ...
 
 
 class BeamChooser:
-    """Plain beam search; with one beam, greedy search.
+    """Plain beam search; greedy search with one beam.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class BeamChooser:
         self._eos_id = eos_id
 
     def choose(self, scores: WordScores | ChunkedWordScores, context: StepContext) -> Extensions:
-        """Extend hypotheses by their most probable words."""
+        """Extend hypotheses by their most probable tokens."""
         count = count_candidates(self.num_beams)
         logs, words = find_best(scores, count, context.forced)
         totals = (logs + context.alive.unsqueeze(2)).flatten(1)
@@ -116,13 +116,13 @@ class BeamChooser:
         return Extensions(ended, alive.settled(context.alive.size(1)))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> None:
-        """Forget all sentences but these: nothing is remembered of any."""
+        """Do nothing: there is no state per sentence."""
 
 
 def find_best(
     scores: WordScores | ChunkedWordScores, count: int, forced: Int[Tensor, "sentences"] | None
 ) -> tuple[Float[Tensor, "sentences beams best"], Int[Tensor, "sentences beams best"]]:
-    """Find the most probable words of each hypothesis, heeding what is forced.
+    """Find the most probable tokens of each hypothesis, or the forced one.
 
     Parameters
     ----------

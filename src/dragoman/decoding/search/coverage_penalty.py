@@ -1,4 +1,4 @@
-"""What makes translations of different faithfulness comparable (Wu et al., 2016)."""
+"""The coverage penalty (Wu et al., 2016)."""
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from dragoman.shapes import Float
 def coverage_penalty(
     coverage: Float[Tensor, "sentences beams source"], beta: float
 ) -> Float[Tensor, "sentences beams"]:
-    r"""Compute what is added to a score for source words that were hardly looked at.
+    r"""Compute the penalty for source tokens that received little attention.
 
     Notes
     -----
@@ -24,7 +24,7 @@ def coverage_penalty(
 
 
 def check_coverage(state: DecoderState, beta: float) -> None:
-    """Refuse a coverage penalty for a model that cannot tell what it has covered."""
+    """Refuse a coverage penalty for a model without coverage."""
     if state.coverage is None:
         raise OptionError(
             f"coverage_penalty is {beta}, but the model has not one attention to the source by "

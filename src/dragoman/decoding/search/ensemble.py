@@ -1,4 +1,4 @@
-"""Several models that translate as one."""
+"""Ensembles: average the probabilities of several models."""
 
 import math
 import sys
@@ -22,7 +22,7 @@ from dragoman.weights import load_model
 
 @dataclass(frozen=True)
 class EnsembleState:
-    """What the decoders of an ensemble remember.
+    """The decoder states of all members.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class EnsembleState:
 
     @property
     def coverage(self) -> Float[Tensor, "sentences beams source"] | None:
-        """How much attention each source word has had on average; None: one cannot tell."""
+        """Average the members' coverage; None: a member has none."""
         found = [each.coverage for each in self.members]
         known = [each for each in found if each is not None]
         return torch.stack(known).mean(0) if len(known) == len(found) else None
@@ -44,12 +44,12 @@ class EnsembleState:
         return replace(self, members=tuple(each.reorder(beams) for each in self.members))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> "EnsembleState":
-        """Forget all sentences but these."""
+        """Drop all sentences but these."""
         return replace(self, members=tuple(each.keep(sentences) for each in self.members))
 
 
 class Ensemble(nn.Module):
-    r"""Models of any families whose probabilities are averaged, word by word.
+    r"""Models of any families whose probabilities are averaged at each step.
 
     Parameters
     ----------
@@ -72,23 +72,23 @@ class Ensemble(nn.Module):
         self.output: Any = nn.Identity()
 
     def forward(self, batch: Any) -> Output:  # noqa: ANN401
-        """Predict every target word from the source and the true words before it."""
+        """Score every target token, given the source and the true tokens before it."""
         hidden = [each.forward(batch).hidden for each in self.members]
         return Output(self._average(hidden), None)
 
     def encode(self, source: Sequences) -> list[Any]:
-        """Read the source sentences."""
+        """Encode the source sentences."""
         return [each.encode(source) for each in self.members]
 
     def start(self, memory: list[Any], capacity: int) -> EnsembleState:
-        """Begin one hypothesis for each sentence."""
+        """Start one hypothesis for each sentence."""
         pairs = zip(self.members, memory, strict=True)
         return EnsembleState(tuple(each.start(read, capacity) for each, read in pairs))
 
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: EnsembleState
     ) -> tuple[Float[Tensor, "sentences beams vocabulary"], EnsembleState]:
-        """Read one more word of each hypothesis."""
+        """Feed one token of each hypothesis to all decoders."""
         hidden, states = [], []
         for member, own in zip(self.members, state.members, strict=True):
             said, after = member.step(tokens, own)
@@ -97,7 +97,7 @@ class Ensemble(nn.Module):
         return self._average(hidden), EnsembleState(tuple(states))
 
     def _average(self, hidden: Sequence[Tensor]) -> Tensor:
-        """Average the probabilities that each member's hidden states mean."""
+        """Average the members' probabilities."""
         logs = [
             member.output(said).float().log_softmax(-1)
             for member, said in zip(self.members, hidden, strict=True)
@@ -109,7 +109,7 @@ class Ensemble(nn.Module):
 
 
 def read_member(path: Path, first: ModelFolder) -> ModelFolder:
-    """Read the folder of a model that is to join another."""
+    """Read the folder of a further member, checking that vocabularies agree."""
     folder = read_folder(path)
     if folder.vocabularies.content_hash() != first.vocabularies.content_hash():
         raise OptionError(
@@ -120,7 +120,7 @@ def read_member(path: Path, first: ModelFolder) -> ModelFolder:
 
 
 def join_folders(folders: Sequence[ModelFolder]) -> ModelFolder:
-    """Describe models that translate together."""
+    """Describe an ensemble as one model folder."""
     first = folders[0]
     longest = [each.facts.longest_source for each in folders if each.facts.longest_source]
     facts = replace(
@@ -135,7 +135,7 @@ def join_folders(folders: Sequence[ModelFolder]) -> ModelFolder:
 def load_together(
     folders: Sequence[ModelFolder], device: "torch.device | str", precision: Precision
 ) -> Ensemble:
-    """Load the engines of models that translate together."""
+    """Load the engines of an ensemble."""
     where = torch.device(device)
     return Ensemble(
         [load_engine(each, where, choose_engine(each, where.type, precision)) for each in folders]
@@ -143,5 +143,5 @@ def load_together(
 
 
 def load_members(folders: Sequence[ModelFolder], device: "torch.device | str") -> Ensemble:
-    """Load models that translate together as they were trained, to look inside."""
+    """Load the members as they were trained, for inspection."""
     return Ensemble([load_model(each).to(device) for each in folders]).eval()

@@ -1,4 +1,4 @@
-"""Hypotheses of a search: the words of the living, and the best of the finished."""
+"""Hypotheses of a search: back-pointers of the living, and the best finished ones."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from dragoman.shapes import Float, Int
 
 @dataclass(kw_only=True)
 class History:
-    """What each step of a search added to the hypotheses that lived on.
+    """Tokens and back-pointers of each search step.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class History:
 
     @staticmethod
     def begin(num_sentences: int, capacity: int, num_beams: int, device: torch.device) -> "History":
-        """Make room for a search."""
+        """Allocate room for a search."""
         shape = (num_sentences, capacity, num_beams)
         return History(
             words=torch.zeros(shape, dtype=torch.int64, device=device),
@@ -46,14 +46,14 @@ class History:
         )
 
     def add(self, alive: Candidates, length: int) -> None:
-        """Write down one step."""
+        """Append one step."""
         count = alive.words.size(1)
         self.words[:, length, :count] = alive.words
         self.parents[:, length, :count] = alive.parents
         self.logs[:, length, :count] = alive.log_probabilities
 
     def rows(self, sentences: Int[Tensor, "kept"]) -> "History":
-        """Return that of some sentences."""
+        """Select some sentences."""
         return History(
             words=self.words[sentences],
             parents=self.parents[sentences],
@@ -84,7 +84,7 @@ class Finished:
 
     @staticmethod
     def begin(num_sentences: int, num_best: int, device: torch.device) -> "Finished":
-        """Begin with nothing finished."""
+        """Begin with no finished hypotheses."""
         scores = torch.full((num_sentences, num_best), IMPOSSIBLE, device=device)
         none = torch.zeros((num_sentences, num_best), dtype=torch.int64, device=device)
         return Finished(scores=scores, logs=scores, lengths=none, beams=none)
@@ -96,7 +96,7 @@ class Finished:
         alpha: float,
         neglect: Float[Tensor, "sentences parents"] | None,
     ) -> None:
-        """Let hypotheses that end compete, and keep the best."""
+        """Insert hypotheses that end, keeping the n best."""
         scores = ended.log_probabilities / length_penalty(length + 1, alpha)
         if neglect is not None:
             scores = scores + neglect.gather(1, ended.parents)
@@ -109,7 +109,7 @@ class Finished:
         self.lengths = old.masked_fill(is_new, length)
 
     def rows(self, sentences: Int[Tensor, "kept"]) -> "Finished":
-        """Return those of some sentences."""
+        """Select some sentences."""
         return Finished(
             scores=self.scores[sentences],
             logs=self.logs[sentences],
@@ -121,7 +121,7 @@ class Finished:
 def trace_back(
     finished: Finished, history: History, length: int, is_scored: bool
 ) -> list[list[Hypothesis]]:
-    """Read finished translations from their ends to their beginnings."""
+    """Follow back-pointers from the end of each finished hypothesis."""
     ends = zip(
         *(each.tolist() for each in (finished.scores, finished.logs, finished.lengths,
                                      finished.beams)),
@@ -149,7 +149,7 @@ def _read(
     beam: int,
     is_scored: bool,
 ) -> Hypothesis:
-    """Read one translation."""
+    """Follow the back-pointers of one hypothesis."""
     words, parents, logs = past
     tokens, sums = [], [log]
     for step in range(num_words - 1, -1, -1):

@@ -1,10 +1,10 @@
-"""What makes translations of different lengths comparable (Wu et al., 2016)."""
+"""The length penalty (Wu et al., 2016)."""
 
 from typing import Any
 
 
 def length_penalty(lengths: Any, alpha: float) -> Any:  # noqa: ANN401
-    r"""Compute what a log-probability is divided by, so that long translations stand a chance.
+    r"""Compute the divisor of log-probabilities, ((5 + length) / 6)^α.
 
     Notes
     -----

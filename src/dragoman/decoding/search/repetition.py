@@ -1,4 +1,4 @@
-"""A model that is kept from saying the same over and over."""
+"""Block phrases that would be repeated for the third time in a row."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from dragoman.shapes import Float, Int
 
 @dataclass(frozen=True, kw_only=True)
 class StateWithHistory:
-    """A decoder's state, and the words that it has read.
+    """A decoder state and the tokens read so far.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class StateWithHistory:
 
     @property
     def coverage(self) -> Float[Tensor, "sentences beams source"] | None:
-        """How much attention each source word has had in all, if the state knows."""
+        """Return the coverage of the wrapped state, if it has one."""
         return self.state.coverage
 
     def reorder(self, beams: Int[Tensor, "sentences beams"]) -> "StateWithHistory":
@@ -39,12 +39,12 @@ class StateWithHistory:
         return replace(self, state=self.state.reorder(beams), past=self.past.gather(1, places))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> "StateWithHistory":
-        """Forget all sentences but these."""
+        """Drop all sentences but these."""
         return replace(self, state=self.state.keep(sentences), past=self.past[sentences])
 
 
 class BlockedOutput:
-    """An output layer that rules out what would say a phrase the third time in a row.
+    """An output layer that masks tokens completing a third repetition.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class BlockedOutput:
     def __call__(
         self, hidden: Float[Tensor, "sentences beams model_dim"]
     ) -> Float[Tensor, "sentences beams vocabulary"]:
-        """Score every word."""
+        """Compute logits with blocked tokens masked."""
         logits = self._output(hidden)
         assert self.past is not None
         past = self.past[:, :, 1:]
@@ -82,7 +82,7 @@ class BlockedOutput:
 
 
 class RepetitionBlocker:
-    """A model that says no phrase three times in a row.
+    """A model that never repeats a phrase three times in a row.
 
     Parameters
     ----------
@@ -103,18 +103,18 @@ class RepetitionBlocker:
         self.output = BlockedOutput(model.output, num_forced)
 
     def encode(self, source: Sequences) -> Any:  # noqa: ANN401
-        """Read the source sentences."""
+        """Encode the source sentences."""
         return self._model.encode(source)
 
     def start(self, memory: Any, capacity: int) -> StateWithHistory:  # noqa: ANN401
-        """Begin one hypothesis a sentence."""
+        """Start one hypothesis for each sentence."""
         state = self._model.start(memory, capacity)
         return StateWithHistory(state=state, past=torch.empty(0, 1, 0, dtype=torch.int64))
 
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: StateWithHistory
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], StateWithHistory]:
-        """Read one more word of each hypothesis."""
+        """Feed one token of each hypothesis to the decoder."""
         hidden, inner = self._model.step(tokens, state.state)
         newest = tokens.unsqueeze(-1)
         past = torch.cat([state.past, newest], dim=2) if state.past.size(2) else newest

@@ -1,4 +1,4 @@
-"""Translations drawn at random, each as often as the model finds it probable."""
+"""Sample translations from the model's distribution: temperature, top-k, nucleus."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -20,7 +20,7 @@ _NUCLEUS = 256
 
 
 class Samples(NamedTuple):
-    """Several translations of each sentence, ended by the end symbol or cut off at the limit."""
+    """Several sampled translations of each sentence, ended or cut at the length limit."""
 
     ids: Int[Tensor, "sentences samples length"]
     lengths: Int[Tensor, "sentences samples"]
@@ -37,7 +37,7 @@ def sample_translations(
     limits: Int[Tensor, "sentences"],
     generator: torch.Generator | None = None,
 ) -> Samples:
-    r"""Draw translations from the model.
+    r"""Sample translations from the model.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def _draw(
     count: int,
     generator: torch.Generator | None,
 ) -> Int[Tensor, "sentences samples"]:
-    """Draw a word for each hypothesis, or so many for the one that each sentence begins with."""
+    """Sample a token for each hypothesis, or several for the first one of each sentence."""
     probabilities = logits.softmax(-1)
     each = count // logits.size(1)
     drawn = probabilities.flatten(0, 1).multinomial(each, replacement=True, generator=generator)
@@ -108,7 +108,7 @@ def _draw(
 
 
 class SamplingChooser:
-    """Words drawn at random, for `search`: each hypothesis is a translation of its own.
+    """Sample tokens in `search`: each hypothesis is an independent translation.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class SamplingChooser:
         self._chance = torch.from_numpy(np.stack(chance)).to(device)
 
     def choose(self, scores: WordScores, context: StepContext) -> Extensions:
-        """Draw one word for each hypothesis.
+        """Sample one token for each hypothesis.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class SamplingChooser:
         return Extensions(ended, Candidates(totals.masked_fill(is_end, IMPOSSIBLE), words, parents))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> None:
-        """Forget all sentences but these.
+        """Drop all sentences but these.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ def draw_words(
     chance: Float[Tensor, "sentences beams draws"],
     options: SamplingOptions,
 ) -> Int[Tensor, "sentences beams draws"]:
-    r"""Draw words, each as often as it is probable.
+    r"""Sample tokens from logits.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def draw_words(
 
 
 def _cut_off(shares: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
-    """Keep the fewest most probable words that have a share together, and say which they are."""
+    """Keep the smallest set of tokens with probability top_p, and return its mask."""
     largest, kept = find_largest(shares, _NUCLEUS)
     if not (largest.sum(-1) >= top_p).all():
         largest, kept = shares.sort(dim=-1, descending=True)

@@ -1,4 +1,4 @@
-"""From a decoder's hidden states to the log-probability of every word that may come next."""
+"""From decoder states to log-probabilities of the next token."""
 
 import math
 from collections.abc import Callable
@@ -22,7 +22,7 @@ PART_ROWS = 64
 
 @dataclass(frozen=True, kw_only=True)
 class WordScores:
-    """What each hypothesis says of every word.
+    """Logits of every token for each hypothesis.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class WordScores:
     def best(
         self, count: int
     ) -> tuple[Float[Tensor, "sentences beams best"], Int[Tensor, "sentences beams best"]]:
-        """Find the most probable words of each hypothesis.
+        """Find the most probable tokens of each hypothesis.
 
         Returns
         -------
@@ -53,7 +53,7 @@ class WordScores:
     def of(
         self, words: Int[Tensor, "sentences beams chosen"]
     ) -> Float[Tensor, "sentences beams chosen"]:
-        """Say how probable some words are."""
+        """Compute the log-probabilities of some tokens."""
         return self._normalise(self.logits.gather(2, words))
 
     def _normalise(self, scores: Tensor) -> Tensor:
@@ -61,7 +61,7 @@ class WordScores:
 
 
 class ChunkedWordScores:
-    """What many hypotheses say, of which only some are kept at once.
+    """Logits of many hypotheses, computed chunk by chunk to bound memory.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class ChunkedWordScores:
     def best(
         self, count: int
     ) -> tuple[Float[Tensor, "sentences beams best"], Int[Tensor, "sentences beams best"]]:
-        """Find the most probable words of each hypothesis."""
+        """Find the most probable tokens of each hypothesis."""
         found = [self._score(part).best(count) for part in self._parts]
         logs, words = (torch.cat(each, dim=1) for each in zip(*found, strict=True))
         return logs.view(*self._shape, -1), words.view(*self._shape, -1)
@@ -90,14 +90,14 @@ class ChunkedWordScores:
     def of(
         self, words: Int[Tensor, "sentences beams chosen"]
     ) -> Float[Tensor, "sentences beams chosen"]:
-        """Say how probable some words are."""
+        """Compute the log-probabilities of some tokens."""
         asked = words.flatten(0, 1).unsqueeze(0).split(PART_ROWS, dim=1)
         found = [self._score(part).of(each) for part, each in zip(self._parts, asked, strict=True)]
         return torch.cat(found, dim=1).view(words.shape)
 
 
 class ForbiddenWordTracker:
-    """How far the hypotheses of one search have come in spelling what is forbidden.
+    """Automaton states of forbidden phrases, for the hypotheses of one search.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class ForbiddenWordTracker:
         self._places: Tensor | None = None
 
     def rule_out(self, logits: Float[Tensor, "sentences beams vocabulary"]) -> None:
-        """Make impossible what would write something forbidden."""
+        """Mask tokens that would complete a forbidden phrase."""
         banned, closing, is_complete, ends_word = self._table[:4]
         if self._places is None:
             self._places = torch.full(logits.shape[:2], AT_START, device=logits.device)
@@ -127,7 +127,7 @@ class ForbiddenWordTracker:
     def follow(
         self, parents: Int[Tensor, "sentences beams"], words: Int[Tensor, "sentences beams"]
     ) -> None:
-        """Take note of how hypotheses go on."""
+        """Advance the states by the chosen tokens."""
         assert self._places is not None
         known, targets, defaults, may_begin = self._table[4:]
         places = self._places.gather(1, parents)
@@ -139,13 +139,13 @@ class ForbiddenWordTracker:
         self._places = after
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> None:
-        """Forget all sentences but these."""
+        """Drop all sentences but these."""
         assert self._places is not None
         self._places = self._places[sentences]
 
 
 class Scorer:
-    """An output layer, and the words that must never come.
+    """An output layer with banned and forbidden tokens masked.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class Scorer:
         self._is_normalised = is_normalised
 
     def score(self, hidden: Float[Tensor, "sentences beams model_dim"]) -> WordScores:
-        """Score every word that may follow each hypothesis."""
+        """Score every next token of each hypothesis."""
         logits = self._output(hidden).float()
         normaliser = log_sum_exp(logits) if self._is_normalised else None
         if self._banned:
@@ -188,7 +188,7 @@ class Scorer:
     def score_in_chunks(
         self, hidden: Float[Tensor, "sentences beams model_dim"]
     ) -> WordScores | ChunkedWordScores:
-        """Score every word that may follow each hypothesis, for who asks only for some of them.
+        """Score every next token, chunk by chunk if the logits are large.
 
         Returns
         -------
@@ -203,12 +203,12 @@ class Scorer:
     def follow(
         self, parents: Int[Tensor, "sentences beams"], words: Int[Tensor, "sentences beams"]
     ) -> None:
-        """Take note of how hypotheses go on."""
+        """Advance the states of forbidden phrases by the chosen tokens."""
         if self._forbidden is not None:
             self._forbidden.follow(parents, words)
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> None:
-        """Forget all sentences but these."""
+        """Drop all sentences but these."""
         if self._forbidden is not None:
             self._forbidden.keep(sentences)
 
@@ -216,7 +216,7 @@ class Scorer:
 def log_sum_exp(
     logits: Float[Tensor, "sentences beams vocabulary"],
 ) -> Float[Tensor, "sentences beams 1"]:
-    """Compute what is subtracted from scores to make them log-probabilities.
+    """Compute the normaliser that turns logits into log-probabilities.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""The few target words that a sentence's translation may need: a short-list of the vocabulary."""
+"""Lexical short-lists: the few target tokens that a sentence's translation may need."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ MOST_PAIRS = 100_000
 
 
 class ShortList:
-    """What may be said, by what was said.
+    """The likely target tokens of each source token, and tokens that are always allowed.
 
     Parameters
     ----------
@@ -36,19 +36,19 @@ class ShortList:
         self._likely, self._always = likely, always
 
     def words_of(self, sentence: Sequence[int]) -> Int[np.ndarray, "words"]:
-        """List what the translation of a sentence may need."""
+        """List the tokens that the translation of a sentence may use."""
         found = self._likely[np.unique(np.array(sentence, np.int64))].ravel()
         return np.unique(np.concatenate([found[found >= 0], self._always]))
 
     def write(self, folder: Path) -> None:
-        """Put the short-list into a model folder."""
+        """Write the short-list into a model folder."""
         arrays = {"likely": self._likely, "always": self._always}
         with written_beside(folder / SHORT_LIST_FILE) as beside:
             write_tensors(beside, {name: each.astype(np.int32) for name, each in arrays.items()})
 
     @staticmethod
     def read(folder: ModelFolder) -> "ShortList":
-        """Read what `write` wrote, checking that it fits the model."""
+        """Read a short-list from a model folder, checking that it fits the model."""
         path = folder.path / SHORT_LIST_FILE
         remedy = "make one with “dragoman shortlist”"
         if not path.exists():
@@ -70,7 +70,7 @@ class ShortList:
 
 
 def read_short_list(folder: ModelFolder, *, is_possible: bool) -> ShortList:
-    """Read a model's short-list, if what translates can do with one."""
+    """Read a model's short-list, refusing engines that cannot use one."""
     if not is_possible:
         raise OptionError(
             "--short-list: only Transformers with full attention search among some words alone, "
@@ -135,7 +135,7 @@ def _find_frequent(sentences: Sequence[np.ndarray], size: int, count: int) -> np
 def measure_coverage(
     short_list: ShortList, pairs: Sequence[tuple[str, str]], vocabularies: Vocabularies
 ) -> float:
-    """Say how much of given translations a short-list lets through."""
+    """Measure the share of reference tokens that a short-list allows."""
     sources, targets = (
         each.encode([pair[side] for pair in pairs]) for side, each in enumerate(vocabularies)
     )

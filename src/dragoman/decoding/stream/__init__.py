@@ -1,4 +1,4 @@
-"""Lines in, lines out: windows in constant memory, resumable output, progress.
+"""Streams of lines: windows in constant memory, resumable output, progress.
 
 Imports the translator.
 """

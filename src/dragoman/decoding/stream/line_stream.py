@@ -1,4 +1,4 @@
-"""Endless lines in, endless lines out: bounded windows of them, in order, in constant memory."""
+"""Process endless streams of lines in bounded windows, in order and in constant memory."""
 
 import argparse
 import hashlib
@@ -29,10 +29,10 @@ Work = Callable[[list[str], int], Sequence[str]]
 
 @runtime_checkable
 class Output(Protocol):
-    """Where the results of lines go."""
+    """Where the results of lines are written."""
 
     def limit(self, num_lines: int) -> int:
-        """Say how many lines the next window may have, of so many."""
+        """Limit the number of lines of the next window."""
         ...
 
     def add(self, raw: Sequence[bytes], records: Sequence[str]) -> None:
@@ -40,12 +40,12 @@ class Output(Protocol):
         ...
 
     def finish(self) -> None:
-        """Take note that there are no more."""
+        """Finish the output after the last line."""
         ...
 
 
 class PrintedOutput:
-    """Writes results to a stream as soon as they are there.
+    """Writes results to a stream at once.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class PrintedOutput:
         self._stream = stream or sys.stdout
 
     def limit(self, num_lines: int) -> int:
-        """Let windows be as long as they are."""
+        """Allow windows of any length."""
         return num_lines
 
     def add(self, raw: Sequence[bytes], records: Sequence[str]) -> None:
@@ -102,7 +102,7 @@ def open_output(
 def run_stream(
     reader: LineReader, work: Work, output: Output, display: ProgressDisplay, max_lines: int
 ) -> None:
-    """Work on lines, a window of them at a time.
+    """Process lines window by window.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def run_stream(
 
 
 def window_lines(num_before: int, most: int) -> int:
-    """Say how many lines the next window has.
+    """Choose the number of lines of the next window.
 
     Returns
     -------
@@ -153,7 +153,7 @@ def window_lines(num_before: int, most: int) -> int:
 
 
 def identity_of(options: argparse.Namespace, unimportant: Iterable[str]) -> dict[str, str]:
-    """Describe everything on which the results of a command depend besides its input.
+    """Describe all options on which results depend, input apart.
 
     Returns
     -------
@@ -184,7 +184,7 @@ def check_apart(output: Path, source: Path | None) -> None:
 
 
 def _hash(path: Path) -> str:
-    """Hash a file, or the files of a model folder that matter."""
+    """Hash a file, or the model files of a folder."""
     digest = hashlib.blake2b(digest_size=8)
     files = sorted(path.iterdir()) if path.is_dir() else [path]
     for each in files:

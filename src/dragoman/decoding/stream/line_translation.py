@@ -1,4 +1,4 @@
-"""From lines to the lines that “dragoman translate” writes for them."""
+"""Format the output lines of “dragoman translate”."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ SEPARATOR = " ||| "
 
 
 class LineTranslator:
-    """Translates windows of lines and writes what a user asked for.
+    """Translates windows of lines and formats the results.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class LineTranslator:
     def _align(
         self, lines: list[str], every: list[tuple[Translation, ...]]
     ) -> Iterator[str] | None:
-        """Align each line with each of its translations, if anybody asked."""
+        """Align each line with its translations, if requested."""
         if self._aligner is None:
             return None
         from dragoman.decoding.output.alignments import write_pharaoh
@@ -85,7 +85,7 @@ class LineTranslator:
         return map(write_pharaoh, links)
 
     def _write(self, index: int, translation: Translation, links: str | None) -> str:
-        """Write one translation."""
+        """Format one translation."""
         columns = [translation.text] + ([] if links is None else [links])
         if self._is_n_best or self._name_tokens is not None:
             columns.append(f"{translation.score:.4f}")

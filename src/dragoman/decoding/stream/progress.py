@@ -1,4 +1,4 @@
-"""What a person sees while a stream of lines is worked on: how far it is, and warnings."""
+"""Progress and warnings on the terminal."""
 
 import sys
 from contextlib import suppress
@@ -13,7 +13,7 @@ MOST_WARNINGS = 100
 
 
 class ProgressDisplay:
-    """Tells warnings, and on a terminal how far the work is.
+    """Prints warnings, and on a terminal the progress.
 
     Parameters
     ----------
@@ -73,18 +73,18 @@ class ProgressDisplay:
             self.say(f"{untold:,} more warnings")
 
     def say(self, text: str) -> None:
-        """Tell a person something."""
+        """Print a message."""
         with suppress(OSError):
             self._console.print(Text(f"dragoman: {text}"))
 
     def warn(self, text: str) -> None:
-        """Tell a person that something may be wrong, unless that was told a hundred times."""
+        """Print a warning, up to a hundred of them."""
         self._num_warnings += 1
         if self._num_warnings <= MOST_WARNINGS:
             self.say(f"warning: {text}")
 
     def advance(self, num_lines: int, num_bytes: int) -> None:
-        """Take note that some lines are done."""
+        """Count lines that are done."""
         self._num_lines += num_lines
         if self._progress is not None:
             seconds = self._progress.tasks[0].elapsed or 1.0

@@ -1,4 +1,4 @@
-"""An output file that an interrupted run leaves so that the next one can go on."""
+"""An output file that an interrupted run can resume."""
 
 import hashlib
 import json
@@ -92,7 +92,7 @@ class ResumableOutput:
         self._close()
 
     def skip(self, reader: LineReader) -> None:
-        """Pass over the lines of the input that are done, making sure that they are the same."""
+        """Skip input lines that are done, checking that they have not changed."""
         while reader.num_taken < self.num_done:
             raw = reader.take(min(SKIPPED_LINES, self.num_done - reader.num_taken))
             if not raw:
@@ -106,13 +106,13 @@ class ResumableOutput:
         self._since = time.monotonic()
 
     def limit(self, num_lines: int) -> int:
-        """Say how many lines the next block may have, so that it is written down soon."""
+        """Limit the next window, so that its results are on disk soon."""
         if self._pace * num_lines <= BLOCK_SECONDS:
             return num_lines
         return max(1, int(BLOCK_SECONDS / self._pace))
 
     def add(self, raw: Sequence[bytes], records: Sequence[str]) -> None:
-        """Write what some lines have become, for good."""
+        """Append the results of some lines and commit them to the journal."""
         self._digest.update(b"".join(raw))
         num_done = self.num_done + len(raw)
         self._pace = (time.monotonic() - self._since) / len(raw)
@@ -158,7 +158,7 @@ class ResumableOutput:
         return f"delete {self._partial.name} and {self._journal.name} to begin afresh"
 
     def _begin(self) -> None:
-        """Take up what an earlier run left, or nothing."""
+        """Resume what an earlier run left, or start anew."""
         header, records = self._read_records()
         if header is None and self._partial.exists() and self._partial.stat().st_size:
             self._journal.unlink()
@@ -186,7 +186,7 @@ class ResumableOutput:
                 self._note(**last | {"pace": self._pace})
 
     def _read_records(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-        """Read the journal, and cut off a last line that was not written to its end."""
+        """Read the journal, cutting off an incomplete last line."""
         self._records.seek(0)
         contents = self._records.read()
         is_own = contents.startswith(OPENING) or OPENING.startswith(contents)
@@ -204,7 +204,7 @@ class ResumableOutput:
         return header, records
 
     def _check(self, header: Mapping[str, Any]) -> None:
-        """Refuse to go on with another model or other options."""
+        """Refuse to resume with another model or other options."""
         before = header["identity"]
         for name in sorted({*before, *self._identity}):
             old, new = before.get(name, "not given"), self._identity.get(name, "not given")
@@ -215,13 +215,13 @@ class ResumableOutput:
                 )
 
     def _note(self, **record: object) -> None:
-        """Add a line to the journal."""
+        """Append a line to the journal."""
         self._records.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
         _flush(self._records)
 
 
 def _is_header(line: Any) -> bool:  # noqa: ANN401
-    """Whether the first line of a journal, if it has one, is of this version."""
+    """Whether a journal's first line has this format version."""
     return line is None or (
         isinstance(line, dict)
         and line.get("format") == FORMAT
@@ -230,7 +230,7 @@ def _is_header(line: Any) -> bool:  # noqa: ANN401
 
 
 def _is_record(line: Any) -> bool:  # noqa: ANN401
-    """Whether a line of a journal says how much is done."""
+    """Whether a journal line records finished lines."""
     return (
         isinstance(line, dict)
         and all(type(line.get(name)) is int and line[name] >= 0 for name in ("lines", "bytes"))
@@ -241,7 +241,7 @@ def _is_record(line: Any) -> bool:  # noqa: ANN401
 
 
 def _open_locked(path: Path) -> IO[bytes]:
-    """Open a journal that no other run is writing, making it if there is none."""
+    """Open a journal that no other process is writing, creating it if needed."""
     while True:
         file = path.open("a+b")
         if flock is None:
@@ -257,13 +257,13 @@ def _open_locked(path: Path) -> IO[bytes]:
 
 
 def _flush(file: IO[bytes]) -> None:
-    """Make the system write a file out to the disk."""
+    """Flush a file to disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make the system write down which files a folder has."""
+    """Flush a folder's entries to disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

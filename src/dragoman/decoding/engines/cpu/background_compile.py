@@ -33,7 +33,7 @@ _log = logging.getLogger("dragoman.decoding")
 
 @functools.cache
 def compile_search(precision: CpuPrecision) -> None:
-    """Compile what translates, or load it if that was done before.
+    """Compile the search, or load it from the cache.
 
     Notes
     -----
@@ -55,7 +55,7 @@ def compile_search(precision: CpuPrecision) -> None:
 
 @contextmanager
 def announce_compilation() -> Iterator[None]:
-    """Say so, if what is done takes long because functions are compiled."""
+    """Tell the user, if compiling takes long."""
     from dragoman.kernels.cpu_search.compiler.compile_cache import find_folder
 
     folder = find_folder()
@@ -69,7 +69,7 @@ def announce_compilation() -> Iterator[None]:
 
 
 def is_compiled(precision: CpuPrecision) -> bool:
-    """Say whether what translates was compiled before, and kept."""
+    """Say whether the compiled search is in the cache."""
     from dragoman.kernels.cpu_search.compiler.compile_cache import is_kept
     from dragoman.kernels.cpu_search.slot_search import search
 
@@ -90,17 +90,17 @@ class BackgroundCompilation:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether the process has ended, well or not."""
         return self._process.poll() is not None
 
     def wait(self) -> None:
-        """Wait until it has ended."""
+        """Wait until the process has ended."""
         with announce_compilation():
             self._process.wait()
 
 
 def compile_in_background(precision: CpuPrecision) -> BackgroundCompilation | None:
-    """Let another process compile the search, if that was not done before.
+    """Compile the search in another process, unless it is in the cache.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What is demanded of translations, laid out for compiled functions."""
+"""Lay constraints out as arrays for the compiled search."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -14,12 +14,12 @@ from dragoman.shapes import Int
 
 
 def find_starts(lengths: Sequence[int]) -> Int[np.ndarray, "more"]:
-    """Say where each of several stretches starts, and where the last one ends."""
+    """Compute the offsets of consecutive stretches from their lengths."""
     return np.fromiter(accumulate(lengths, initial=0), np.int64, len(lengths) + 1)
 
 
 def lay_out_terms(required: TermConstraints, order: Sequence[int]) -> Terms:
-    """Lay out what must appear in sentences."""
+    """Lay the required terms of sentences out as arrays."""
     machines = [required.machines[index] for index in order]
     most_met = max(each.met.shape[2] for each in machines)
     most_leads = max(each.leads.shape[1] for each in machines)
@@ -46,7 +46,7 @@ def prepare_samples(
     num_samples: int,
     capacity: int,
 ) -> Samples:
-    """Make the chance by which words are drawn."""
+    """Draw the random numbers of sampling."""
     chance = [draw_chance(sampling.seed, sources[index], num_samples, capacity) for index in order]
     top_p = 1.0 if sampling.top_p is None else float(sampling.top_p)
     return Samples(np.stack(chance), float(sampling.temperature), sampling.top_k or 0, top_p)
@@ -55,6 +55,6 @@ def prepare_samples(
 def _fill_up(
     table: Int[np.ndarray, "rows own *rest"], most: int
 ) -> Int[np.ndarray, "rows most *rest"]:
-    """Fill a table up with 0."""
+    """Pad a table with zeros."""
     filler = [(0, 0)] * (table.ndim - 2)
     return np.pad(table, [(0, 0), (0, most - table.shape[1]), *filler])

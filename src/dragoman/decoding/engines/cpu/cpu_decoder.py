@@ -20,13 +20,13 @@ from dragoman.shapes import Bool, Float, Int, UInt32
 
 
 class CpuMemory(NamedTuple):
-    """Source sentences that wait to be read."""
+    """Source sentences, encoded when a search starts."""
 
     source: Sequences
 
 
 class Cache(NamedTuple):
-    """Keys, values and cells of words, as `Pool` has them, and which places are free."""
+    """Keys, values and recurrent cells as `Pool` has them, and its free rows."""
 
     keys: np.ndarray
     values: np.ndarray
@@ -35,7 +35,7 @@ class Cache(NamedTuple):
 
     @staticmethod
     def make(model: Model, num_places: int) -> "Cache":
-        """Make room for words."""
+        """Allocate a cache."""
         shape, num_layers, width = model.shape, len(model.decoder.norms), model.positions.shape[1]
         room = (num_layers, shape.num_heads, num_places)
         return Cache(
@@ -46,13 +46,13 @@ class Cache(NamedTuple):
         )
 
     def take(self, count: int) -> UInt32[np.ndarray, "taken"]:
-        """Take free places, of which there must be enough."""
+        """Take free rows, of which there must be enough."""
         places = np.flatnonzero(self.is_free)[:count]
         self.is_free[places] = False
         return places.astype(np.uint32)
 
     def grown(self, least: int) -> "Cache":
-        """Copy everything into more room."""
+        """Copy everything into a larger cache."""
         old = len(self.is_free)
         more = max(old, least)
         pads = [(0, 0), (0, 0), (0, more), (0, 0)]
@@ -66,7 +66,7 @@ class Cache(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CpuState:
-    """What the decoder remembers of several sentences and their hypotheses.
+    """Decoder caches of all hypotheses.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class CpuState:
 
     @property
     def coverage(self) -> None:
-        """Many heads look at the source, each for its own reasons: there is no one coverage."""
+        """Return None: a Transformer has no single coverage vector."""
         return
 
     def reorder(self, beams: Int[Tensor, "sentences beams"]) -> "CpuState":
@@ -104,7 +104,7 @@ class CpuState:
         return replace(self, own=self.own[rows], num_beams=beams.size(1))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> "CpuState":
-        """Forget all sentences but these."""
+        """Drop all sentences but these."""
         rows, kept = rows_of_sentences(sentences, self.num_beams).numpy(), sentences.numpy()
         return replace(
             self,
@@ -114,7 +114,7 @@ class CpuState:
         )
 
     def with_room(self) -> "CpuState":
-        """Make sure that every hypothesis can have one more place.
+        """Grow until every hypothesis has room for one more token.
 
         Returns
         -------
@@ -134,7 +134,7 @@ class CpuState:
 
 
 class CpuDecoder:
-    """A compiled Transformer, offered to the search of all models.
+    """The compiled Transformer behind the interface of the general search.
 
     Parameters
     ----------
@@ -158,11 +158,11 @@ class CpuDecoder:
         return found.view(*hidden.shape[:-1], -1)
 
     def encode(self, source: Sequences) -> CpuMemory:
-        """Take the source sentences; they are read when a search starts."""
+        """Take the source sentences; they are encoded when a search starts."""
         return CpuMemory(source)
 
     def start(self, memory: CpuMemory, capacity: int) -> CpuState:
-        """Read the sources and begin one hypothesis for each."""
+        """Encode the sources and start one hypothesis for each."""
         from dragoman.kernels.cpu_search.steps import read_sources
         from dragoman.kernels.cpu_search.transformer_steps import Pool
 
@@ -183,7 +183,7 @@ class CpuDecoder:
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: CpuState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], CpuState]:
-        """Read one more word of each hypothesis."""
+        """Feed one token of each hypothesis to the decoder."""
         from dragoman.kernels.cpu_search.steps import read_newest
         from dragoman.kernels.cpu_search.transformer_steps import NOBODY_ASKS, Pool, Rows
 

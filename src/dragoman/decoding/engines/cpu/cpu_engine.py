@@ -1,4 +1,4 @@
-"""A Transformer on a CPU with a search of its own: compiled, without PyTorch."""
+"""Beam search with a Transformer on a CPU: compiled, without PyTorch."""
 
 import math
 import os
@@ -84,7 +84,7 @@ def count_threads() -> int:
 
 
 class CpuEngine:
-    """A Transformer that translates on a CPU.
+    """A compiled Transformer with its search, on a CPU.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class CpuEngine:
 
     @staticmethod
     def load(folder: ModelFolder, precision: CpuPrecision, *, searches: bool = True) -> "CpuEngine":
-        """Load a folder's model."""
+        """Load the model of a folder."""
         assert isinstance(folder.options, TransformerOptions)
         if searches:
             compile_search(precision)
@@ -212,7 +212,7 @@ class CpuEngine:
         return rules, (forbidden, terms, samples)
 
     def _check_ids(self, sentences: Sentences, banned_ids: Sequence[int]) -> None:
-        """Refuse tokens that are not in the vocabulary: compiled functions read where they say."""
+        """Refuse ids outside the vocabulary: compiled functions do not check bounds."""
         special = [self._eos_id, self.start_id, *banned_ids]
         for size, ids in (
             (self.source_size, sentences.ids),
@@ -246,7 +246,7 @@ class CpuEngine:
 
     @contextmanager
     def _helped(self, model: Model, rules: Rules) -> Iterator[Team]:
-        """Let other cores help with a search, unless another goes on or there is little to do."""
+        """Let idle cores help with one search, if its output layer is large enough."""
         from dragoman.kernels.cpu_search.team import help_out
 
         panels, num_helpers = model.output.panels, min(self._num_cores - 1, MOST_HELPERS)
@@ -266,7 +266,7 @@ class CpuEngine:
     def attend(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Float[np.ndarray, "targets sources"]]:
-        """Find what each word of given translations attends to while it is produced."""
+        """Compute what each token of given translations attends to while it is produced."""
         from dragoman.kernels.cpu_search.steps import attend
 
         order = sorted(range(len(targets)), key=lambda index: -len(targets[index]))
@@ -292,7 +292,7 @@ class CpuEngine:
         return found
 
     def model_for(self, longest: int) -> Model:
-        """Make sure that there are as many positions as words."""
+        """Extend the positional encoding to a length."""
         model, count = self.model, len(self.model.positions)
         if longest <= count:
             return model
@@ -319,13 +319,13 @@ def _run_on_cores(num_cores: int, queue: Int[np.ndarray, "2"], search: Callable[
 
 
 def check_ids(ids: Int[np.ndarray, "..."], size: int) -> None:
-    """Refuse tokens that are not in a vocabulary, before compiled functions read where they say."""
+    """Refuse ids outside a vocabulary, before compiled functions use them as indices."""
     if ids.size and not (ids.min() >= 0 and ids.max() < size):
         raise ValueError(f"a token is not among the {size} of the vocabulary")
 
 
 def _choose_size(model: Model, sentences: Sentences, rules: Rules, num_cores: int) -> Size:
-    """Say how many sentences a core has under way, and for how many words there must be room."""
+    """Choose how many sentences a core decodes at once, and the size of its cache."""
     shape, lengths = model.shape, np.diff(sentences.starts)
     places = lengths + rules.num_beams * sentences.limits
     if len(lengths) <= num_cores:
@@ -347,7 +347,7 @@ def _choose_size(model: Model, sentences: Sentences, rules: Rules, num_cores: in
 
 @dataclass(frozen=True)
 class ShortListEngine:
-    """An engine that searches among some words.
+    """A compiled Transformer that searches among the short-list of each sentence.
 
     Parameters
     ----------
@@ -392,7 +392,7 @@ def _line_up(
     prefixes: Sequence[Sequence[int]],
     choose: Choose | None,
 ) -> Sentences:
-    """Put sentences behind one another, in the order in which they are translated."""
+    """Concatenate sentences in the order in which they are translated."""
     lengths, size = [len(sources[index]) for index in order], sum(map(len, sources))
     choices = [] if choose is None else [choose(sources[index]) for index in order]
     return Sentences(
@@ -406,7 +406,7 @@ def _line_up(
 
 
 def _make_results(sentences: Sentences, request: SearchRequest) -> Results:
-    """Make room for the translations of each sentence, each as long as it may become."""
+    """Allocate the translations of each sentence."""
     num_words = request.num_best * sentences.limits
     shape, places = (len(num_words), request.num_best), find_starts(num_words.tolist())
     lengths = np.diff(sentences.starts) * request.is_aligned
@@ -423,7 +423,7 @@ def _make_results(sentences: Sentences, request: SearchRequest) -> Results:
 
 
 def _pad(prefixes: Sequence[Sequence[int]]) -> Int[np.ndarray, "sentences longest"]:
-    """Put prefixes into one array, −1 behind each."""
+    """Pad prefixes with −1 into one array."""
     longest = max(map(len, prefixes), default=0)
     padded = np.full((len(prefixes), longest), -1, np.int64)
     for row, each in zip(padded, prefixes, strict=True):
@@ -434,7 +434,7 @@ def _pad(prefixes: Sequence[Sequence[int]]) -> Int[np.ndarray, "sentences longes
 def _collect(
     results: Results, place: int, limit: int, num_sources: int, request: SearchRequest
 ) -> list[Hypothesis]:
-    """Read the translations of one sentence."""
+    """Read the translations of one sentence from the results."""
     found = []
     for rank, score in enumerate(results.scores[place].tolist()):
         if score == -math.inf:

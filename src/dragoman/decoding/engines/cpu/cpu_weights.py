@@ -1,4 +1,4 @@
-"""From the weights of a Transformer's folder to what compiled functions compute with."""
+"""Read a Transformer's weights into the layout of the compiled search."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ _Vectors = Float32[np.ndarray, "..."]
 
 
 def can_be_compiled(options: object) -> bool:
-    """Say whether a model can be computed by compiled functions, here.
+    """Say whether the compiled search supports a model on this processor.
 
     Returns
     -------
@@ -47,12 +47,12 @@ def can_be_compiled(options: object) -> bool:
 
 
 def _has_cells(options: TransformerOptions) -> bool:
-    """Say whether nothing is unusual about a model but its recurrent decoder."""
+    """Say whether a model differs from the default only in its recurrent decoder."""
     return options.is_recurrent and replace(options, decoder_attention="full").is_usual
 
 
 def read_cpu_model(folder: ModelFolder, precision: CpuPrecision) -> Model:
-    """Read a model for translating on a CPU."""
+    """Read a model for the compiled search."""
     options = folder.options
     assert isinstance(options, TransformerOptions)
     file = WeightFile(folder.open_weights())
@@ -60,7 +60,7 @@ def read_cpu_model(folder: ModelFolder, precision: CpuPrecision) -> Model:
 
 
 def make_positions(options: TransformerOptions, count: int) -> Float32[np.ndarray, "count width"]:
-    """Compute what is added to words for their positions."""
+    """Compute positional encodings."""
     if options.positions == "none":
         return np.zeros((count, options.model_dim), np.float32)
     is_inclusive = options.positions == "marian"
@@ -69,7 +69,7 @@ def make_positions(options: TransformerOptions, count: int) -> Float32[np.ndarra
 
 
 class _Reader:
-    """Reads the parts of one model."""
+    """Reads the weights of one model."""
 
     def __init__(self, file: WeightFile, options: TransformerOptions, *, is_rounded: bool) -> None:
         self._file, self._options, self._is_rounded = file, options, is_rounded
@@ -77,7 +77,7 @@ class _Reader:
         self._heads = tuple(options.num_heads * dim for dim in dims)
 
     def model(self, folder: ModelFolder) -> Model:
-        """Read the whole."""
+        """Read the whole model."""
         options = self._options
         sizes = [len(each) for each in folder.vocabularies]
         output = self._words("output.words", sizes[1], folder.vocabularies.pad_id)
@@ -162,7 +162,7 @@ class _Reader:
         return lambda layer: self._side_by_side(f"{layer}.{attention}", sizes, self._heads[1])
 
     def _gates(self, layer: str) -> Matrix:
-        """Read what makes the gate of a recurrent cell, and what is added to it."""
+        """Read the gates of a recurrent cell and their biases."""
         width = self._options.model_dim
         names = [f"{layer}.self_attention.{name}" for name in ("forget", "update")]
         bias = np.zeros(2 * width, np.float32)
@@ -181,7 +181,7 @@ class _Reader:
         return self._side_by_side(f"{layer}.feed_forward", sizes, self._options.feed_forward_dim)
 
     def _side_by_side(self, place: str, sizes: dict[str, int], width: int) -> Matrix:
-        """Read linear layers that read the same vectors as one matrix."""
+        """Read linear layers with the same input as one matrix."""
         names = [f"{place}.{name}" for name in sizes]
         has_bias = "feed_forward" in place or self._options.attention_bias
         shapes = [(f"{place}.{name}.weight", (size, width)) for name, size in sizes.items()]
@@ -193,7 +193,7 @@ class _Reader:
         return self._lay_out(shapes, np.concatenate(biases) if biases else None)
 
     def _words(self, name: str, size: int, pad_id: int | None) -> Matrix:
-        """Read the vectors of words; as an output, the padding's score is −∞."""
+        """Read embeddings; as an output layer, the padding's score is −∞."""
         shape = (size, self._options.model_dim)
         bias = np.zeros(size, np.float32)
         if pad_id is not None:
@@ -220,7 +220,7 @@ class _Reader:
         return np.array(layers)
 
     def _final(self, side: str) -> _Vectors:
-        """Read the norm behind all layers; there is none if every layer ends with one."""
+        """Read the final norm; pre-norm models have one, post-norm models none."""
         if self._options.norm_position == "post":
             return np.zeros((2, self._options.model_dim), np.float32)
         return self._norm(f"{side}_norm")
@@ -235,7 +235,7 @@ class _Reader:
     def _lay_out(
         self, shapes: Sequence[tuple[str, tuple[int, ...]]], bias: _Vectors | None
     ) -> Matrix:
-        """Read matrices, given by name and shape, as one below the other."""
+        """Stack matrices, given by name and shape."""
         for name, shape in shapes:
             check_shape(self._file.path, name, self._file.tensors.shape(name), shape)
         if not self._is_rounded:

@@ -1,4 +1,4 @@
-"""The weights of a model folder, read one by one, without PyTorch."""
+"""Read the weights of a model folder one by one, without PyTorch."""
 
 from pathlib import Path
 
@@ -11,13 +11,13 @@ from dragoman.tensor_files import TensorFile
 
 
 def check_finite(place: Path, name: str, numbers: Float[np.ndarray, "..."]) -> None:
-    """Refuse a weight with which one cannot compute."""
+    """Refuse weights that are not finite."""
     if numbers.size and not (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
         raise FolderError(f"{place}: has numbers that are not finite ({name}); get it again")
 
 
 class WeightFile:
-    """The weights of a model folder, read when they are asked for.
+    """The weights of a model folder, read on demand.
 
     Parameters
     ----------
@@ -30,11 +30,11 @@ class WeightFile:
 
     @property
     def is_quantised(self) -> bool:
-        """Whether matrices are in eight bits."""
+        """Whether matrices are stored in int8."""
         return any(name.endswith(SCALES) for name in self.tensors.names)
 
     def fractions(self, name: str) -> Float[np.ndarray, "..."]:
-        """Read one tensor that must be in float."""
+        """Read one tensor that must be floating point."""
         found = self.tensors.read_wide(name)
         if found.dtype.kind != "f":
             raise FolderError(
@@ -44,14 +44,14 @@ class WeightFile:
         return found
 
     def restored(self, name: str) -> Float[np.ndarray, "..."]:
-        """Read a matrix in float, multiplying it out if it is in eight bits."""
+        """Read a matrix as float32, dequantising int8."""
         if name + SCALES not in self.tensors.names:
             return self.fractions(name)
         numbers, scales = self.matrix(name)
         return numbers * scales[:, None]
 
     def matrix(self, name: str) -> Rounded:
-        """Read a matrix in eight bits, rounding it if it is not yet."""
+        """Read a matrix as int8, quantising if needed."""
         if name + SCALES not in self.tensors.names:
             return round_matrix(self.fractions(name))
         numbers, scales = self.tensors.read(name), self.fractions(name + SCALES)
