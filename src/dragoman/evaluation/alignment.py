@@ -1,4 +1,4 @@
-"""How far a word alignment is from the true one."""
+"""Alignment error rate."""
 
 from collections.abc import Iterable, Set
 
@@ -8,7 +8,7 @@ Link = tuple[int, int]
 def alignment_error_rate(
     pairs: Iterable[tuple[Set[Link], Set[Link]]],
 ) -> float:
-    r"""Compute the alignment error rate of several sentences.
+    r"""Compute the alignment error rate over several sentences.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ _UNSPACED_TOKENIZERS = ("zh", "ja-mecab", "char")
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """A score of a whole text.
+    """A corpus score with its confidence interval.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Score:
     signature: str
 
     def line(self) -> str:
-        """Write the score, its interval and its signature on one line.
+        """Format score, interval and signature as one line.
 
         Returns
         -------
@@ -62,7 +62,7 @@ class Score:
 
 
 def tokenizer_for(language: str | None) -> str:
-    """Choose the tokeniser with which BLEU is customarily reported for a target language.
+    """Choose the customary BLEU tokeniser of a target language.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def score_translations(
 def check_line_counts(
     systems: Mapping[str, Sequence[str]], references: Sequence[Sequence[str]]
 ) -> None:
-    """Make sure that every text has as many lines as every reference, and at least one.
+    """Check that all texts have as many lines as the references, and at least one.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def check_line_counts(
 
 
 def check_resampling(num_samples: int, seed: int, *, smallest: int) -> None:
-    """Make sure that a number of resamples and a seed can be used.
+    """Check the number of resamples and the seed.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def check_resampling(num_samples: int, seed: int, *, smallest: int) -> None:
 
 
 def build_metric(name: str, *, lowercase: bool = False, tokenize: str | None = None) -> Any:  # noqa: ANN401
-    """Make one of sacreBLEU's metrics.
+    """Build one of sacreBLEU's metrics.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def build_metric(name: str, *, lowercase: bool = False, tokenize: str | None = N
 def resample_totals(
     statistics: Sequence[Sequence[Sequence[float]]], num_samples: int, seed: int
 ) -> "list[np.ndarray]":
-    """Draw lines with replacement, the same for several texts, and add up their statistics.
+    """Draw bootstrap resamples, the same for several texts, and sum their statistics.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def resample_totals(
 
 
 def score_rows(metric: Any, totals: "np.ndarray") -> "np.ndarray":  # noqa: ANN401
-    """Turn each row of total counts into a score.
+    """Compute a score from each row of summed statistics.
 
     Parameters
     ----------
@@ -329,7 +329,7 @@ def score_rows(metric: Any, totals: "np.ndarray") -> "np.ndarray":  # noqa: ANN4
 
 
 def find_interval(scores: "np.ndarray") -> tuple[float, float]:
-    """Find the bounds that leave out one fortieth of the resamples at either end.
+    """Compute the 95 % interval of resampled scores.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ _TRIALS_AT_A_TIME = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """How a system differs from the baseline.
+    """The difference between a system and the baseline, with p-values.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The scores of several systems and how each differs from the first.
+    """The scores of several systems, and their differences from the first.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Comparison:
     differences: tuple[Difference, ...]
 
     def in_words(self, alpha: float = 0.05) -> str:
-        """Say what the tests found, one sentence per system.
+        """Summarise the tests, one sentence per system.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class Comparison:
         return "\n".join(lines)
 
     def _describe(self, difference: Difference, alpha: float) -> str:
-        """Say in a sentence what was found between one system and the baseline."""
+        """Summarise the difference between one system and the baseline."""
         one, other = difference.baseline, difference.system
         if difference.num_changed_lines == 0:
             return f"{one} and {other} are the same, line for line: there is nothing to tell apart."
@@ -149,7 +149,7 @@ def compare_systems(
     num_trials: int = 10000,
     seed: int = 12345,
 ) -> Comparison:
-    """Compare each system with the first one by two tests of significance.
+    """Compare each system with the first by two significance tests.
 
     Parameters
     ----------
@@ -244,14 +244,14 @@ def _score(
     sampled: "np.ndarray",
     signature: str,
 ) -> Score:
-    """Score the whole text and find the interval of its resamples."""
+    """Score the whole text and compute the interval of its resamples."""
     whole = metric._aggregate_and_compute(statistics)
     low, high = find_interval(sampled)
     return Score(name=whole.name, value=whole.score, low=low, high=high, signature=signature)
 
 
 def _test_by_bootstrap(differences: "np.ndarray") -> float:
-    """Double the share of resamples in which the system that is ahead is not."""
+    """Compute the two-sided p-value of paired bootstrap resampling."""
     not_ahead = int((differences <= _TOLERANCE).sum())
     not_behind = int((differences >= -_TOLERANCE).sum())
     return min(1.0, 2 * (1 + min(not_ahead, not_behind)) / (1 + len(differences)))
@@ -264,7 +264,7 @@ def _test_by_randomisation(
     num_trials: int,
     seed: int,
 ) -> float:
-    """Find how often swapping outputs at random makes as large a difference."""
+    """Compute the p-value of approximate randomisation."""
     import numpy as np
 
     one = np.asarray(baseline, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""A model's scores on a test set."""
+"""Evaluate a model on a test set."""
 
 import json
 import math
@@ -20,7 +20,7 @@ BATCH_TOKENS = 8192
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What a model scored.
+    """The scores of a model.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Evaluation:
     perplexity: float
 
     def in_words(self) -> str:
-        """Say it to a person.
+        """Format the scores for people.
 
         Returns
         -------
@@ -48,7 +48,7 @@ class Evaluation:
         return "\n".join([*lines, f"perplexity {self.perplexity:.3f} per subword"])
 
     def as_json(self) -> str:
-        """Say it to a program.
+        """Format the scores as JSON.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""GLEU: how much of a sentence is right, on a scale that a single sentence can bear."""
+"""Sentence-level GLEU (Wu et al., 2016), computed on the device."""
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ def sentence_gleu(
     references: Int[Tensor, "rows reference_length"],
     reference_lengths: Int[Tensor, "rows"],
 ) -> Float[Tensor, "rows"]:
-    r"""Score sentences, each against its reference, on whatever device they are.
+    r"""Score hypotheses, each against its reference.
 
     Notes
     -----

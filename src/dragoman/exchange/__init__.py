@@ -1,1 +1,1 @@
-"""To and from the formats of other tools."""
+"""Convert models to and from the formats of other toolkits."""

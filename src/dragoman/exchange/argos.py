@@ -1,4 +1,4 @@
-"""To packages of Argos Translate (``.argosmodel``), which LibreTranslate serves too."""
+"""Export to packages of Argos Translate (``.argosmodel``), which LibreTranslate serves too."""
 
 import json
 import re
@@ -109,7 +109,7 @@ def export_argos(
 
 
 def _check_code(code: str | None, side: str) -> str:
-    """Refuse a language that nobody named, or whose name cannot be part of a file's."""
+    """Check a language code, which becomes part of file names."""
     if code is None:
         raise OptionError(
             f"the model does not say its {side} language, which Argos must know; give "
@@ -121,6 +121,6 @@ def _check_code(code: str | None, side: str) -> str:
 
 
 def _introduce(metadata: Mapping[str, object]) -> str:
-    """Write the page that people see."""
+    """Write the package's README."""
     languages = f"{metadata['from_name']} → {metadata['to_name']}"
     return f"# {languages}\n\nA translation model made with Dragoman.\n"

@@ -1,4 +1,4 @@
-"""To CTranslate2, through the specifications of its own package, which is imported when needed."""
+"""Export to CTranslate2, through the specifications of its own package, imported when needed."""
 
 from pathlib import Path
 from types import ModuleType
@@ -71,7 +71,7 @@ def export_ctranslate2(path: Path, out: Path, quantisation: Quantisation = "floa
 
 
 def write_ctranslate2(folder: ModelFolder, out: Path, quantisation: Quantisation) -> None:
-    """Convert a model that has been checked.
+    """Convert a model that passed the checks.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def write_ctranslate2(folder: ModelFolder, out: Path, quantisation: Quantisation
 
 
 def import_specifications() -> ModuleType:
-    """Import CTranslate2, or say how to install it.
+    """Import CTranslate2's specifications, or say how to install it.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def import_specifications() -> ModuleType:
 
 
 def make_specification(folder: ModelFolder) -> Any:  # noqa: ANN401
-    """Describe a model to CTranslate2.
+    """Build the CTranslate2 specification of a model.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def _fill_decoder(spec: Any, model: Transformer) -> None:  # noqa: ANN401
 
 
 def _fill_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:  # noqa: ANN401
-    """Fill what layers of encoder and decoder have in common."""
+    """Fill the parts that encoder and decoder layers share."""
     attention, feed_forward = layer.self_attention, layer.feed_forward
     assert isinstance(attention, MultiheadAttention)
     assert isinstance(feed_forward, FeedForward)
@@ -190,7 +190,7 @@ def _fill_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:  # noqa:
 
 
 def _fill_attention(spec: Any, attention: MultiheadAttention) -> None:  # noqa: ANN401
-    """Fill the projections: all of the same states are one matrix."""
+    """Fill the projections; those with the same input are concatenated."""
     is_cross = len(spec.linear) == 3
     if is_cross:
         _fill_linear(spec.linear[0], attention.query)
@@ -216,7 +216,7 @@ def _fill_norm(spec: Any, norm: nn.Module) -> None:  # noqa: ANN401
 
 
 def _position_table(embedding: Embedding) -> Float[np.ndarray, "rows model_dim"]:
-    """Write positions out: CTranslate2 would take others if it were told none."""
+    """Write positional encodings out: CTranslate2's own differ."""
     positions = embedding.positions
     if positions is None:
         return np.zeros((POSITIONS, embedding.words.size(1)), np.float32)
@@ -225,11 +225,11 @@ def _position_table(embedding: Embedding) -> Float[np.ndarray, "rows model_dim"]
 
 
 def _epsilon_of(model: Transformer) -> float:
-    """Find what all norms add to the variance."""
+    """Find the epsilon that all norms share."""
     (epsilon,) = {each.epsilon for each in model.modules() if isinstance(each, LayerNorm | RMSNorm)}
     return epsilon
 
 
 def _copy(weight: Tensor) -> np.ndarray:
-    """Copy a weight: quantisation writes into what it is given."""
+    """Copy a weight, since quantisation writes in place."""
     return weight.detach().float().numpy().copy()

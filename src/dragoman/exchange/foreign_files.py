@@ -1,4 +1,4 @@
-"""Reading other tools' small files, of which anything may be expected."""
+"""Read small files of other tools, defensively."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ MOST_VOCABULARY_BYTES = 16 << 20
 
 
 def read_bounded(path: Path, most_bytes: int, remedy: str = "get the model again") -> bytes:
-    """Read a whole file that should be small."""
+    """Read a whole file up to a size limit."""
     try:
         return read_small(path, most_bytes)
     except OSError as error:
@@ -22,7 +22,7 @@ def read_bounded(path: Path, most_bytes: int, remedy: str = "get the model again
 
 
 def read_object(path: Path, most_bytes: int = MOST_SETTINGS_BYTES) -> dict[str, Any]:
-    """Read a JSON file that holds one object of plain values.
+    """Read a JSON file that holds one flat object.
 
     Returns
     -------
@@ -34,7 +34,7 @@ def read_object(path: Path, most_bytes: int = MOST_SETTINGS_BYTES) -> dict[str, 
 
 
 def parse_object(contents: bytes, path: Path) -> dict[str, Any]:
-    """Read an object of plain values from JSON, as `read_object` does."""
+    """Parse one flat JSON object, as `read_object` does."""
     try:
         found = json.loads(contents.decode())
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""To and from the folders of Hugging Face's MarianMT, as OPUS-MT's models are published."""
+"""Import and export MarianMT folders of Hugging Face, as OPUS-MT publishes them."""
 
 import json
 import re
@@ -104,7 +104,7 @@ def export_huggingface(path: Path, out: Path) -> None:
 def import_huggingface(
     path: Path, out: Path, source_language: str | None, target_language: str | None
 ) -> None:
-    """Make a model folder of a MarianMT folder.
+    """Convert a MarianMT folder to a model folder.
 
     Parameters
     ----------
@@ -162,12 +162,12 @@ def import_huggingface(
 
 
 def _order(subwords: Subwords, *, is_shared: bool) -> list[int]:
-    """Marian's order, unless the padding must have one id in two vocabularies of two sizes."""
+    """Choose the order of ids: Marian's, unless two vocabularies must share the padding id."""
     return marian_order(subwords) if is_shared else list(range(len(subwords)))
 
 
 def _describe(options: TransformerOptions, ids: dict[str, int], sizes: list[int]) -> dict[str, Any]:
-    """Write what MarianConfig reads."""
+    """Make the MarianConfig of a model."""
     activation = next(
         theirs for theirs, ours in ACTIVATIONS.items() if ours == options.feed_forward
     )
@@ -203,7 +203,7 @@ def _describe(options: TransformerOptions, ids: dict[str, int], sizes: list[int]
 
 
 def _generation(folder: ModelFolder, ids: dict[str, int]) -> dict[str, Any]:
-    """Write how transformers shall search: as we do, as far as it can."""
+    """Make the generation config: our search options, as far as they exist there."""
     place = f"{folder.path}: search"
     search = from_plain(SearchOptions, folder.config.get("search", {}), place=place)
     return {
@@ -219,7 +219,7 @@ def _generation(folder: ModelFolder, ids: dict[str, int]) -> dict[str, Any]:
 
 
 def _tokeniser(folder: ModelFolder, *, is_shared: bool) -> dict[str, Any]:
-    """Write what MarianTokenizer reads."""
+    """Make the files that MarianTokenizer reads."""
     return {
         "tokenizer_class": "MarianTokenizer",
         "source_lang": folder.facts.source_language,
@@ -234,7 +234,7 @@ def _tokeniser(folder: ModelFolder, *, is_shared: bool) -> dict[str, Any]:
 
 
 def _options_of(config: dict[str, Any], place: Path) -> TransformerOptions:
-    """Read a model's shape, refusing what we cannot represent."""
+    """Read a model's options from its config, refusing what is not supported."""
     kind = config.get("model_type")
     if kind != "marian":
         raise FolderError(f"{place}: model_type is “{kind}”; only “marian” can be imported")
@@ -282,7 +282,7 @@ def _options_of(config: dict[str, Any], place: Path) -> TransformerOptions:
 
 
 def _check_files(path: Path) -> None:
-    """Refuse a folder in which something is missing."""
+    """Refuse a folder with missing files."""
     if not (path / WEIGHTS).exists():
         pickled = path / "pytorch_model.bin"
         if pickled.exists():
@@ -297,7 +297,7 @@ def _check_files(path: Path) -> None:
 
 
 def _check_padding(config: dict[str, Any], names: list[str], place: Path) -> None:
-    """Refuse a model that begins with something else than its padding."""
+    """Refuse a model whose start symbol is not its padding."""
     pad_id = config["pad_token_id"]
     start_id = config.get("decoder_start_token_id", pad_id)
     is_id = type(pad_id) is int and pad_id in range(len(names))
@@ -309,19 +309,19 @@ def _check_padding(config: dict[str, Any], names: list[str], place: Path) -> Non
 
 
 def _language_of(tokeniser: dict[str, Any], name: str) -> str | None:
-    """Read a language's code, if it is one."""
+    """Read a language code, if it is valid."""
     said = tokeniser.get(name)
     return said if isinstance(said, str) and re.fullmatch(r"[\w+-]{1,40}", said) else None
 
 
 def _longest_of(config: dict[str, Any]) -> int:
-    """Read how long a sentence may be, if that is said."""
+    """Read the length limit, if there is one."""
     said = config.get("max_position_embeddings")
     return said if type(said) is int and 0 < said <= MOST_LONGEST else MAX_POSITIONS
 
 
 def _search_of(path: Path, config: dict[str, Any]) -> dict[str, Any]:
-    """Take over the size of the beam; what is called length penalty differs."""
+    """Take over the beam size; the length penalty has another meaning there."""
     said = read_object(path / GENERATION) if (path / GENERATION).exists() else config
     beams = said.get("num_beams") or config.get("num_beams")
     return {"beam_size": beams} if type(beams) is int and 1 <= beams <= MOST_BEAMS else {}

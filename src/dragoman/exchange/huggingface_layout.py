@@ -1,4 +1,4 @@
-"""Between the weights of a Transformer here and those of a MarianMT model."""
+"""Map weights between our Transformer and MarianMT."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -41,7 +41,7 @@ PRECISIONS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
 def layer_names(options: TransformerOptions) -> dict[str, str]:
-    """Pair the names of all weights within the layers."""
+    """Pair the weight names of all layers."""
     counts = {"encoder": options.num_encoder_layers, "decoder": options.num_decoder_layers}
     pairs = {}
     for stack, count in counts.items():
@@ -64,7 +64,7 @@ def to_huggingface(
     orders: tuple[list[int], list[int]],
     pad_id: int,
 ) -> dict[str, Tensor]:
-    """Turn a model's weights into those of a MarianMT model.
+    """Convert a model's weights to MarianMT's.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def from_huggingface(
     orders: tuple[list[int], list[int]],
     place: Path,
 ) -> dict[str, Tensor]:
-    """Turn the weights of a MarianMT model into ours.
+    """Convert MarianMT's weights to ours.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def from_huggingface(
 
 
 def check_tying(options: TransformerOptions, orders: Sequence[list[int]], place: Path) -> None:
-    """Refuse a model whose one matrix would have to be in two orders.
+    """Refuse a tied matrix that would need two orders of ids.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def check_tying(options: TransformerOptions, orders: Sequence[list[int]], place:
 def drop_zero_biases(
     weights: Mapping[str, Tensor], options: TransformerOptions, pad_id: int
 ) -> tuple[dict[str, Tensor], TransformerOptions]:
-    """Leave biases out that say nothing."""
+    """Drop biases that are all zero, where options allow."""
     names = [name for name in weights if "attention." in name and name.endswith(".bias")]
     output = weights["output.bias"].clone()
     output[pad_id] = 0
@@ -176,7 +176,7 @@ def drop_zero_biases(
 
 
 def _shape_of(name: str, options: TransformerOptions) -> tuple[int, ...]:
-    """Say which shape one of our weights within the layers has."""
+    """Compute the shape of one of our layer weights."""
     *_, part, kind = name.split(".")
     width, inner = options.model_dim, options.feed_forward_dim
     if part == "inner":
@@ -189,7 +189,7 @@ def _shape_of(name: str, options: TransformerOptions) -> tuple[int, ...]:
 def _take(
     theirs: Mapping[str, Tensor], names: tuple[str, ...], shape: tuple[int, ...], place: Path
 ) -> Tensor:
-    """Take the first of some weights that is there, and check its shape."""
+    """Take the first weight present among some names, and check its shape."""
     name = next((each for each in names if each in theirs), None)
     if name is None:
         raise FolderError(f"{place}: lacks “{names[-1]}”; get the model again")

@@ -1,4 +1,4 @@
-"""From the models of Marian (``.npz``), as OPUS-MT's are released."""
+"""Import models of Marian (``.npz``), as OPUS-MT releases them."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ def import_marian(
     source_language: str | None = None,
     target_language: str | None = None,
 ) -> None:
-    """Make a model folder of a model of Marian.
+    """Convert a model of Marian to a model folder.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def import_marian(
 
 
 class _Arrays:
-    """Marian's weights, each taken once with the shape that is expected of it."""
+    """Marian's weights, each taken once and checked for its shape."""
 
     def __init__(self, arrays: dict[str, np.ndarray], place: Path) -> None:
         self._arrays = dict(arrays)
@@ -131,7 +131,7 @@ class _Arrays:
         return name in self._arrays
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """Take a weight, or complain."""
+        """Take a weight, or raise an error that names it."""
         if name not in self._arrays:
             raise FolderError(f"{self._place}: lacks “{name}”; get the model again")
         found = self._arrays[name]
@@ -143,7 +143,7 @@ class _Arrays:
         return torch.from_numpy(found.astype(np.float32))
 
     def check_all_taken(self) -> None:
-        """Refuse a model that has more than is known here."""
+        """Refuse a model with weights that were not taken."""
         if self._arrays:
             name = min(self._arrays)
             raise FolderError(f"{self._place}: holds “{name}”, which is not supported here")
@@ -152,7 +152,7 @@ class _Arrays:
 def _options_of(
     arrays: Mapping[str, np.ndarray], said: Mapping[str, str], place: Path
 ) -> TransformerOptions:
-    """Read a model's shape, refusing what we cannot represent."""
+    """Read a model's options, refusing what is not supported."""
     wanted = {"type": "transformer"} | {name: REFUSED[name] for name in REFUSED if name in said}
     for name, value in wanted.items():
         if said.get(name) != value:
@@ -208,7 +208,7 @@ def _options_of(
 def _weights_of(
     arrays: _Arrays, options: TransformerOptions, orders: Sequence[list[int]]
 ) -> dict[str, Tensor]:
-    """Give all weights our names."""
+    """Convert all weights to our names."""
     found = dict(_words_of(arrays, options, orders))
     for stack, count in (
         ("encoder", options.num_encoder_layers),
@@ -225,7 +225,7 @@ def _weights_of(
 def _words_of(
     arrays: _Arrays, options: TransformerOptions, orders: Sequence[list[int]]
 ) -> Iterator[tuple[str, Tensor]]:
-    """Take word vectors and the output layer; Marian has no padding, whose row becomes zero."""
+    """Convert embeddings and output layer, adding a zero row for the padding."""
     width, num_target = options.model_dim, len(orders[1]) - 1
     sides = ((SOURCE, "encoder", orders[0]), (TARGET, "decoder", orders[1]))
     for ours, stack, order in sides[: 1 if options.tied_embeddings == "all" else 2]:
@@ -250,7 +250,7 @@ def _with_padding(rows: Tensor, order: list[int]) -> Tensor:
 def _layer_of(
     arrays: _Arrays, options: TransformerOptions, stack: str, layer_index: int
 ) -> dict[str, Tensor]:
-    """Take the weights of one layer."""
+    """Convert the weights of one layer."""
     ours, theirs = f"{stack}.{layer_index}", f"{stack}_l{layer_index + 1}"
     width, inner = options.model_dim, options.feed_forward_dim
     suffix = "_pre" if options.norm_position == "pre" else ""
@@ -298,7 +298,7 @@ def _norm_of(
 def _read_vocabularies(
     folder: Path, given: Sequence[Path]
 ) -> tuple[tuple[list[str], list[str]], tuple[bytes, bytes]]:
-    """Read names by id, and SentencePiece models, of both sides."""
+    """Read the names by id and the SentencePiece models of both sides."""
     if len(given) > 2:
         raise OptionError("--vocabulary: give one for both sides, or that of each")
     files = list(given) or _find_vocabularies(folder)
@@ -325,7 +325,7 @@ def _read_vocabularies(
 
 
 def _named_vocabularies(file: Path) -> list[Path]:
-    """List the vocabularies that a model's “.decoder.yml” names, if they lie beside it."""
+    """List the vocabularies that the model's “.decoder.yml” names, if they exist."""
     settings = file.with_name(f"{file.name}.decoder.yml")
     if not settings.is_file():
         return []
@@ -336,7 +336,7 @@ def _named_vocabularies(file: Path) -> list[Path]:
 
 
 def _find_vocabularies(folder: Path) -> list[Path]:
-    """Find the one vocabulary that lies beside a model."""
+    """Find the one vocabulary beside a model."""
     found = sorted({*folder.glob("*vocab*.yml"), *folder.glob("*vocab*.spm")})
     if len(found) != 1:
         many = f"{len(found)} vocabularies" if found else "no vocabulary (*vocab*.yml, *vocab*.spm)"

@@ -1,4 +1,4 @@
-"""To Marian: a model in ``.npz`` beside the SentencePiece models that are its vocabularies."""
+"""Export to Marian: an ``.npz`` model beside SentencePiece models as vocabularies."""
 
 from pathlib import Path
 
@@ -103,7 +103,7 @@ def export_marian(path: Path, out: Path) -> None:
 
 
 def _spell(value: object) -> str:
-    """Write a value of a YAML file."""
+    """Write a YAML value."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
@@ -135,7 +135,7 @@ def _describe(options: TransformerOptions, sizes: list[int]) -> dict[str, object
 
 
 def _list_arrays(folder: ModelFolder, options: TransformerOptions) -> dict[str, np.ndarray]:
-    """Give all weights Marian's names and shapes: one row for a vector, inputs × outputs."""
+    """Convert all weights to Marian's names and shapes (inputs × outputs)."""
     weights = to_concatenated_sinusoids(weights_of(load_model(folder)))
     width, inner = options.model_dim, options.feed_forward_dim
     arrays: dict[str, Tensor] = {}
@@ -159,7 +159,7 @@ def _list_arrays(folder: ModelFolder, options: TransformerOptions) -> dict[str, 
 
 
 def _name_words(name: str, words: Tensor, options: TransformerOptions) -> dict[str, Tensor]:
-    """Name the vectors of words, or the output layer."""
+    """Name the embeddings or the output layer."""
     if name == "output.words":
         return {"decoder_ff_logit_out_W": words.t()}
     if options.tied_embeddings == "all":
@@ -168,7 +168,7 @@ def _name_words(name: str, words: Tensor, options: TransformerOptions) -> dict[s
 
 
 def _name(name: str, options: TransformerOptions) -> str:
-    """Say what Marian calls a weight of a layer or a norm."""
+    """Translate the name of a layer's weight to Marian's."""
     stack, *rest = name.split(".")
     if stack.endswith("_norm"):
         kind = {"weight": "scale", "bias": "bias"}[rest[0]]

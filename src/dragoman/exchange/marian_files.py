@@ -1,4 +1,4 @@
-"""Reading Marian's files: weights in ``.npz``, and the little YAML that goes with them."""
+"""Read Marian's files: weights in ``.npz``, and the YAML that comes with them."""
 
 import io
 import os
@@ -46,7 +46,7 @@ _ESCAPED = {
 
 
 def read_npz(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Read a model of Marian.
+    """Read the weights and options of a Marian model.
 
     Notes
     -----
@@ -80,7 +80,7 @@ def read_npz(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
 
 
 def read_decoder_settings(path: Path) -> dict[str, str]:
-    """Read how a model of Marian is to be used."""
+    """Read a ``.decoder.yml``."""
     try:
         return _read_options(read_bounded(path, MOST_SETTINGS_BYTES).decode())
     except ValueError:
@@ -88,7 +88,7 @@ def read_decoder_settings(path: Path) -> dict[str, str]:
 
 
 def read_yaml_vocabulary(path: Path) -> dict[str, int]:
-    """Read a vocabulary of Marian."""
+    """Read a ``.yml`` vocabulary of Marian."""
     try:
         contents = read_bounded(path, MOST_VOCABULARY_BYTES)
         text = contents.decode()
@@ -121,7 +121,7 @@ def read_yaml_vocabulary(path: Path) -> dict[str, int]:
 
 
 def _read_arrays(file: IO[bytes]) -> Iterator[tuple[str, np.ndarray]]:
-    """Read the arrays of a zip archive, none of which may be pickled or inflate beyond measure."""
+    """Read the arrays of a zip archive, without pickles and within a size limit."""
     directory = zipfile._EndRecData(file)  # type: ignore[attr-defined]
     if directory is None or directory[zipfile._ECD_SIZE] > MOST_DIRECTORY_BYTES:  # type: ignore[attr-defined]
         raise ValueError("no directory, or a huge one")
@@ -137,7 +137,7 @@ def _read_arrays(file: IO[bytes]) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _read_array(contents: bytes) -> np.ndarray:
-    """Read an array of numbers; NumPy's own reader makes room for what the header says first."""
+    """Read one numeric array, checking its size before allocating it."""
     stream = io.BytesIO(contents)
     read_header = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -151,7 +151,7 @@ def _read_array(contents: bytes) -> np.ndarray:
 
 
 def _read_options(text: str) -> dict[str, str]:
-    """Read the top level of a YAML file; what is indented is joined as it is written."""
+    """Read the top level of a YAML file; indented lines are joined verbatim."""
     found: dict[str, list[str]] = {}
     parts: list[str] = []
     for line in text.splitlines():
@@ -164,7 +164,7 @@ def _read_options(text: str) -> dict[str, str]:
 
 
 def _unquote(text: str) -> str:
-    """Take YAML's quotation marks away."""
+    """Remove YAML quotation marks."""
     if len(text) > 1 and text[0] == text[-1] == "'":
         return text[1:-1].replace("''", "'")
     if len(text) > 1 and text[0] == text[-1] == '"':

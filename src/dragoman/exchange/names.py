@@ -1,4 +1,4 @@
-"""The names of subwords in other tools, and the order in which they stand there."""
+"""Names and order of subwords in other toolkits."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ SPECIAL = (END, UNKNOWN, PADDING)
 
 
 def names_of(subwords: Subwords, *, place: Path) -> list[str]:
-    """List a vocabulary's entries by id, the special ones as other tools call them."""
+    """List a vocabulary's entries by id, with special symbols named as other toolkits do."""
     names = subwords.pieces(range(len(subwords)))
     special = {subwords.eos_id: END, subwords.unk_id: UNKNOWN, subwords.pad_id: PADDING}
     for piece_id, name in special.items():
@@ -25,20 +25,20 @@ def names_of(subwords: Subwords, *, place: Path) -> list[str]:
 
 
 def plain_marks(names: Sequence[str]) -> list[str]:
-    """Write the marks of target languages as Marian does, without the space before them."""
+    """Rewrite target-language marks as Marian does, without the leading space."""
     marks = ((name, LANGUAGE_MARK.fullmatch(name)) for name in names)
     return [mark[1] if mark else name for name, mark in marks]
 
 
 def marian_order(subwords: Subwords) -> list[int]:
-    """Order ids as Marian's vocabularies are: the end, the unknown, the others, the padding."""
+    """Order ids as Marian does: end, unknown, the others, padding."""
     special = (subwords.eos_id, subwords.unk_id, subwords.pad_id)
     others = [piece_id for piece_id in range(len(subwords)) if piece_id not in special]
     return [subwords.eos_id, subwords.unk_id, *others, subwords.pad_id]
 
 
 def own_order(names: Sequence[str], *, place: str) -> list[int]:
-    """Order the ids of another tool as they are here: the three special ones first."""
+    """Order ids of another toolkit as ours: the three special symbols first."""
     ids = {name: piece_id for piece_id, name in enumerate(names)}
     missing = [name for name in SPECIAL if name not in ids]
     if missing:
@@ -48,7 +48,7 @@ def own_order(names: Sequence[str], *, place: str) -> list[int]:
 
 
 def names_by_id(ids: Mapping[str, Any], *, place: str) -> list[str]:
-    """Turn a vocabulary from names to ids around, checking that the ids are without gaps."""
+    """Invert a map from names to ids, checking that ids are contiguous."""
     names: dict[int, str] = {}
     for name, piece_id in ids.items():
         if not _is_text(name):
@@ -64,14 +64,14 @@ def names_by_id(ids: Mapping[str, Any], *, place: str) -> list[str]:
 
 
 def _is_text(name: str) -> bool:
-    """Whether a name can be written; one of the two halves of a character cannot."""
+    """Whether a name is valid Unicode, without lone surrogates."""
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def build_vocabularies(
     models: tuple[bytes, bytes], names: tuple[Sequence[str], Sequence[str]], *, place: Path
 ) -> Vocabularies:
-    """Make vocabularies of SentencePiece models that another tool numbers in its own way."""
+    """Build vocabularies from SentencePiece models with another toolkit's numbering."""
     source, target = (_order(model, side, place) for model, side in zip(models, names, strict=True))
     if source.to_bytes() == target.to_bytes():
         return Vocabularies(source, source)
@@ -79,7 +79,7 @@ def build_vocabularies(
 
 
 def _order(model: bytes, names: Sequence[str], place: Path) -> Subwords:
-    """Give the pieces of a model the ids of a vocabulary, refusing what is no SentencePiece model.
+    """Renumber the pieces of a SentencePiece model by a vocabulary.
 
     Its library passes over fields that it does not know, in which anything may be.
     """

@@ -1,4 +1,4 @@
-"""A splitter of sentences as a tiny neural network, for Argos Translate to use without a download.
+"""Write a rule-based sentence splitter as an ONNX network, which Argos Translate loads offline.
 
 Argos splits text with MiniSBD, which fetches a network for the language from the Internet unless
 the package brings one along. This one is not trained: each of its units is a rule, such as “a full
@@ -35,7 +35,7 @@ _FORMAT_VERSION, _OPERATORS_VERSION = 8, 13
 
 
 class Rule(NamedTuple):
-    """What must stand, and must not stand, at some distances from a character."""
+    """Character classes that must, and must not, stand at some offsets."""
 
     wanted: tuple[tuple[int, int], ...]
     unwanted: tuple[tuple[int, int], ...]
@@ -52,7 +52,7 @@ INITIAL = Rule(((-1, UPPER), (0, DOT)), ((-2, LETTER),), is_veto=True)
 
 
 def write_splitter(language: str) -> bytes:
-    """Write the network for a language.
+    """Write the ONNX network for a language.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def write_splitter(language: str) -> bytes:
 
 
 def _sort_characters(sort_of: Mapping[str, int]) -> dict[str, list[int]]:
-    """Find the sorts of each character that is of any."""
+    """Find the classes of each character that has any."""
     found: dict[str, list[int]] = {}
     for character in map(chr, range(32, LAST_CHARACTER + 1)):
         sorts = [sort for sort, members in SORTS.items() if character in members]
@@ -107,7 +107,7 @@ def _sort_characters(sort_of: Mapping[str, int]) -> dict[str, list[int]]:
 
 
 def _make_kernel(rules: Sequence[Rule], num_sorts: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Make one unit a rule; the last number is how many characters before they see."""
+    """Turn each rule into a convolution unit; also return the left context."""
     before = -min(place for rule in rules for place, _ in (*rule.wanted, *rule.unwanted))
     kernel = np.zeros((len(rules), num_sorts, before + 1 + AFTER), np.float32)
     bias = np.zeros(len(rules), np.float32)
@@ -121,7 +121,7 @@ def _make_kernel(rules: Sequence[Rule], num_sorts: int) -> tuple[np.ndarray, np.
 
 
 def _describe(language: str, characters: list[str]) -> dict[str, str]:
-    """Write what MiniSBD wants to know of a network."""
+    """Write the metadata that MiniSBD reads."""
     names = ["<PAD>", "<UNK>", *characters]
     vocabulary = {
         "lang": language,
@@ -180,7 +180,7 @@ def _write_node(kind: str, inputs: Sequence[str], output: str, attributes: bytes
 
 
 def _write_numbers(name: str, *numbers: int) -> bytes:
-    """Write an attribute of a node that is a list of numbers."""
+    """Write a node attribute that is a list of numbers."""
     values = b"".join(write_field(8, number) for number in numbers)
     return write_field(5, write_field(1, name) + values + write_field(20, _INTS))
 

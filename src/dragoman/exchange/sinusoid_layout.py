@@ -1,4 +1,4 @@
-"""Sinusoids side by side or in two halves: the same model with its channels in another order.
+"""Convert between interleaved sinusoids (ours) and concatenated ones (Marian's).
 
 Here sine and cosine alternate, as in the paper; in Marian all sines come first. Every tensor on the
 residual stream has its channels moved accordingly, and nothing changes but the order in which sums
@@ -19,12 +19,12 @@ CELLS = ("forget", "update")
 
 
 def to_concatenated_sinusoids(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Put the sines before the cosines."""
+    """Reorder channels so that all sines come before all cosines."""
     return _move(weights, concatenated_order)
 
 
 def to_interleaved_sinusoids(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Let sines and cosines alternate."""
+    """Reorder channels so that sines and cosines alternate."""
     return _move(weights, lambda model_dim: concatenated_order(model_dim).argsort())
 
 
@@ -43,7 +43,7 @@ def _move(weights: Mapping[str, Tensor], order: Callable[[int], Tensor]) -> dict
 
 
 def _residual_axes(name: str) -> tuple[int, ...]:
-    """Say along which axes a weight lies on the residual stream."""
+    """List the axes of a weight that lie on the residual stream."""
     *_, part, kind = name.split(".")
     if kind == "words":
         return (1,)

@@ -1,4 +1,4 @@
-"""What other tools cannot represent, refused by name before anything is written."""
+"""Refuse models that other toolkits cannot represent, before anything is written."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from dragoman.text.subwords import Subwords
 
 
 def check_for_huggingface(folder: ModelFolder) -> TransformerOptions:
-    """Refuse a model that MarianMT cannot be."""
+    """Refuse a model that MarianMT cannot represent."""
     options = _check_transformer(folder, "Hugging Face's MarianMT")
     _refuse(folder.path, "Hugging Face's MarianMT", _beyond_marian(options))
     return options
@@ -45,13 +45,13 @@ def check_for_marian(folder: ModelFolder) -> TransformerOptions:
 
 
 def check_new(out: Path) -> None:
-    """Refuse a place where something is already."""
+    """Refuse an output path that exists."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise FolderError(f"{out}: already holds something; name a new place")
 
 
 def subwords_of(folder: ModelFolder) -> tuple[Subwords, Subwords]:
-    """Give a model's subwords, known to be SentencePiece's."""
+    """Return a model's SentencePiece models."""
     source, target = folder.vocabularies
     assert isinstance(source, Subwords)
     assert isinstance(target, Subwords)
@@ -61,7 +61,7 @@ def subwords_of(folder: ModelFolder) -> tuple[Subwords, Subwords]:
 def _check_transformer(
     folder: ModelFolder, tool: str, *, takes_cells: bool = False
 ) -> TransformerOptions:
-    """Refuse what no tool knows, or none but Marian."""
+    """Refuse features that no toolkit supports, or none but Marian."""
     _refuse(folder.path, tool, _beyond_both(folder, folder.options, takes_cells))
     assert isinstance(folder.options, TransformerOptions)
     return folder.options
@@ -76,7 +76,7 @@ def _refuse(path: Path, tool: str, obstacles: Iterator[str]) -> None:
 def _beyond_both(
     folder: ModelFolder, options: ModelOptions, takes_cells: bool = False
 ) -> Iterator[str]:
-    """Name what none of the tools can represent."""
+    """List features that neither toolkit supports."""
     if not all(isinstance(each, Subwords) for each in folder.vocabularies):
         yield "a closed vocabulary of words"
     if not isinstance(options, TransformerOptions):
@@ -97,7 +97,7 @@ def _beyond_both(
 
 
 def _beyond_marian(options: TransformerOptions) -> Iterator[str]:
-    """Name what CTranslate2 could represent, but MarianMT cannot."""
+    """List features that CTranslate2 supports but MarianMT does not."""
     if options.norm_position == "pre":
         yield "norms before the sub-layers (pre-norm)"
     if options.norm == "rms":

@@ -1,1 +1,1 @@
-"""Look inside a model: what it attends to."""
+"""Look inside a model: attention, attribution and explanations."""

@@ -1,4 +1,4 @@
-"""Switching attention heads off, to see whether a translation needs them."""
+"""Mask attention heads, to see whether a translation needs them."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -16,7 +16,7 @@ from dragoman.models.attention.observer import Replacement, observed_attention
 
 
 class Head(NamedTuple):
-    """One attention head: its kind, and its layer and number counted from 1."""
+    """An attention head: its kind, and its layer and number counted from 1."""
 
     kind: str
     layer: int
@@ -24,7 +24,7 @@ class Head(NamedTuple):
 
 
 def mask_heads(heads: Collection[Head]) -> Replacement | None:
-    """Make what takes heads out of a model while it is observed.
+    """Make a function that zeroes the weights of some heads while attention is observed.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def mask_heads(heads: Collection[Head]) -> Replacement | None:
 
 
 def check_heads(translator: Translator, heads: Collection[Head]) -> None:
-    """Complain of heads that a model does not have."""
+    """Refuse heads that a model does not have."""
     there = list_heads(translator.model)
     for each in heads:
         if each not in there:
@@ -78,7 +78,7 @@ def translate_without(
     *,
     beam_size: int | None = None,
 ) -> Translation:
-    """Translate with some heads switched off.
+    """Translate with some heads masked.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the heads of a model look at while it translates a sentence."""
+"""Record what the attention heads of a model attend to in a translation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ Labels = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """A sentence, its translation, and what is seen between and within them.
+    """A sentence, its translation, and the attention maps between and within them.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Look:
 
     @property
     def legend(self) -> str:
-        """How the maps are to be read."""
+        """Explain how to read the maps."""
         has_gradient = any(each.kind == GRADIENT for each in self.maps)
         if has_gradient and len(self.maps) == 1:
             return "row: the word being produced; column: the source word's share in deciding it"
@@ -123,7 +123,7 @@ def look_at(
 def _see_attention(
     translator: Translator, batch: Batch, labels: Labels, replace_weights: Replacement | None
 ) -> list[AttentionMap]:
-    """Let the model read a pair, and record all its attention."""
+    """Run the model on a pair, and record all its attention."""
     model = translator.model
     with torch.inference_mode(), observed_attention(model, replace_weights) as seen:  # type: ignore[arg-type]
         model.forward(batch)
@@ -137,7 +137,7 @@ def _see_attention(
 
 
 def _see_gradient(translator: Translator, batch: Batch, labels: Labels) -> AttentionMap:
-    """Find how much the probability of each target word depends on each source word."""
+    """Compute gradient × input of each target token for each source token."""
     signed = gradient_times_input(translator.model, batch)
     shares = contribution_shares(signed.double().cpu().numpy())
     return _make_map(GRADIENT, 1, torch.from_numpy(shares).unsqueeze(0), labels)
@@ -155,7 +155,7 @@ def _choose(
     layers: Sequence[int],
     heads: Sequence[int],
 ) -> list[AttentionMap]:
-    """Take the kinds, layers and heads that are asked for, and complain of those not there."""
+    """Select the kinds, layers and heads requested, refusing those that do not exist."""
     there = sorted({each.kind for each in maps}, key=KINDS.index)
     for kind in kinds:
         if kind not in (*there, GRADIENT):
@@ -177,7 +177,7 @@ def _choose(
 
 
 def parse_module_name(name: str) -> tuple[str, int]:
-    """Read the kind and the layer off a module's name such as ``decoder.3.cross_attention``.
+    """Read kind and layer from a module's name such as ``decoder.3.cross_attention``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which source words decide a target word, asked of any model: gradient × input."""
+"""Attribute target tokens to source tokens in any model: gradient × input."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ PADDING = -1
 def gradient_times_input(
     model: TranslationModel, batch: Batch
 ) -> Float[Tensor, "target_length source_length"]:
-    r"""Say how much each source word speaks for or against each target word.
+    r"""Compute how much each source token speaks for or against each target token.
 
     Notes
     -----
@@ -48,7 +48,7 @@ def gradient_times_input(
 def contribution_shares(
     signed: Float[np.ndarray, "rows columns"],
 ) -> Float[np.ndarray, "rows columns"]:
-    """Turn contributions into shares, whatever their sign.
+    """Normalise absolute contributions to shares that sum to one.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def contribution_shares(
 
 @contextmanager
 def _watched(model: TranslationModel) -> Iterator[list[Tensor]]:
-    """Collect the vectors by which source words enter the model, as what to differentiate by."""
+    """Capture source embeddings as leaves to differentiate by."""
     embedded: list[Tensor] = []
 
     def note(_module: nn.Module, _given: object, vectors: Tensor) -> Tensor:
@@ -78,7 +78,7 @@ def _watched(model: TranslationModel) -> Iterator[list[Tensor]]:
 
 @torch.no_grad()
 def _find_places(model: TranslationModel, source: Sequences) -> list[Int[Tensor, "vectors"]]:
-    """Find, for each call of the embedding, which source word each of its vectors stands for.
+    """Find, for each embedding call, the source position of each vector.
 
     The words read are the digits of their places, the lowest digits in a first sentence, and so on
     if there are more places than words.
@@ -102,7 +102,7 @@ def _find_places(model: TranslationModel, source: Sequences) -> list[Int[Tensor,
 def _read_tokens(
     model: TranslationModel, embedding: nn.Module, source: Sequences
 ) -> list[Int[Tensor, "vectors"]]:
-    """Let the model read a sentence, and note which words it embeds, call by call."""
+    """Run the encoder, and record which tokens each embedding call looks up."""
     read: list[Tensor] = []
     handle = embedding.register_forward_pre_hook(lambda _, given: read.append(given[0][0]))
     try:

@@ -1,4 +1,4 @@
-"""What a model would rather have said at some place of its translation."""
+"""List the model's alternatives at a position of its translation."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from dragoman.weights import vocabulary_of
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """A word that may follow the beginning of a translation.
+    """A word that may follow the prefix of a translation.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Choice:
 def list_choices(
     translator: Translator, source: str, prefix: str, *, num_choices: int = 8
 ) -> list[Choice]:
-    """List the most probable words after the beginning of a translation.
+    """List the most probable words after a prefix of a translation.
 
     Notes
     -----
@@ -72,7 +72,7 @@ def list_choices(
 
 
 def _may_follow(translator: Translator, prefix_ids: Sequence[int], token_id: int) -> bool:
-    """Whether a subword can begin what a person would call the next word."""
+    """Say whether a subword can begin the next word."""
     vocabulary = translator.folder.vocabularies.target
     if token_id == vocabulary.eos_id:
         return False
@@ -104,7 +104,7 @@ def _continue_all(
     prefix_ids: Sequence[int],
     firsts: Sequence[int],
 ) -> list[Hypothesis]:
-    """Continue the prefix and each of some subwords greedily."""
+    """Extend the prefix and each of some subwords greedily."""
     if not firsts:
         return []
     vocabularies, device = translator.folder.vocabularies, translator.device
@@ -123,7 +123,7 @@ def _continue_all(
 
 
 def _read_choice(translator: Translator, hypothesis: Hypothesis, num_before: int) -> Choice:
-    """Take the first word after the prefix out of a translation."""
+    """Extract the first word after the prefix from a hypothesis."""
     vocabulary = translator.folder.vocabularies.target
     tokens = hypothesis.tokens
     pieces = vocabulary.pieces(tokens)

@@ -1,4 +1,4 @@
-"""Why a word: what RISE, gradient × input and attention say of a translation, side by side."""
+"""Explain a translation by RISE, gradient × input and attention, side by side."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ CAPTIONS = {"rise": RISE_CAPTION, "gradient": GRADIENT_CAPTION, "attention": ATT
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Explanation:
-    """What a translation owes to each word of its source, by three accounts.
+    """The importance of each source word for each target word, by three methods.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def explain(
     num_masks: int = NUM_MASKS,
     seed: int = 1,
 ) -> Explanation:
-    """Explain a translation by three accounts.
+    """Explain a translation by three methods.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def explain_in_steps(
     seed: int = 1,
     block_size: int = 64,
 ) -> Iterator[Explanation]:
-    """Explain a translation ever better.
+    """Explain a translation, yielding better and better estimates.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def merge_words(
     *,
     is_averaged: bool,
 ) -> Float[np.ndarray, "targets sources"]:
-    """Add up what is between the subwords of words.
+    """Sum or average values of subwords into values of words.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def merge_words(
 def _see_inside(
     translator: Translator, source: WordGroups, target: WordGroups
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Find gradient × input and mean attention between words."""
+    """Compute gradient × input and mean attention between words."""
     pad_id = translator.folder.vocabularies.pad_id
     # Whoever calls may compute without gradients.
     with torch.inference_mode(mode=False):

@@ -1,4 +1,4 @@
-"""Draw an explanation as a picture (.png, .svg): three accounts of one translation."""
+"""Draw an explanation as a picture (.png, .svg): three methods side by side."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ _GAP = 0.45
 
 
 class Panel(NamedTuple):
-    """One account of a translation."""
+    """The picture of one method."""
 
     name: str
     numbers: np.ndarray
@@ -55,7 +55,7 @@ def draw_explanation(found: Explanation, path: Path) -> None:
 def _draw_figure(
     panels: Sequence[Panel], rows: list[str], columns: list[str], title: str, rise: Importance
 ) -> Any:  # noqa: ANN401
-    """Lay the panels out side by side, a caption below each."""
+    """Lay the panels out side by side, with captions."""
     from matplotlib.figure import Figure
 
     cell = min(0.5, max(0.16, 4.5 / max(len(rows), len(columns))))
@@ -96,7 +96,7 @@ def _draw_figure(
 
 
 def _draw_panel(axes: Any, panel: Panel, cell: float) -> None:  # noqa: ANN401
-    """Draw one account, with numbers where they fit."""
+    """Draw one heat map, with numbers where they fit."""
     from matplotlib.colors import LinearSegmentedColormap
 
     numbers = panel.numbers

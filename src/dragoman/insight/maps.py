@@ -1,4 +1,4 @@
-"""Maps of attention: weights with the words they stand between."""
+"""Attention maps: weights with the labels of rows and columns."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ KINDS = (*ATTENTION_KINDS, GRADIENT)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttentionMap:
-    """What the heads of one attention layer attend to in one sentence, or what words depend on.
+    """The weights of all heads of one attention layer, or an attribution, for one sentence.
 
     Attributes
     ----------
@@ -41,5 +41,5 @@ class AttentionMap:
 
     @property
     def name(self) -> str:
-        """What a picture calls the map."""
+        """The title of the map in pictures."""
         return "gradient × input" if self.kind == GRADIENT else f"{self.kind} {self.layer}"

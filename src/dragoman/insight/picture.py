@@ -1,4 +1,4 @@
-"""Draw heat maps of attention as a picture (.png, .svg)."""
+"""Draw attention heat maps as a picture (.png, .svg)."""
 
 import io
 import itertools
@@ -70,12 +70,12 @@ def draw_maps(
 
 
 def mean_heads(maps: Sequence[AttentionMap]) -> list[AttentionMap]:
-    """Put the mean of the heads in place of each head."""
+    """Replace the heads of each map by their mean."""
     return [replace(one, weights=one.weights.mean(axis=0, keepdims=True)) for one in maps]
 
 
 def make_legible(token: str) -> str:
-    """Show what cannot be seen or written: controls, blanks and what is no character."""
+    """Make blanks, control characters and undecodable bytes of a label visible."""
     shown = []
     for character in token or "∅":
         category = unicodedata.category(character)
@@ -90,12 +90,12 @@ def make_legible(token: str) -> str:
 
 
 def shorten(label: str) -> str:
-    """Cut a label to what has room beside a picture."""
+    """Truncate a label to the width beside a picture."""
     return label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1] + "…"
 
 
 def render_figure(path: Path, text: str, num_panels: int, draw: Callable[[], Any]) -> bytes:
-    """Draw with matplotlib into memory, in fonts that have every character.
+    """Render with matplotlib in memory, with fonts that have every character.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def render_figure(path: Path, text: str, num_panels: int, draw: Callable[[], Any
 
 
 def _choose_fonts(text: str) -> tuple[list[str], set[str]]:
-    """Find installed fonts that together have every character; return also those none has."""
+    """Find installed fonts that together have every character; also return characters none has."""
     from matplotlib.font_manager import findfont, fontManager, get_font
 
     families = ["DejaVu Sans"]
@@ -165,7 +165,7 @@ def _choose_fonts(text: str) -> tuple[list[str], set[str]]:
 
 
 def measure(texts: Iterable[str], size: float, weight: str = "normal") -> float:
-    """Find the width of the widest text."""
+    """Measure the widest of some texts."""
     from matplotlib.backends.backend_agg import RendererAgg
     from matplotlib.font_manager import FontProperties
 
@@ -180,7 +180,7 @@ def wrap_text(text: str, size: float, weight: str, width: float) -> list[tuple[s
 
 
 def _draw_figure(maps: Sequence[AttentionMap], title: str, subtitle: str) -> Any:  # noqa: ANN401
-    """Lay out all panels in inches from the top left, a row per map, and draw them."""
+    """Lay out all panels in inches from the top left, one row per map, and draw them."""
     from matplotlib.figure import Figure
 
     alone = len(maps) == 1 and len(maps[0].weights) == 1

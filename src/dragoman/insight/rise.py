@@ -1,4 +1,4 @@
-"""Which source words each target word depends on, asked of any black box: RISE and occlusion."""
+"""Importance of source words for target words in any black box: RISE and occlusion."""
 
 import itertools
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _MOST_ROWS = 64
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Importance:
-    """How much target words depend on source words.
+    """The importance of source words for target words, with standard errors.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Importance:
 
 
 class MaskedScorer:
-    """Says how probable each word of a translation is while words of its source are hidden.
+    """Scores the words of a translation while source words are masked.
 
     Parameters
     ----------
@@ -123,14 +123,14 @@ class MaskedScorer:
 
     @property
     def num_words(self) -> int:
-        """Source words that can be hidden."""
+        """The number of source words that can be masked."""
         return len(self._source.words) - 1
 
     @torch.inference_mode()
     def score(
         self, visible: Bool[np.ndarray, "masks sources"]
     ) -> Float[np.ndarray, "masks targets"]:
-        """Say how probable each target word is under each mask.
+        """Compute the log-probability of each target word under each mask.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class Rise:
         self._random = np.random.default_rng(seed)
 
     def estimates(self, block_size: int = 64) -> Iterator[Importance]:
-        """Try masks block by block.
+        """Score masks block by block, yielding an estimate after each.
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class Rise:
             yield regress(visible, scores)
 
     def estimate(self) -> Importance:
-        """Try all masks.
+        """Score all masks and return the estimate.
 
         Returns
         -------
@@ -251,14 +251,14 @@ class Rise:
         return last
 
     def _draw(self, size: int) -> Bool[np.ndarray, "masks sources"]:
-        """Draw masks that hide each word equally often, rounding at random."""
+        """Sample masks that hide each word equally often, rounding at random."""
         wanted = self._hidden_share * size
         count = int(wanted) + (self._random.random(self._scorer.num_words) < wanted % 1)
         places = np.arange(size)[:, None]
         return self._random.permuted(places >= count, axis=0)
 
     def _try_all(self) -> Importance:
-        """Try every way of hiding words, weighted by its probability."""
+        """Score every possible mask, weighted by its probability."""
         num_words = self._scorer.num_words
         visible = np.array(list(itertools.product([False, True], repeat=num_words)))
         scores = self._scorer.score(visible)
@@ -275,7 +275,7 @@ class Rise:
 
 
 def minimum_masks(num_words: int) -> int:
-    """Say how many masks a sentence needs for an estimate and its error.
+    """Compute how many masks are needed for an estimate and its standard error.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def minimum_masks(num_words: int) -> int:
 def regress(
     visible: Bool[np.ndarray, "masks sources"], scores: Float[np.ndarray, "masks targets"]
 ) -> Importance:
-    r"""Explain scores by the words that were there, with errors that assume nothing of the noise.
+    r"""Regress scores on visible words, with heteroscedasticity-robust standard errors.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ def regress(
 
 
 def occlude(scorer: MaskedScorer) -> Float[np.ndarray, "targets sources"]:
-    """Hide each source word by itself, all others being there.
+    """Mask each source word by itself, all others visible.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Words of subwords: which pieces of a sentence are shown, hidden and explained together."""
+"""Group subwords into words that are shown, masked and explained together."""
 
 import unicodedata
 from typing import NamedTuple
@@ -13,7 +13,7 @@ _UNSPACED = ("CJK ", "HIRAGANA ", "KATAKANA ", "THAI ", "LAO ", "KHMER ", "MYANM
 
 
 class WordGroups(NamedTuple):
-    """The tokens of a sentence, and the word that each is of."""
+    """The tokens of a sentence, and the word index of each."""
 
     ids: tuple[int, ...]
     """Subword ids and the end symbol."""
@@ -26,7 +26,7 @@ class WordGroups(NamedTuple):
 
 
 def group_words(vocabulary: TextVocabulary, text: str) -> WordGroups:
-    """Turn a text into tokens, and say which of them make a word.
+    """Tokenise a text and group its tokens into words.
 
     Notes
     -----
@@ -55,7 +55,7 @@ def group_words(vocabulary: TextVocabulary, text: str) -> WordGroups:
 
 
 def begins_word(piece: str, before: str) -> bool:
-    """Say whether a word begins with a piece."""
+    """Say whether a subword begins a word."""
     if before == SPACE_MARK:
         return False
     if piece.startswith(SPACE_MARK):

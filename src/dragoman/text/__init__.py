@@ -1,1 +1,1 @@
-"""From raw text to subword ids and back: normalisation, subwords, sentences."""
+"""Text to token ids and back: normalisation, subwords, vocabularies, sentence splitting."""

@@ -1,4 +1,4 @@
-"""BPE-dropout: byte-pair encoding in which merges fail at random, so that a word varies.
+"""BPE-dropout: byte-pair encoding that skips merges at random.
 
 Provilkov et al. (2020): a model that meets “unrelated” now whole, now as “un|related”, now as
 “un|rel|ated”, learns what the parts mean.
@@ -23,7 +23,7 @@ _Merge = tuple[float, int, int, int]
 
 
 class _Segmentation:
-    """A word in pieces, and what one more merge makes of it, the best merge first."""
+    """A partly merged word, and its possible merges in order of priority."""
 
     __slots__ = ("cuts", "merges", "next", "number")
 
@@ -36,7 +36,7 @@ class _Segmentation:
 
 
 def check_merges(vocabularies: Vocabularies) -> None:
-    """Refuse vocabularies whose words cannot be segmented at random.
+    """Refuse vocabularies that do not support BPE-dropout.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def check_merges(vocabularies: Vocabularies) -> None:
 
 
 class BytePairs:
-    """The merges of a subword model, for words that are segmented at random.
+    """The merges of a subword model.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class BytePairs:
         self._byte_ids = subwords.byte_ids
 
     def count_merges(self, word: str) -> int:
-        """Say how many merges a word can see at most.
+        """Bound the number of merges in a word.
 
         Returns
         -------
@@ -90,7 +90,7 @@ class BytePairs:
     def segment(
         self, word: str, num_dropped: Sequence[Sequence[int]]
     ) -> tuple[list[list[int]], list[int]]:
-        """Segment a word several times.
+        """Segment a word several times with merges dropped.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class BytePairs:
         return found, numbers
 
     def _begin(self, text: str) -> _Segmentation:
-        """Cut a word into its characters."""
+        """Split a word into characters."""
         possible = []
         for place in range(1, len(text)):
             rank = self._ranks.get(text[place - 1 : place + 1])
@@ -141,7 +141,7 @@ class BytePairs:
     def _merge(
         self, text: str, before: _Segmentation, skipped: int, known: dict[int, _Segmentation]
     ) -> _Segmentation:
-        """Do one of the possible merges."""
+        """Apply the next merge that is not dropped."""
         _, place, start, end = before.merges[skipped]
         cuts = before.cuts ^ 1 << place
         after = known.get(cuts)

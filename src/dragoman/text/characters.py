@@ -1,4 +1,4 @@
-"""Characters: a SentencePiece model in which every frequent character is an entry of its own."""
+"""Character vocabularies, as SentencePiece models with byte fallback."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ _LINE_CHARACTERS = 500
 
 
 def learn_characters(sentences: Iterable[str], *, vocabulary_size: int | None = None) -> bytes:
-    """Collect the characters of a text into a SentencePiece model with byte fallback.
+    """Build a SentencePiece model of the frequent characters of a text.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def learn_characters(sentences: Iterable[str], *, vocabulary_size: int | None = 
 
 
 def _choose_characters(sentences: Iterable[str], vocabulary_size: int | None) -> list[str]:
-    """Choose the characters that get an entry, the most frequent first."""
+    """Choose the most frequent characters."""
     counts: Counter[str] = Counter()
     for sentence in sentences:
         counts.update(normalise(sentence))

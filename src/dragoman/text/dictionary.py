@@ -1,4 +1,4 @@
-"""A dictionary from words to their translations, learnt from sentence pairs by IBM Model 1."""
+"""A bilingual dictionary learnt from sentence pairs by IBM Model 1."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,13 +37,13 @@ class Dictionary:
         return self.translations.get(word)
 
     def to_bytes(self) -> bytes:
-        """Write the dictionary for a file."""
+        """Serialise the dictionary."""
         plain = {"format": _FORMAT, "words": dict(self.translations)}
         return (json.dumps(plain, ensure_ascii=False, indent=0, sort_keys=True) + "\n").encode()
 
     @classmethod
     def from_file(cls, path: str | Path) -> "Dictionary":
-        """Read a dictionary from a file, checking that it is one.
+        """Read and check a dictionary file.
 
         Raises
         ------
@@ -79,7 +79,7 @@ def learn_dictionary(
     least_probability: float = 0.2,
     max_links: int = 10_000_000,
 ) -> Dictionary:
-    r"""Learn which word translates which from sentence pairs, by IBM Model 1 (Brown et al. 1993).
+    r"""Learn a dictionary from sentence pairs by IBM Model 1 (Brown et al. 1993).
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def learn_dictionary(
 
 
 class TranslationTable(NamedTuple):
-    """The probabilities of Model 1 for all words that met in a sentence pair.
+    """Translation probabilities of Model 1 for all co-occurring words.
 
     ``probabilities[k]`` is that of ``target_words[target_ids[k]]`` as the translation of
     ``source_words[source_ids[k]]``.
@@ -153,7 +153,7 @@ def _is_token(text: str) -> bool:
 
 
 def _thin_out(pairs: Iterable[Pair], max_links: int) -> list[Pair]:
-    """Take all pairs, or every second, fourth, … of them, until the links are few enough."""
+    """Sample every 2ⁿth pair until the number of word links is within the limit."""
     taken: list[Pair] = []
     num_links, stride = 0, 1
     for index, (source, target) in enumerate(pairs):

@@ -1,4 +1,4 @@
-"""Which target words translate a source word: learnt from sentence pairs, without a model."""
+"""Lexical translation probabilities on token ids, learnt from sentence pairs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Ids = Int[np.ndarray, "tokens"]
 
 @dataclass(frozen=True, kw_only=True)
 class Lexicon:
-    """How often words of one language are translations of those of another.
+    """Lexical translation probabilities of target tokens, given source tokens.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Lexicon:
     probabilities: Float[np.ndarray, "entries"]
 
     def likeliest(self, num_sources: int, count: int) -> Int[np.ndarray, "sources count"]:
-        """List the likeliest translations of each source word."""
+        """List the most probable translations of each source token."""
         order = np.lexsort((self.targets, -self.probabilities, self.sources))
         sources, targets = self.sources[order], self.targets[order]
         starts = np.searchsorted(sources, np.arange(num_sources))
@@ -44,7 +44,7 @@ class Lexicon:
 def learn_lexicon(
     sources: Sequence[Ids], targets: Sequence[Ids], num_targets: int, *, num_iterations: int = 5
 ) -> Lexicon:
-    r"""Learn which words translate which.
+    r"""Learn lexical translation probabilities by IBM Model 1.
 
     Notes
     -----
@@ -84,7 +84,7 @@ def learn_lexicon(
 def _pair_words(
     sources: Sequence[Ids], targets: Sequence[Ids], start: int, num_targets: int
 ) -> tuple[Int[np.ndarray, "pairs"], Int[np.ndarray, "pairs"]]:
-    """Pair each word with each of its sentence's translation, and say which target word it is."""
+    """List all pairs of a source and a target token that share a sentence pair."""
     keys, owners = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int32)]
     first = 0
     stop = start + CHUNK_PAIRS

@@ -1,4 +1,4 @@
-"""Bring equal texts into one spelling before anything else looks at them."""
+"""Normalise text: one Unicode spelling for equal texts."""
 
 import functools
 import itertools
@@ -15,7 +15,7 @@ _KEPT_FORMATS = frozenset(
 
 
 def normalise(text: str) -> str:
-    """Bring a text into the one spelling that models are trained on.
+    """Normalise a text as models are trained on it.
 
     White space of every kind (tabs, line ends and separators, no-break, thin and ideographic
     spaces) becomes a single space, none at the ends; control and invisible format characters are
@@ -44,7 +44,7 @@ def normalise(text: str) -> str:
 
 @functools.cache
 def sentencepiece_rules() -> str:
-    """Write the normalisation as SentencePiece's table of rules.
+    """Write the normalisation as a rule table for SentencePiece.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def _is_removed(character: str) -> bool:
 
 
 def _characters_by_decomposition() -> dict[str, list[str]]:
-    """Group the characters with a canonical decomposition, Hangul apart, by its full form."""
+    """Group characters by canonical decomposition, Hangul apart."""
     groups: dict[str, list[str]] = {}
     for character in map(chr, range(sys.maxunicode + 1)):
         mapping = unicodedata.decomposition(character)
@@ -103,7 +103,7 @@ def _characters_by_decomposition() -> dict[str, list[str]]:
 
 
 def _spell(decomposed: str, compositions: dict[str, list[str]]) -> set[str]:
-    """Give all canonically equivalent spellings: orders of the marks, partial compositions."""
+    """Yield all canonically equivalent spellings: mark orders and partial compositions."""
     spellings: set[str] = set()
     for order in map("".join, itertools.permutations(decomposed)):
         if unicodedata.normalize("NFD", order) == decomposed:

@@ -1,4 +1,4 @@
-"""The options of text preparation."""
+"""Options of text preparation."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -87,7 +87,7 @@ class TextOptions:
             self._check_ready_made(self.subwords)
 
     def _check_ready_made(self, path: str) -> None:
-        """Refuse what contradicts a SentencePiece model that is there already."""
+        """Refuse options that contradict a given SentencePiece model."""
         if not path:
             raise OptionError(
                 "subwords: the path is empty; give a SentencePiece model, or leave it out"

@@ -1,4 +1,4 @@
-"""A SentencePiece model whose pieces stand in the order of another tool's vocabulary.
+"""Renumber the pieces of a SentencePiece model by another toolkit's vocabulary.
 
 Marian numbers subwords by a vocabulary of its own, which often serves two SentencePiece models at
 once. Such a model is rewritten so that its ids are the vocabulary's: pieces that only the other
@@ -26,7 +26,7 @@ _APART = "\U0010ffff"  # no character; before a piece that only the other side h
 
 
 def order_pieces(model: bytes, names: Sequence[str], *, place: str) -> bytes:
-    """Give the pieces of a model the ids of a vocabulary.
+    """Renumber the pieces of a model by a vocabulary.
 
     Parameters
     ----------
@@ -76,18 +76,18 @@ def order_pieces(model: bytes, names: Sequence[str], *, place: str) -> bytes:
 
 
 def read_size(model: bytes) -> int | None:
-    """Tell how many of a model's pieces belong to the vocabulary it was ordered by."""
+    """Read the size of the vocabulary that a model was renumbered by."""
     field, value = next(read_fields(model), (0, 0))
     return value if field == _SIZE and isinstance(value, int) else None
 
 
 def plain_name(piece: str) -> str:
-    """Give the name that a piece has in the vocabulary."""
+    """Return the name of a piece in the vocabulary."""
     return piece.removeprefix(_APART)
 
 
 def _text_of(piece: bytes, place: str) -> str:
-    """Read a piece's text, and refuse a model whose unknown piece has another name."""
+    """Read a piece's text, refusing a model with another name for the unknown piece."""
     fields = dict(read_fields(piece))
     text = fields.get(_TEXT)
     if not isinstance(text, bytes):
@@ -102,7 +102,7 @@ def _text_of(piece: bytes, place: str) -> str:
 
 
 def _make_piece(name: str, pieces: dict[str, bytes]) -> bytes:
-    """Take a piece as it is, or make one that is never found in text."""
+    """Reuse a piece, or make an unused one."""
     if name in _KINDS:
         return (
             write_field(_TEXT, name) + write_field(_SCORE, 0.0) + write_field(_KIND, _KINDS[name])

@@ -1,4 +1,4 @@
-"""Sentences: split long text into pieces that a model trained on sentences can take."""
+"""Split text into sentences by rules, and over-long sentences into parts."""
 
 import itertools
 import re
@@ -166,12 +166,12 @@ def split_text(
 
 
 def cut_long(text: str, language: str | None, fits: Callable[[str], bool]) -> list[str]:
-    """Cut a text as `split_long` does, and what still does not fit between its code points."""
+    """Split a text until each part fits, inside words if need be."""
     return [half for piece in split_long(text, language, fits) for half in _halve(piece, fits)]
 
 
 def share_of_several(texts: Iterable[str], language: str | None) -> float:
-    """Compute the share of texts that have more than one sentence."""
+    """Compute the share of texts with more than one sentence."""
     counts = [len(split_sentences(text, language)) for text in texts]
     return sum(count > 1 for count in counts) / max(1, len(counts))
 
@@ -182,7 +182,7 @@ def list_abbreviations(language: str | None) -> frozenset[str]:
 
 
 def split_long(text: str, language: str | None, fits: Callable[[str], bool]) -> list[str]:
-    """Split a text only as far as needed for each piece to fit.
+    """Split a text only as far as needed for each part to fit.
 
     Returns
     -------
@@ -227,7 +227,7 @@ def _cut_to_fit(
 
 
 def _halve(piece: str, fits: Callable[[str], bool]) -> list[str]:
-    """Halve a piece until it fits, between a letter and its thousandth accent if need be."""
+    """Halve a part until it fits, between code points if need be."""
     if len(piece) <= 1 or fits(piece):
         return [piece]
     middle = len(piece) // 2
@@ -235,7 +235,7 @@ def _halve(piece: str, fits: Callable[[str], bool]) -> list[str]:
 
 
 def _count_fitting(parts: list[str], start: int, fits: Callable[[str], bool]) -> int:
-    """Count the parts from `start` that fit together, by doubling and then halving the step."""
+    """Count the parts from `start` that fit together, by galloping search."""
     count, step, growing = 0, 1, True
     while step:
         candidate = min(count + step, len(parts) - start)
@@ -249,7 +249,7 @@ def _count_fitting(parts: list[str], start: int, fits: Callable[[str], bool]) ->
 
 
 def _find_spaced_ends(text: str, rules: str, known: frozenset[int]) -> Iterator[int]:
-    """Find the ends of sentences that white space follows."""
+    """Find sentence ends that white space follows."""
     word = marks = previous = ""
     starts_sentence = True
     for token in _TOKEN.finditer(text):
@@ -272,7 +272,7 @@ def _find_spaced_ends(text: str, rules: str, known: frozenset[int]) -> Iterator[
 
 
 def _can_start(following: str) -> bool:
-    """Whether a sentence can start here: with a quotation, a number or no small letter."""
+    """Whether a sentence can start here: with a quotation, a number or no lower-case letter."""
     tokens = following.split(maxsplit=1)
     if not tokens or not tokens[0].strip(_CLOSING_ALONE):
         return False
@@ -286,7 +286,7 @@ def _can_start(following: str) -> bool:
 def _ends_at_full_stop(
     word: str, previous: str, following: str, rules: str, opens_sentence: bool
 ) -> bool:
-    """Decide whether a full stop after a word ends the sentence or marks an abbreviation."""
+    """Decide whether a full stop ends the sentence or marks an abbreviation."""
     small = word.rsplit("-", 1)[-1].lower()
     if small in _select(_BEFORE_NAMES, rules) or small in ("e.g", "i.e"):
         return False
@@ -323,7 +323,7 @@ def _has_case(letter: str) -> bool:
 
 
 def _cut_at(text: str, ends: Iterable[int]) -> list[str]:
-    """Cut a text at the given places, except inside a character as people see it."""
+    """Split a text at some offsets, except inside a grapheme."""
     inner = [end for end in ends if 0 < end < len(text) and not _joins(text[end - 1], text[end])]
     places = [0, *inner, len(text)] if text else []
     return [text[start:end] for start, end in itertools.pairwise(places)]
@@ -342,12 +342,12 @@ def _cut_characters(text: str) -> list[str]:
 
 
 def _cut_overgrown(text: str) -> list[str]:
-    """Cut what no writing has: a character under a heap of marks."""
+    """Split graphemes with implausibly many combining marks."""
     return [text] if len(text) <= _LONGEST_CHARACTER else list(text)
 
 
 def _joins(before: str, character: str) -> bool:
-    """Whether a code point belongs to the character before it, to a good approximation."""
+    """Whether a code point continues the grapheme before it, approximately."""
     if unicodedata.category(character).startswith("M") or character in "\u200c\u200d":
         return True
     is_skin_tone = "\U0001f3fb" <= character <= "\U0001f3ff"

@@ -1,4 +1,4 @@
-"""What a SentencePiece model says of its making, which its library does not tell.
+"""Read the training settings and merges of a SentencePiece model from its protocol buffer.
 
 Its file is a protocol buffer, and so is that of some other tools: `read_fields` and `write_field`.
 """
@@ -23,7 +23,7 @@ _NORMAL, _FREELY_CHOSEN = 1, (4, 5)  # a user's own pieces, and those not to be 
 
 
 def is_cut_at_spaces(model: bytes) -> bool:
-    """Tell whether a model was made with the settings of `train_subwords` that concern spaces.
+    """Whether a model was trained with `train_subwords`' settings about spaces.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def is_cut_at_spaces(model: bytes) -> bool:
 
 
 def is_merged(model: bytes) -> bool:
-    """Tell whether a model merges byte pairs, and nothing but their scores decides which.
+    """Whether a model is plain byte-pair encoding, its merges ordered by score.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def is_merged(model: bytes) -> bool:
 
 
 def read_merges(model: bytes) -> dict[str, tuple[int, float]]:
-    """Read the pieces that text is made of: characters, and what they are merged into."""
+    """Read the characters and merged pieces of a model."""
     merges = {}
     for piece_id, piece in enumerate(_read_pieces(model)):
         text, score = piece.get(_PIECE_TEXT), piece.get(_PIECE_SCORE, bytes(4))
@@ -136,7 +136,7 @@ def write_field(number: int, value: int | float | str | bytes) -> bytes:
 
 
 def _write_number(number: int) -> bytes:
-    """Write seven bits a byte, the lowest first."""
+    """Write a varint."""
     written = bytearray()
     while number > 127:
         written.append(number & 127 | 128)

@@ -1,4 +1,4 @@
-"""Subwords: train a SentencePiece model on raw text, and turn text into ids and back."""
+"""Train SentencePiece models, and convert text to ids and back."""
 
 import functools
 import math
@@ -38,7 +38,7 @@ _SIZE_ANCHORS = (
 
 
 def choose_vocabulary_size(num_pairs: int) -> int:
-    """Choose the number of subwords that suits a corpus.
+    """Choose a vocabulary size by corpus size.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def train_subwords(sentences: Iterable[str], *, vocabulary_size: int) -> bytes:
 
 
 class Subwords:
-    """A subword model: text to ids and back.
+    """A SentencePiece model: text to ids and back.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class Subwords:
         return cls(model, place=str(path))
 
     def to_bytes(self) -> bytes:
-        """Give the model back as it was loaded."""
+        """Return the serialised model, as it was loaded."""
         return self._model
 
     def __len__(self) -> int:
@@ -191,7 +191,7 @@ class Subwords:
 
     @functools.cached_property
     def splits_at_spaces(self) -> bool:
-        """Whether each word between spaces has the same ids by itself as in a sentence.
+        """Whether each word is tokenised independently of its neighbours.
 
         So it is in the models of `train_subwords` and `learn_characters`; of foreign ones it is
         not assumed.
@@ -203,7 +203,7 @@ class Subwords:
         return not any(SPACE_MARK in piece[1:] for piece in pieces)
 
     def encode(self, texts: Sequence[str], num_threads: int = 1) -> list[list[int]]:
-        """Turn texts into ids.
+        """Tokenise texts to ids.
 
         Returns
         -------
@@ -224,7 +224,7 @@ class Subwords:
         return ids
 
     def decode(self, ids: Sequence[Sequence[int]], num_threads: int = 1) -> list[str]:
-        """Turn ids back into texts.
+        """Detokenise ids to texts.
 
         Parameters
         ----------
@@ -256,11 +256,11 @@ class Subwords:
         return [normalise(text) for text in texts]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Name ids for people to read."""
+        """Return the pieces of some ids."""
         return [plain_name(self._processor.id_to_piece(int(piece_id))) for piece_id in ids]
 
     def _encode_space_mark(self, line: str) -> list[int]:
-        """Encode a line that contains U+2581, which SentencePiece would read as a space."""
+        """Tokenise a line with U+2581, which SentencePiece would read as a space."""
         stand_in = next(
             character
             for character in map(chr, range(0x10FFFF, 0, -1))
@@ -293,14 +293,14 @@ def _load(model: bytes, place: str) -> sentencepiece.SentencePieceProcessor:
 
 
 def _share(work: Callable[..., Any], items: list[Any], num_threads: int) -> list[Any]:
-    """Do something for each item; for a list the library starts threads, be it only one."""
+    """Apply a function to each item, in threads only if there are several."""
     if num_threads == 1:  # what that takes is 30 times what a sentence does
         return [work(item) for item in items]
     return work(items, num_threads=num_threads)
 
 
 def _find_byte_ids(processor: sentencepiece.SentencePieceProcessor) -> list[int]:
-    """Give the ids of the 256 bytes, or nothing where the model has no byte fallback."""
+    """Return the ids of the 256 byte pieces, or none without byte fallback."""
     ids = [processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
     return ids if all(processor.is_byte(piece_id) for piece_id in ids) else []
 
@@ -328,7 +328,7 @@ def _find_rare_characters(word_counts: Counter[str], vocabulary_size: int) -> fr
 
 
 def _prepare_for_training(word_counts: Counter[str], rare: frozenset[str]) -> Iterator[str]:
-    """Give words that SentencePiece takes whole, with a space for each rare character, counted."""
+    """Write counted words so that SentencePiece does not split rare characters."""
     without_rare = dict.fromkeys(map(ord, rare), " ")
     for word, count in word_counts.items():
         text = word if rare.isdisjoint(word) else word.translate(without_rare)

@@ -1,4 +1,4 @@
-"""The vocabularies of a language pair: one for both sides, or one a side."""
+"""The vocabularies of a language pair: one joint, or one per side."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -20,26 +20,26 @@ DICTIONARY_FILE = "dictionary.json"
 
 @runtime_checkable
 class TextVocabulary(Protocol):
-    """What turns the text of one side into ids and back: subwords, characters or words."""
+    """Interface of vocabularies: subwords, characters or words."""
 
     @property
     def eos_id(self) -> int:
-        """The end of a sentence."""
+        """The end symbol."""
         ...
 
     @property
     def unk_id(self) -> int:
-        """What the vocabulary cannot write."""
+        """The unknown symbol."""
         ...
 
     @property
     def pad_id(self) -> int:
-        """Fills short sentences of a batch."""
+        """The padding symbol."""
         ...
 
     @property
     def splits_at_spaces(self) -> bool:
-        """Whether a word between spaces has the same ids by itself as in a sentence."""
+        """Whether each word is tokenised independently of its neighbours."""
         ...
 
     def __len__(self) -> int:
@@ -47,19 +47,19 @@ class TextVocabulary(Protocol):
         ...
 
     def encode(self, texts: Sequence[str], num_threads: int = 1) -> list[list[int]]:
-        """Turn texts into ids, without an end."""
+        """Tokenise texts to ids, without the end symbol."""
         ...
 
     def decode(self, ids: Sequence[Sequence[int]], num_threads: int = 1) -> list[str]:
-        """Turn ids into texts of one line each, skipping padding and ends."""
+        """Detokenise ids to single-line texts, skipping padding and end symbols."""
         ...
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Name the ids of one text for people to read."""
+        """Return the pieces of one text's ids."""
         ...
 
     def to_bytes(self) -> bytes:
-        """Give what a file must hold to read the vocabulary again."""
+        """Serialise the vocabulary."""
         ...
 
 
@@ -100,7 +100,7 @@ class Vocabularies:
 
     @property
     def is_closed(self) -> bool:
-        """Whether words that are not in the vocabulary are unknown."""
+        """Whether words outside the vocabulary become unknown."""
         return all(isinstance(each, Words) for each in self)
 
     @property
@@ -125,7 +125,7 @@ class Vocabularies:
         return hashlib.blake2b(contents, digest_size=16).hexdigest()
 
     def files(self) -> dict[str, bytes]:
-        """Return what a model folder keeps."""
+        """Return the files of a model folder."""
         files = self._vocabulary_files()
         if self.dictionary is not None:
             files[DICTIONARY_FILE] = self.dictionary.to_bytes()
@@ -140,7 +140,7 @@ class Vocabularies:
 
     @staticmethod
     def read(folder: Path) -> "Vocabularies":
-        """Read what `files` put into a folder."""
+        """Read the files of a model folder."""
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
         path = folder / DICTIONARY_FILE
         dictionary = Dictionary.from_file(path) if path.name in names else None

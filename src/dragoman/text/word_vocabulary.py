@@ -1,4 +1,4 @@
-"""Words: a closed vocabulary of the most frequent words, in which everything else is unknown."""
+"""Closed vocabularies of the most frequent words; all others are unknown."""
 
 import functools
 import json
@@ -125,7 +125,7 @@ class Words:
 
     @classmethod
     def from_bytes(cls, contents: bytes, *, place: str = "vocabulary") -> "Words":
-        """Read a vocabulary from memory, checking that it is one.
+        """Read and check a serialised vocabulary.
 
         Raises
         ------
@@ -162,7 +162,7 @@ class Words:
         return cls.from_bytes(contents, place=str(path))
 
     def to_bytes(self) -> bytes:
-        """Write the vocabulary for a file."""
+        """Serialise the vocabulary."""
         plain = {"format": _FORMAT, "words": self._tokens}
         return (json.dumps(plain, ensure_ascii=False, indent=0) + "\n").encode()
 
@@ -174,7 +174,7 @@ class Words:
         texts: Sequence[str],
         num_threads: int = 1,  # noqa: ARG002
     ) -> list[list[int]]:
-        """Turn texts into ids."""
+        """Tokenise texts to ids."""
         known, unknown = self._ids, self.unk_id
         return [[known.get(token, unknown) for token in split_words(text)] for text in texts]
 
@@ -183,7 +183,7 @@ class Words:
         ids: Sequence[Sequence[int]],
         num_threads: int = 1,  # noqa: ARG002
     ) -> list[str]:
-        """Turn ids back into texts.
+        """Detokenise ids to texts.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ class Words:
         return [normalise("".join(self.tokens(text))) for text in ids]
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """Turn the ids of one text into tokens.
+        """Return the tokens of one text's ids.
 
         Returns
         -------
@@ -210,14 +210,14 @@ class Words:
         ]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Name ids for people to read."""
+        """Return the tokens for display."""
         names = _SPECIAL + self._tokens
         return [names[int(token_id)].replace(" ", _SPACE_MARK) for token_id in ids]
 
 
 @functools.cache
 def _token_pattern() -> re.Pattern[str]:
-    """Build the pattern of a token: to re, combining marks such as vowel signs are no letters."""
+    """Compile the token pattern, which counts combining marks as letters."""
     marks = (
         chr(code)
         for code in range(sys.maxunicode + 1)
