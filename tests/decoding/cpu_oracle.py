@@ -6,15 +6,15 @@ import numpy as np
 import torch
 
 from dragoman.kernels.cpu_search.slot_search import make_pool
-from dragoman.kernels.cpu_search.team import work_alone
+from dragoman.kernels.cpu_search.team import make_single_core_team
 from dragoman.kernels.cpu_search.tiles import fill_tiles, multiply_rows
 from dragoman.kernels.cpu_search.transformer_steps import (
-    NOBODY_ASKS,
+    NO_ATTENTION,
     Rows,
+    decode_step,
+    embed_token,
     encode,
-    read_word,
-    remember_sources,
-    step,
+    write_source_kv,
 )
 
 
@@ -80,15 +80,23 @@ class Oracle:
         pool, _ = make_pool(len(places), model.decoder, shape)
         states = np.empty((len(source), model.positions.shape[1]), np.float32)
         for row, word in enumerate(source):
-            read_word(model.source_words, word, shape.word_scale, model.positions[row], states[row])
-        team = work_alone()
+            embed_token(
+                model.source_embedding,
+                word,
+                shape.embedding_scale,
+                model.positions[row],
+                states[row],
+            )
+        team = make_single_core_team()
         encode(states, np.array([len(source)]), model.encoder, shape, team)
-        remember_sources(states, places[: len(source)], model.decoder, shape, pool, team)
+        write_source_kv(states, places[: len(source)], model.decoder, shape, pool, team)
         own = np.ascontiguousarray(places[None, len(source) :])
         states = np.empty((fill_tiles(1), model.positions.shape[1]), np.float32)
         zero = np.zeros(1, np.int64)
         for row, word in enumerate(words):
-            read_word(model.target_words, word, shape.word_scale, model.positions[row], states[0])
+            embed_token(
+                model.target_embedding, word, shape.embedding_scale, model.positions[row], states[0]
+            )
             rows = Rows(own, zero, zero + row + 1, places[None], zero, zero + len(source))
-            step(states, 1, rows, model.decoder, shape, pool, NOBODY_ASKS, team)
+            decode_step(states, 1, rows, model.decoder, shape, pool, NO_ATTENTION, team)
         return states[0].copy()

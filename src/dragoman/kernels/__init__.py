@@ -1,1 +1,5 @@
-"""Kernels: each a fast way to compute something, beside the plain way that it must equal."""
+"""Kernels: a fast implementation of an operation beside the plain one that it must equal.
+
+`training` (Triton, and Numba on a CPU), `cuda_search` (Triton) and `cpu_search` (Numba). Imports
+`dragoman.shapes`, `eight_bits` and `errors`; models and decoding import it.
+"""

@@ -1,4 +1,4 @@
-"""Triton, where it is installed, and the question whether a kernel of ours shall run."""
+"""Import Triton where it is installed, and decide whether kernels run."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from dragoman.kernels.processor import can_compile
 
 try:
     if torch.version.cuda is None and "TRITON_INTERPRET" not in os.environ:
-        raise ImportError  # nothing could run, and importing it takes a second and 50 MB
+        raise ImportError  # no kernel could run, and importing Triton takes a second and 50 MB
     import triton
     import triton.language as tl
 
@@ -25,7 +25,7 @@ except ImportError:  # builds of PyTorch without CUDA come without it
     has_triton = False
 
     def jit(function: Callable[..., Any]) -> Callable[..., Any]:
-        """Leave a kernel as it is: without Triton nobody calls it."""
+        """Return a kernel unchanged: without Triton it is never called."""
         return function
 
 
@@ -37,12 +37,12 @@ SUM_ROWS, SUM_COLUMNS = 64, 16
 
 
 def uses_kernels(tensor: Tensor) -> bool:
-    """Say whether our kernels compute with a tensor, or PyTorch does."""
+    """Say whether Triton kernels compute with a tensor, or PyTorch does."""
     return tensor.is_cuda and has_triton and not _switched_off.get()
 
 
 def uses_compiled(*tensors: Tensor | None) -> bool:
-    """Say whether functions compiled for the CPU compute with some tensors, or PyTorch does.
+    """Say whether functions compiled for the CPU compute with these tensors, or PyTorch does.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def uses_compiled(*tensors: Tensor | None) -> bool:
 
 @contextmanager
 def plain_operations() -> Iterator[None]:
-    """Switch our kernels off while the context lasts."""
+    """Switch all kernels off while the context lasts."""
     token = _switched_off.set(True)
     try:
         yield
@@ -68,12 +68,12 @@ def plain_operations() -> Iterator[None]:
 
 
 def next_power(number: int, least: int = 16) -> int:
-    """Round up to a power of two, which Triton's blocks must be."""
+    """Round up to a power of two, which the sizes of Triton's blocks must be."""
     return max(least, 1 << (number - 1).bit_length())
 
 
 def working_type(tensor: Tensor) -> torch.dtype:
-    """Say in which precision products are computed here."""
+    """Return the precision in which products of a tensor are computed."""
     device = tensor.device.type
     if device != "meta" and torch.is_autocast_enabled(device):
         return torch.get_autocast_dtype(device)
@@ -81,7 +81,7 @@ def working_type(tensor: Tensor) -> torch.dtype:
 
 
 def draw_seed(device: torch.device) -> Tensor:
-    """Draw the seed of one dropout from PyTorch's generator, on the device.
+    """Draw a dropout seed from PyTorch's generator, on the device.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def dropout_generator() -> torch.Generator | None:
 
 
 def num_programs(num_blocks: int, device: torch.device) -> int:
-    """Say how many programs shall share blocks of work whose sums they keep."""
+    """Return the number of programs that share blocks of work and keep partial sums."""
     if device.type != "cuda":
         return min(num_blocks, 4)
     return min(
@@ -120,12 +120,12 @@ def num_programs(num_blocks: int, device: torch.device) -> int:
 
 @jit
 def kept(seed, places, threshold) -> Tensor:
-    """Decide for each place whether dropout keeps it.
+    """Decide for each position by a hash whether dropout keeps it.
 
     Notes
     -----
-    A hash of place and seed: far cheaper than a cryptographic generator, and what dropout needs of
-    chance.
+    A hash of position and seed: far cheaper than a cryptographic generator, and random enough for
+    dropout.
     """
     value = places.to(tl.uint32) * 0x9E3779B1 + (seed & 0x7FFFFFFF).to(tl.uint32)
     value = (value ^ (value >> 16)) * 0x7FEB352D
@@ -135,7 +135,7 @@ def kept(seed, places, threshold) -> Tensor:
 
 
 def sum_rows(partial: Tensor) -> Tensor:
-    """Add up what several programs have summed."""
+    """Sum the partial sums of several programs."""
     num_rows, num_columns = partial.shape
     total = partial.new_empty(num_columns)
     _sum_rows_kernel[(-(-num_columns // SUM_COLUMNS),)](
@@ -148,7 +148,7 @@ def sum_rows(partial: Tensor) -> Tensor:
 def _sum_rows_kernel(
     partial, total, num_rows, num_columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr
 ):
-    """Sum a few columns."""
+    """Sum a block of columns over all rows."""
     columns = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     sums = tl.zeros([ROWS, COLUMNS], tl.float32)
     for start in range(0, num_rows, ROWS):
@@ -161,5 +161,5 @@ def _sum_rows_kernel(
 
 
 def dropout_threshold(share: float) -> int:
-    """Say what `kept` compares with to drop a share of all places."""
+    """Return the threshold with which `kept` drops this share of positions."""
     return round(share * (1 << 32))

@@ -1,7 +1,7 @@
-"""What this processor can execute, and what functions are compiled for.
+"""Detect the processor's vector instructions, and choose what functions are compiled for.
 
-The table `INSTRUCTION_SETS` is the one place that knows which instructions multiply in eight bits;
-`dragoman.kernels.cpu_search.tiles` writes them.
+`INSTRUCTION_SETS` is the one table of instructions that multiply in int8;
+`dragoman.kernels.cpu_search.tiles` generates them.
 """
 
 import functools
@@ -22,14 +22,13 @@ _X86_AVX = (*_X86_WIDE, "avx", "fma", "f16c", "vaes", "vpclmulqdq", "xop")
 
 
 class InstructionSet(NamedTuple):
-    """Instructions that multiply in eight bits, and how a tile of products uses registers.
+    """Instructions that multiply in int8, and the tile sizes that fit the registers.
 
-    `needs` are LLVM's names of the features that must be there; what begins with one of `hides` is
-    switched off when a set is chosen by name, so that it runs as on a processor that has no more.
-    A register has `lanes` numbers of 32 bits. `tiles` lists the tiles from the lowest on: so many
-    vectors by so many registers of outputs, whose sums fit the registers there are. `zero` is the
-    byte that stands for 0 in a rounded vector: 128 where the instruction reads bytes without a
-    sign.
+    `needs` are LLVM's names of the required features; features that begin with one of `hides` are
+    switched off when a set is chosen by name, so that it runs as on a processor without them. A
+    register has `lanes` numbers of 32 bits. `tiles` lists, from the smallest, vectors by registers
+    of outputs whose sums fit the registers. `zero` is the byte that stands for 0 in a quantised
+    vector: 128 where the instruction reads unsigned bytes.
     """
 
     needs: frozenset[str]
@@ -40,7 +39,7 @@ class InstructionSet(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Vectors of the highest tile."""
+        """Vectors of the largest tile."""
         return self.tiles[-1][0]
 
 
@@ -78,7 +77,7 @@ def can_compile() -> bool:
 
 @functools.cache
 def list_features() -> frozenset[str]:
-    """List what the processor at hand can execute.
+    """List the instruction-set features of this processor.
 
     Returns
     -------
@@ -96,7 +95,7 @@ def list_features() -> frozenset[str]:
 
 
 def _list_arm_features() -> set[str]:
-    """List what LLVM does not say of 64-bit ARM processors."""
+    """List the features of 64-bit ARM processors that LLVM does not report."""
     if platform.machine().lower() not in ("aarch64", "arm64"):
         return set()
     if sys.platform == "darwin":  # every Mac with such a processor
@@ -114,7 +113,7 @@ def list_executable() -> list[str]:
 
 @functools.cache
 def choose_instructions() -> str:
-    """Choose the instruction set for products in eight bits.
+    """Choose the instruction set for int8 products.
 
     Returns
     -------
@@ -138,7 +137,7 @@ def choose_instructions() -> str:
 
 @functools.cache
 def aim_compiler() -> None:
-    """Tell Numba which instructions to use; to be called before anything is compiled.
+    """Configure Numba's target; call this before anything is compiled.
 
     Notes
     -----

@@ -6,7 +6,7 @@ import tests.kernels.cpu_search.compiler  # noqa: F401
 import torch
 from tests.kernels.cpu_search.test_tiles import make_matrix, multiply
 
-from dragoman.kernels.cpu_search.best_tokens import find_words
+from dragoman.kernels.cpu_search.best_tokens import find_best_tokens
 from dragoman.kernels.cpu_search.task import ForbiddenTable, forbid_nothing, make_team
 from dragoman.kernels.cpu_search.weight_layout import lay_out
 
@@ -34,15 +34,15 @@ def find(
     forced = np.full(len(states), -1) if forced is None else np.array(forced)
     nothing = np.zeros((len(states), 0), np.int64)
     asked = nothing if asked is None else np.array(asked)
-    asked_scores = np.empty(asked.shape, np.float32)
-    find_words(
+    requested_scores = np.empty(asked.shape, np.float32)
+    find_best_tokens(
         states, len(states), matrix.panels, matrix.outputs, is_banned, forced,
         nothing if blocked is None else np.array(blocked), asked,
         forbid_nothing() if forbidden is None else forbidden,
         np.zeros(len(states), np.int64) if places is None else np.array(places),
-        is_normalised, best, words, asked_scores, make_team(0, 1) if team is None else team,
+        is_normalised, best, words, requested_scores, make_team(0, 1) if team is None else team,
     )  # fmt: skip
-    return (best, words, asked_scores) if asked.size else (best, words)
+    return (best, words, requested_scores) if asked.size else (best, words)
 
 
 @pytest.mark.parametrize("size", [64, SIZE])

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 import tests.kernels.cpu_search.compiler  # noqa: F401
 
-from dragoman.kernels.cpu_search.slots import begin, extend, finish, force, is_done, make_slots
+from dragoman.kernels.cpu_search.slots import (
+    extend_hypotheses,
+    finish_hypothesis,
+    forced_token,
+    is_done,
+    make_slots,
+    start_sentence,
+)
 from dragoman.kernels.cpu_search.task import Rules, Sentences
 from dragoman.kernels.cuda_search.beam_step import farthest_end
 
@@ -20,7 +27,7 @@ def make_all(*, beams=2, best=2, alpha=1.0, limit=9, prefix=()):
         np.array([prefix], np.int64).reshape(1, -1), np.zeros(0, np.int64), np.zeros(2, np.int64),
     )  # fmt: skip
     slots = make_slots(1, limit, 3, rules)
-    begin(0, 0, slots, rules)
+    start_sentence(0, 0, slots, rules)
     return slots, sentences, rules
 
 
@@ -35,7 +42,7 @@ def test_what_must_come():
     found = []
     for length in range(4):
         slots.lengths[0] = length
-        found.append(force(0, slots, sentences, rules))
+        found.append(forced_token(0, slots, sentences, rules))
     assert found == [7, -1, -1, EOS]
 
 
@@ -46,7 +53,7 @@ def test_the_best_of_the_finished_stay_in_order():
     for length in range(8):
         slots.lengths[0] = length
         total = -10 * chance.random()
-        finish(0, np.float32(total), length, slots, rules)
+        finish_hypothesis(0, np.float32(total), length, slots, rules)
         scores.append((total / ((5 + length + 1) / 6), length))
     best = sorted(scores, reverse=True)[:3]
     assert slots.finished[0].tolist() == pytest.approx([score for score, _ in best], rel=1e-5)
@@ -60,7 +67,7 @@ def test_of_the_best_extensions_some_end_and_some_go_on():
     slots.alive[0] = [-1.0, -2.0]
     best = np.array([[-0.1, -0.5, -3, -9], [-0.2, -0.3, -7, -8]], np.float32)
     words = np.array([[5, EOS, 6, 7], [8, 5, EOS, 9]])
-    extend(0, 0, best, words, slots, rules)
+    extend_hypotheses(0, 0, best, words, slots, rules)
     assert slots.counts[0] == 2
     assert slots.newest[0].tolist() == [5, 8]
     assert slots.parents[0, 0].tolist() == [0, 1]

@@ -9,7 +9,12 @@ from tests.kernels.cpu_search.test_best_tokens import find
 from tests.kernels.cpu_search.test_tiles import make_matrix, make_vectors, multiply
 
 from dragoman.kernels.cpu_search.task import DONE, IS_OVER, IS_SLOW, LEFT, PART, make_team
-from dragoman.kernels.cpu_search.team import has_helpers, help_out, multiply_together, work_alone
+from dragoman.kernels.cpu_search.team import (
+    has_helpers,
+    make_single_core_team,
+    multiply_together,
+    run_helper,
+)
 from dragoman.kernels.cpu_search.tiles import fill_tiles
 from dragoman.kernels.cpu_search.weight_layout import lay_out, lay_out_floats
 
@@ -26,14 +31,14 @@ def make_both(is_rounded):
 def work_with(num_helpers, matrix, num_rows, work):
     team = make_team(num_rows, len(matrix.panels))
     threads = [
-        threading.Thread(target=help_out, args=(matrix.panels, team)) for _ in range(num_helpers)
+        threading.Thread(target=run_helper, args=(matrix.panels, team)) for _ in range(num_helpers)
     ]
     for each in threads:
         each.start()
     try:
         return work(team), team
     finally:
-        team.turns[IS_OVER] = 1
+        team.counters[IS_OVER] = 1
         for each in threads:
             each.join()
 
@@ -48,14 +53,14 @@ def test_products_are_the_same(num_helpers, is_rounded):
 
         def work(team, states=states, products=products):
             for _ in range(20):
-                team.turns[IS_SLOW] = 0  # threads of a test may well be
+                team.counters[IS_SLOW] = 0  # threads of a test may well be
                 products[:] = np.nan
                 multiply_together(states, len(states), *matrix, products, team)
                 assert np.array_equal(products[: len(states)], multiply(states, matrix))
 
         _, team = work_with(num_helpers, matrix, count, work)
-        assert team.turns[LEFT] == 0
-        assert team.turns[DONE] > 0
+        assert team.counters[LEFT] == 0
+        assert team.counters[DONE] > 0
 
 
 @pytest.mark.parametrize("num_helpers", [0, 2])
@@ -69,30 +74,30 @@ def test_the_same_words_are_found(num_helpers, is_rounded, is_normalised):
 
     def work(team):
         for _ in range(10):
-            team.turns[IS_SLOW] = 0
+            team.counters[IS_SLOW] = 0
             found = find(states, matrix, 4, team=team, **demands)
             assert all(map(np.array_equal, found, expected))
 
     _, team = work_with(num_helpers, matrix, 5, work)
-    assert team.turns[DONE] == -(-len(matrix.panels) // PART)
+    assert team.counters[DONE] == -(-len(matrix.panels) // PART)
 
 
 def test_who_had_to_be_waited_for_is_not_asked_again():
     matrix, states = make_both(True), make_vectors(2, WIDTH)
     team = make_team(2, len(matrix.panels))
     assert has_helpers(team)
-    team.turns[IS_SLOW] = 1
+    team.counters[IS_SLOW] = 1
     assert not has_helpers(team)
     products = np.empty((fill_tiles(2), matrix.outputs[:, 0].size), np.float32)
     multiply_together(states, 2, *matrix, products, team)
     assert np.array_equal(products[:2], multiply(states, matrix))
-    assert not team.turns[DONE]
+    assert not team.counters[DONE]
 
 
 def test_somebody_who_works_alone_shares_nothing():
     matrix, states = make_both(True), make_vectors(2, WIDTH)
     products = np.empty((fill_tiles(2), matrix.outputs[:, 0].size), np.float32)
-    multiply_together(states, 2, *matrix, products, work_alone())
+    multiply_together(states, 2, *matrix, products, make_single_core_team())
     assert np.array_equal(products[:2], multiply(states, matrix))
-    assert not has_helpers(work_alone())
+    assert not has_helpers(make_single_core_team())
     assert not has_helpers(make_team(0, 1))

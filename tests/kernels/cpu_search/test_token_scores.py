@@ -7,10 +7,10 @@ import tests.kernels.cpu_search.compiler  # noqa: F401
 from dragoman.kernels.cpu_search.compiler.instructions import compiled
 from dragoman.kernels.cpu_search.token_scores import (
     LOWEST,
+    accumulate_exponentials,
     find_above,
     find_lowest,
     find_normaliser,
-    weigh,
 )
 from dragoman.kernels.cpu_search.weight_layout import COLUMNS
 
@@ -21,7 +21,9 @@ def weigh_all(scores, is_normalised):
     highest, total = LOWEST, np.float32(0)
     for panel in range(len(scores)):
         address = scores.ctypes.data + 4 * COLUMNS * panel
-        tops[panel], highest, total = weigh(address, is_normalised, highest, total)
+        tops[panel], highest, total = accumulate_exponentials(
+            address, is_normalised, highest, total
+        )
     return tops, highest, total
 
 

@@ -29,10 +29,10 @@ def test_powers_of_two():
 def test_numbers_are_rounded_to_16_bits_as_pytorch_does():
     numbers = torch.cat([torch.randn(500), torch.tensor([0.0, -0.0, 1.00390625, 1.01171875])])
     halves = np.empty(len(numbers), np.uint16)
-    vectors.shorten(numbers.numpy(), halves)
+    vectors.to_kv_type(numbers.numpy(), halves)
     expected = numbers.to(torch.bfloat16)
     assert torch.equal(torch.from_numpy(halves.view(np.int16)).view(torch.bfloat16), expected)
-    assert [vectors.widen(each) for each in halves] == expected.tolist()
+    assert [vectors.from_bfloat16(each) for each in halves] == expected.tolist()
 
 
 @pytest.mark.parametrize("is_centred", [True, False])
@@ -74,7 +74,7 @@ def test_a_word_looks_where_it_may(dims, is_half, count):
     places = torch.randperm(50)[:count]
     found, shares = np.empty(2 * dims[1], np.float32), np.empty(count + LANES, np.float32)
     attention = np.ones(count, np.float32)
-    vectors.look(
+    vectors.attend(
         query.numpy(),
         *((each.view(torch.uint16) if is_half else each).numpy() for each in (keys, values)),
         places.numpy().astype(np.uint32), count, 0.5, shares, found, attention,
@@ -93,7 +93,7 @@ def test_a_word_looks_where_it_may(dims, is_half, count):
 
 def test_words_are_remembered_head_by_head():
     vector, halves = torch.randn(3 + 2 * 4), torch.zeros(2, 5, 4, dtype=torch.bfloat16)
-    vectors.remember(vector.numpy(), 3, 2, halves.view(torch.uint16).numpy())
+    vectors.write_kv(vector.numpy(), 3, 2, halves.view(torch.uint16).numpy())
     assert torch.equal(halves[:, 2], vector[3:].view(2, 4).bfloat16())
     assert not halves[:, [0, 1, 3, 4]].any()
 
@@ -105,6 +105,6 @@ def test_nothing_below_zero_is_left():
 
 def test_shares_of_far_apart_scores():
     scores = np.array([-400.0, 3.0, 3.0, 99.0], np.float32)
-    vectors.make_shares(scores, 3)
+    vectors.softmax_in_place(scores, 3)
     assert scores[:3].tolist() == pytest.approx([0, 0.5, 0.5])
     assert math.isclose(scores[3], 99)

@@ -1,6 +1,6 @@
-"""One head of 32, 48 or 64 entries looking at other words, in instructions of our own.
+"""Attention of one query in one head of width 32, 48 or 64, as LLVM code.
 
-Keys and values are in float32, or in 16 bits, the upper half of those of a float32.
+Keys and values are float32 or bfloat16 (the upper half of a float32).
 """
 
 from collections.abc import Callable
@@ -25,39 +25,39 @@ from dragoman.kernels.cpu_search.compiler.instructions import (
 from dragoman.kernels.cpu_search.weight_layout import LANES
 
 
-def _make_look(width: int) -> Callable:
-    """Make the instructions that let one head of so many entries look at some places.
+def _make_attention(width: int) -> Callable:
+    """Make the intrinsic by which one query attends to keys in one head of this width.
 
-    They take an array of the type of keys and values; the address of the query; what makes of
-    products with keys scores in units of log 2; the addresses of keys and values, place behind
-    place, and of the places, 32 bits each; how many these are, at least one; and the addresses of
-    room for as many fractions and 16 more, and of what is found.
+    Arguments: an array of the type of keys and values; the address of the query; the factor from
+    dot products to scores in units of log 2; the addresses of keys and values, entry by entry of
+    the pool, and of the entries to attend to, 32 bits each; their number, at least one; and the
+    addresses of buffers for the weights (16 more than keys) and for the output.
     """
 
     @intrinsic
-    def look(context, kind, query, steps, keys, values, places, count, shares, told):
+    def attend(context, kind, query, steps, keys, values, places, count, weights, told):
         size = 4 if kind.dtype == types.float32 else 2
 
         def write(_context: Any, builder: Any, _signature: Any, arguments: Any) -> None:  # noqa: ANN401
-            query, steps, keys, values, places, count, shares, told = arguments[1:]
+            query, steps, keys, values, places, count, weights, told = arguments[1:]
             row = _Row(Writer(builder), width // LANES, size)
-            top = _write_scores(row, query, steps, keys, places, count, shares)
-            total = _write_shares(row.writer, top, count, shares)
-            found = _write_found(row, values, places, count, shares)
+            top = _write_scores(row, query, steps, keys, places, count, weights)
+            total = _write_exponentials(row.writer, top, count, weights)
+            found = _write_found(row, values, places, count, weights)
             inverse = row.writer.repeat(builder.fdiv(FRACTION(1), total))
             for place, each in enumerate(found):
                 row.writer.write(builder.fmul(each, inverse), told, REGISTER * place)
 
         return types.void(kind, types.int64, types.float32, *[types.int64] * 6), write
 
-    return look
+    return attend
 
 
-look_32, look_48, look_64 = map(_make_look, (32, 48, 64))
+look_32, look_48, look_64 = map(_make_attention, (32, 48, 64))
 
 
 class _Row(NamedTuple):
-    """How keys or values of a place are read: registers of each, and bytes of an entry."""
+    """Layout of a key or value vector: registers that it fills, and bytes of an entry."""
 
     writer: Writer
     num_registers: int
@@ -65,14 +65,14 @@ class _Row(NamedTuple):
 
 
 def _find_row(row, numbers, places, index):
-    """Find the keys or values of one place."""
+    """Compute the address of the key or value of one pool entry."""
     writer = row.writer
     place = writer.builder.zext(writer.read(WORD, writer.move(places, index, 4)), LONG)
     return writer.move(numbers, place, row.size * LANES * row.num_registers)
 
 
 def _read_row(row, address):
-    """Read the keys or values at an address, as registers of fractions."""
+    """Load a key or value vector as float registers."""
     writer, builder = row.writer, row.writer.builder
     half = ir.Constant(WORDS, [16] * LANES)
     for place in range(row.num_registers):
@@ -83,11 +83,11 @@ def _read_row(row, address):
         yield builder.bitcast(builder.shl(words, half), FRACTIONS)
 
 
-def _write_scores(row, query, steps, keys, places, count, shares):
-    """Write how scores are found; return the highest, in all places of a register."""
+def _write_scores(row, query, steps, keys, places, count, weights):
+    """Generate the loop of scores; return the highest, broadcast to a register."""
     writer = row.writer
     steps = writer.repeat(steps)
-    asked = [
+    requested = [
         writer.builder.fmul(writer.read(FRACTIONS, query, REGISTER * place), steps)
         for place in range(row.num_registers)
     ]
@@ -96,26 +96,26 @@ def _write_scores(row, query, steps, keys, places, count, shares):
 
     def find_score(index, olds):
         sums, address = nothing, _find_row(row, keys, places, index)
-        for own, key in zip(asked, _read_row(row, address), strict=True):
+        for own, key in zip(requested, _read_row(row, address), strict=True):
             sums = writer.call("llvm.fmuladd.v16f32", own, key, sums)
         score = writer.add_up(sums)
-        writer.write(score, writer.move(shares, index, 4))
+        writer.write(score, writer.move(weights, index, 4))
         return [writer.call("llvm.maxnum.f32", score, olds[0])]
 
     (top,) = writer.loop(count, [lowest], find_score)
     return writer.repeat(top)
 
 
-def _write_shares(writer, top, count, shares):
-    """Write how scores become powers of two; return their sum."""
+def _write_exponentials(writer, top, count, weights):
+    """Generate the loop of exponentials (powers of two); return their sum."""
     builder = writer.builder
     nothing = ir.Constant(FRACTIONS, [0.0] * LANES)
     behind = ir.Constant(FRACTIONS, [float("-inf")] * LANES)
-    writer.write(behind, writer.move(shares, count, 4))
+    writer.write(behind, writer.move(weights, count, 4))
     blocks = builder.udiv(builder.add(count, LONG(LANES - 1)), LONG(LANES))
 
     def raise_two(index, olds):
-        place = writer.move(shares, index, REGISTER)
+        place = writer.move(weights, index, REGISTER)
         power = write_power(writer, builder.fsub(writer.read(FRACTIONS, place), top))
         writer.write(power, place)
         return [builder.fadd(olds[0], power)]
@@ -125,7 +125,7 @@ def _write_shares(writer, top, count, shares):
 
 
 def write_power(writer, exponents) -> ir.Value:
-    """Write 2 to the power of each number of a register, as `power_of_two` computes it."""
+    """Generate 2^x for each lane of a register, as `power_of_two` computes it."""
     builder = writer.builder
 
     def every(number):
@@ -142,12 +142,12 @@ def write_power(writer, exponents) -> ir.Value:
     return builder.fmul(found, builder.bitcast(bits, FRACTIONS))
 
 
-def _write_found(row, values, places, count, shares):
-    """Write the sum of values, each as often as its share says; return its registers."""
+def _write_found(row, values, places, count, weights):
+    """Generate the weighted sum of the values; return its registers."""
     writer = row.writer
 
     def add_value(index, sums):
-        share = writer.repeat(writer.read(FRACTION, writer.move(shares, index, 4)))
+        share = writer.repeat(writer.read(FRACTION, writer.move(weights, index, 4)))
         numbers = _read_row(row, _find_row(row, values, places, index))
         return [
             writer.call("llvm.fmuladd.v16f32", share, value, old)

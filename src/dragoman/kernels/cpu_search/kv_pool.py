@@ -1,4 +1,4 @@
-"""Places in a pool of keys and values: taken by words, and free again when nobody looks there."""
+"""Allocate and release entries of the KV pool, one for each token; reorder beams without copies."""
 
 from typing import NamedTuple
 
@@ -7,8 +7,8 @@ import numpy as np
 from dragoman.kernels.cpu_search.compiler.instructions import compiled
 
 
-class Places(NamedTuple):
-    """Places of the pool that are free, of which `counts[0]` are left, and marks to find them by.
+class FreeList(NamedTuple):
+    """Free entries of the KV pool, of which `counts[0]` are left, and marks for collection.
 
     `counts[1]` is the newest mark.
     """
@@ -19,56 +19,56 @@ class Places(NamedTuple):
 
 
 @compiled
-def take_place(places) -> int:
-    """Take a free place."""
-    places.counts[0] -= 1
-    return places.free[places.counts[0]]
+def allocate_entry(free_list) -> int:
+    """Allocate a free entry."""
+    free_list.counts[0] -= 1
+    return free_list.free[free_list.counts[0]]
 
 
 @compiled
-def give_back(place, places) -> None:
-    """Say that a place is free."""
-    places.free[places.counts[0]] = place
-    places.counts[0] += 1
+def release_entry(place, free_list) -> None:
+    """Return an entry to the free list."""
+    free_list.free[free_list.counts[0]] = place
+    free_list.counts[0] += 1
 
 
 @compiled
-def give_back_unmarked(own, count, length, places) -> None:
-    """Free those places of some hypotheses that do not have the newest mark, each once."""
-    mark = places.counts[1]
+def release_unmarked(own, count, length, free_list) -> None:
+    """Release the entries of some hypotheses that lack the newest mark, each once."""
+    mark = free_list.counts[1]
     for beam in range(count):
         for place in range(length):
             each = own[beam, place]
-            if places.marks[each] != mark:
-                places.marks[each] = mark
-                give_back(each, places)
+            if free_list.marks[each] != mark:
+                free_list.marks[each] = mark
+                release_entry(each, free_list)
 
 
 @compiled
-def follow(slot, old_count, slots, num_beams, places) -> None:
-    """Let each hypothesis have the places of the one that it continues; free all others."""
+def reorder_entries(slot, old_count, slots, num_beams, free_list) -> None:
+    """Give each hypothesis the entries of its parent, and release those that nobody uses."""
     length, count = slots.lengths[slot], slots.counts[slot]
     own = slots.own[slot * num_beams : (slot + 1) * num_beams]
     if count == old_count == 1:
         return
-    places.counts[1] += 1
+    free_list.counts[1] += 1
     room = np.empty((count, length), np.uint32)
     for beam in range(count):
         parent = slots.parents[slot, length - 1, beam]
         for place in range(length):
             room[beam, place] = own[parent, place]
-            places.marks[own[parent, place]] = places.counts[1]
-    give_back_unmarked(own, old_count, length, places)
+            free_list.marks[own[parent, place]] = free_list.counts[1]
+    release_unmarked(own, old_count, length, free_list)
     for beam in range(count):
         own[beam, :length] = room[beam]
 
 
 @compiled
-def leave(slot, old_count, slots, sentences, num_beams, places) -> None:
-    """Free a slot that is done, and all its places."""
+def release_slot(slot, old_count, slots, sentences, num_beams, free_list) -> None:
+    """Release a finished slot and all its entries."""
     sentence = slots.sentences[slot]
-    places.counts[1] += 1
-    give_back_unmarked(slots.own[slot * num_beams :], old_count, slots.lengths[slot], places)
+    free_list.counts[1] += 1
+    release_unmarked(slots.own[slot * num_beams :], old_count, slots.lengths[slot], free_list)
     for place in range(sentences.starts[sentence + 1] - sentences.starts[sentence]):
-        give_back(slots.source[slot, place], places)
+        release_entry(slots.source[slot, place], free_list)
     slots.sentences[slot] = -1

@@ -1,4 +1,4 @@
-"""A Transformer as compiled functions read it; nothing here is compiled."""
+"""Data types of a Transformer for compiled functions; nothing here is compiled."""
 
 from typing import NamedTuple
 
@@ -10,10 +10,10 @@ ACTIVATIONS = ("relu", "swish", "gelu", "gelu-sigmoid", "swiglu", "geglu")
 
 
 class Shape(NamedTuple):
-    """What layers have in common; the activation is a place in `ACTIVATIONS`.
+    """Hyper-parameters shared by all layers; `activation` is an index into `ACTIVATIONS`.
 
-    Where the decoder is recurrent, a cell takes the place of its self-attention. `cached` is an
-    empty array of the type in which keys and values are kept.
+    A recurrent decoder has a cell in place of self-attention. `cached` is an empty array of the
+    type of keys and values.
     """
 
     num_heads: int
@@ -24,18 +24,18 @@ class Shape(NamedTuple):
     is_centred: bool
     epsilon: float
     activation: int
-    word_scale: float
+    embedding_scale: float
     is_recurrent: bool
     cached: np.ndarray
 
 
 def make_cached(is_rounded: bool) -> np.ndarray:
-    """Make an empty array of the type in which keys and values are kept."""
+    """Make an empty array of the type of keys and values."""
     return np.empty(0, np.uint16 if is_rounded else np.float32)
 
 
 class Encoder(NamedTuple):
-    """All layers of the encoder: every matrix is a stack of one a layer.
+    """All layers of the encoder: every matrix is stacked over layers.
 
     `norms` is [layers, 2, 2, width], the last but one for weight and bias; `final` is the last
     norm, which counts only where norms stand before the sub-layers.
@@ -50,10 +50,9 @@ class Encoder(NamedTuple):
 
 
 class Decoder(NamedTuple):
-    """All layers of the decoder, likewise; `memory` makes keys and values of sources.
+    """All layers of the decoder, likewise; `memory` projects sources to keys and values.
 
-    Where a cell takes the place of self-attention, `joined` makes its gate and what is added, and
-    `output` is not used.
+    With a recurrent cell, `joined` computes its gates and update, and `output` is unused.
     """
 
     joined: Matrix
@@ -68,10 +67,10 @@ class Decoder(NamedTuple):
 
 
 class Model(NamedTuple):
-    """A whole model: words of source, target and output, which may be one matrix, and layers."""
+    """A whole model: embeddings, output matrix (which may be one matrix) and layers."""
 
-    source_words: Matrix
-    target_words: Matrix
+    source_embedding: Matrix
+    target_embedding: Matrix
     output: Matrix
     positions: np.ndarray
     encoder: Encoder

@@ -1,7 +1,7 @@
-"""Sentences under way and their hypotheses: how these begin, go on and end.
+"""State of the sentences being translated and of their hypotheses.
 
-Nothing of a hypothesis moves when another continues it: it has a list of places in a pool of keys
-and values, and places that no list names any more are free.
+Nothing is copied when one hypothesis continues another: each has a list of entries of the KV pool,
+and entries on no list are free.
 """
 
 from typing import NamedTuple
@@ -11,37 +11,37 @@ import numpy as np
 from dragoman.kernels.cpu_search.compiler.instructions import compiled
 from dragoman.kernels.cpu_search.task import AT_START
 
-TERM_STATE, TERMS_MET, FORBIDDEN_PLACE, SAMPLE = range(4)
-"""What a hypothesis has read of required terms, which are there, what it has read of forbidden
-words, and which sample it is."""
+TERM_STATE, TERMS_MET, FORBIDDEN_STATE, SAMPLE = range(4)
+"""Columns of `Slots.progress`: state of the term automaton, terms met, state of the automaton of
+forbidden phrases, and index of the sample."""
 PROGRESS = 4
 _END_SHARE, _END_MORE = 8, 5
 
 
 class Slots(NamedTuple):
-    """What is under way, one row a slot."""
+    """Sentences being translated, one row a slot."""
 
-    sentences: np.ndarray  # which sentence; −1: none
-    lengths: np.ndarray  # words so far
+    sentences: np.ndarray  # index of the sentence; −1: none
+    lengths: np.ndarray  # tokens so far
     counts: np.ndarray  # living hypotheses
     alive: np.ndarray  # their log-probabilities
-    newest: np.ndarray  # their newest words
-    own: np.ndarray  # places of their words, one line for each hypothesis of all slots
-    source: np.ndarray  # places of the source's words
-    words: np.ndarray  # what each step added, [slots, steps, hypotheses]
-    parents: np.ndarray  # and to which hypothesis
-    logs: np.ndarray  # log-probabilities up to there
-    finished: np.ndarray  # scores of the best that have ended, in falling order
+    newest: np.ndarray  # their newest tokens
+    own: np.ndarray  # KV entries of their tokens, [slots · hypotheses, steps]
+    source: np.ndarray  # KV entries of the source, [slots, tokens]
+    tokens: np.ndarray  # tokens added by each step, [slots, steps, hypotheses]
+    parents: np.ndarray  # parent hypothesis of each
+    logs: np.ndarray  # cumulated log-probabilities
+    finished: np.ndarray  # scores of the best finished, in falling order
     finished_logs: np.ndarray
     finished_lengths: np.ndarray
     finished_parents: np.ndarray
-    progress: np.ndarray  # how far hypotheses are with what is demanded, see `TERM_STATE` and so on
-    attention: np.ndarray  # what each gave the source's words, [slots, steps, hypotheses, words]
+    progress: np.ndarray  # progress of constraints, see `TERM_STATE`
+    attention: np.ndarray  # cross-attention, [slots, steps, hypotheses, source tokens]
 
 
 @compiled
 def make_slots(num_slots, capacity, longest, rules) -> Slots:
-    """Make slots with nothing in them."""
+    """Allocate empty slots."""
     beams, best = (num_slots, rules.num_beams), (num_slots, rules.num_best)
     history = (num_slots, capacity, rules.num_beams)
     return Slots(
@@ -65,18 +65,18 @@ def make_slots(num_slots, capacity, longest, rules) -> Slots:
 
 
 @compiled
-def begin(slot, sentence, slots, rules) -> None:
-    """Let a sentence take a slot: one empty hypothesis."""
+def start_sentence(slot, sentence, slots, rules) -> None:
+    """Start a sentence in a slot with one empty hypothesis."""
     slots.sentences[slot], slots.lengths[slot], slots.counts[slot] = sentence, 0, 1
     slots.alive[slot, 0], slots.newest[slot, 0] = 0, rules.start_id
     slots.finished[slot] = -np.inf
     slots.progress[slot, 0] = 0
-    slots.progress[slot, 0, FORBIDDEN_PLACE] = AT_START
+    slots.progress[slot, 0, FORBIDDEN_STATE] = AT_START
 
 
 @compiled
-def force(slot, slots, sentences, rules) -> int:
-    """Say which word must come next: a prefix's, or the end at the largest length."""
+def forced_token(slot, slots, sentences, rules) -> int:
+    """Return the token that must come next, of a prefix or the end at the length limit; else −1."""
     sentence, length = slots.sentences[slot], slots.lengths[slot]
     if length + 1 >= sentences.limits[sentence]:
         return rules.eos_id
@@ -86,8 +86,8 @@ def force(slot, slots, sentences, rules) -> int:
 
 
 @compiled
-def block_repetition(slot, beam, slots, sentences, blocked) -> None:
-    """List the words with which a hypothesis would say a phrase for the third time in a row."""
+def list_repeated_tokens(slot, beam, slots, sentences, blocked) -> None:
+    """List the tokens that would complete a phrase for the third time in a row."""
     sentence, length = slots.sentences[slot], slots.lengths[slot]
     blocked[:] = -1
     num_forced = 0
@@ -99,7 +99,7 @@ def block_repetition(slot, beam, slots, sentences, blocked) -> None:
         return
     past = np.empty(length, np.int64)
     for place in range(length - 1, -1, -1):
-        past[place] = slots.words[slot, place, beam]
+        past[place] = slots.tokens[slot, place, beam]
         beam = slots.parents[slot, place, beam]
     for period in range(1, min(len(blocked), (length + 1) // 3) + 1):
         place = length - 2 * period + 1
@@ -111,13 +111,13 @@ def block_repetition(slot, beam, slots, sentences, blocked) -> None:
 
 @compiled
 def length_penalty(length, alpha) -> float:
-    """Compute what a log-probability is divided by: ((5 + length) / 6)^α."""
+    """Compute the length penalty, ((5 + length) / 6)^α, by which log-probabilities are divided."""
     return ((5.0 + length) / 6.0) ** alpha
 
 
 @compiled
-def find_place(score, best) -> int:
-    """Say where a score belongs among the best."""
+def find_rank(score, best) -> int:
+    """Return the rank of a score among the best."""
     place = len(best)
     while place > 0 and score > best[place - 1]:
         place -= 1
@@ -125,21 +125,21 @@ def find_place(score, best) -> int:
 
 
 @compiled
-def insert(score, word, best, words) -> None:
-    """Put a word among the best, if it is one of them."""
-    place = find_place(score, best)
+def insert_best(score, token, best, tokens) -> None:
+    """Insert a token among the best, if its score suffices."""
+    place = find_rank(score, best)
     for other in range(len(best) - 1, place, -1):
-        best[other], words[other] = best[other - 1], words[other - 1]
+        best[other], tokens[other] = best[other - 1], tokens[other - 1]
     if place < len(best):
-        best[place], words[place] = score, word
+        best[place], tokens[place] = score, token
 
 
 @compiled
-def finish(slot, total, parent, slots, rules) -> None:
-    """Let a hypothesis that ends compete with those that have."""
+def finish_hypothesis(slot, total, parent, slots, rules) -> None:
+    """Add a finished hypothesis, if it is among the best."""
     length, scores = slots.lengths[slot], slots.finished[slot]
     score = np.float32(total / length_penalty(length + 1, rules.alpha))
-    place = find_place(score, scores)
+    place = find_rank(score, scores)
     if place == len(scores):
         return
     for each in range(len(scores) - 1, place, -1):
@@ -152,30 +152,30 @@ def finish(slot, total, parent, slots, rules) -> None:
 
 
 @compiled
-def go_on(slot, living, word, parent, total, slots) -> None:
-    """Let a hypothesis live on, extended by a word."""
+def append_token(slot, living, token, parent, total, slots) -> None:
+    """Record a living hypothesis: its parent, newest token and log-probability."""
     length = slots.lengths[slot]
-    slots.words[slot, length, living] = word
+    slots.tokens[slot, length, living] = token
     slots.parents[slot, length, living] = parent
     slots.logs[slot, length, living] = total
 
 
 @compiled
-def settle(slot, living, slots) -> None:
-    """Replace the hypotheses of a slot by those that live on."""
+def commit_step(slot, living, slots) -> None:
+    """Replace the hypotheses of a slot by those recorded for this step."""
     length = slots.lengths[slot]
     progress = slots.progress[slot].copy()
     for beam in range(living):
         slots.alive[slot, beam] = slots.logs[slot, length, beam]
-        slots.newest[slot, beam] = slots.words[slot, length, beam]
+        slots.newest[slot, beam] = slots.tokens[slot, length, beam]
         slots.progress[slot, beam] = progress[slots.parents[slot, length, beam]]
     slots.counts[slot] = living
     slots.lengths[slot] = length + 1
 
 
 @compiled
-def extend(slot, first_row, best, words, slots, rules) -> None:
-    """Extend the hypotheses of a slot by a word, or end them.
+def extend_hypotheses(slot, first_row, best, tokens, slots, rules) -> None:
+    """Extend the hypotheses of a slot by one token, or end them.
 
     Notes
     -----
@@ -187,26 +187,26 @@ def extend(slot, first_row, best, words, slots, rules) -> None:
     for beam in range(slots.counts[slot]):
         for rank in range(count):
             total = best[first_row + beam, rank] + slots.alive[slot, beam]
-            if total <= totals[-1]:  # and so are those of the words behind it
+            if total <= totals[-1]:  # and so are all after it
                 break
-            insert(total, beam * count + rank, totals, chosen)
+            insert_best(total, beam * count + rank, totals, chosen)
     living = 0
     for index in range(count):
         if totals[index] == -np.inf:
             break
         parent = chosen[index] // count
-        word = words[first_row + parent, chosen[index] % count]
-        if word == rules.eos_id:
-            finish(slot, totals[index], parent, slots, rules)
+        token = tokens[first_row + parent, chosen[index] % count]
+        if token == rules.eos_id:
+            finish_hypothesis(slot, totals[index], parent, slots, rules)
         elif living < rules.num_beams:
-            go_on(slot, living, word, parent, totals[index], slots)
+            append_token(slot, living, token, parent, totals[index], slots)
             living += 1
-    settle(slot, living, slots)
+    commit_step(slot, living, slots)
 
 
 @compiled
 def is_done(slot, slots, sentences, rules) -> bool:
-    """Say whether none of a slot's hypotheses can overtake the finished ones."""
+    """Say whether no living hypothesis of a slot can overtake the finished ones."""
     length, limit = slots.lengths[slot], sentences.limits[slots.sentences[slot]]
     if slots.counts[slot] == 0 or length >= limit:
         return True
@@ -217,8 +217,8 @@ def is_done(slot, slots, sentences, rules) -> bool:
 
 
 @compiled
-def write_down(slot, slots, sentences, results) -> None:
-    """Read the finished translations of a slot from their ends to their beginnings."""
+def write_results(slot, slots, sentences, results) -> None:
+    """Write the finished translations of a slot, following parents from the end."""
     sentence = slots.sentences[slot]
     limit = sentences.limits[sentence]
     for rank in range(results.scores.shape[1]):
@@ -231,12 +231,12 @@ def write_down(slot, slots, sentences, results) -> None:
         start = results.starts[sentence] + rank * limit
         results.logs[start + length] = slots.finished_logs[slot, rank]
         for place in range(length - 1, -1, -1):
-            results.tokens[start + place] = slots.words[slot, place, beam]
+            results.tokens[start + place] = slots.tokens[slot, place, beam]
             results.logs[start + place] = slots.logs[slot, place, beam]
             if len(slots.attention):
                 parent = slots.parents[slot, place, beam]
                 num_words = sentences.starts[sentence + 1] - sentences.starts[sentence]
                 line = results.attention_starts[sentence] + (rank * limit + place) * num_words
-                for word in range(num_words):
-                    results.attention[line + word] = slots.attention[slot, place, parent, word]
+                for token in range(num_words):
+                    results.attention[line + token] = slots.attention[slot, place, parent, token]
             beam = slots.parents[slot, place, beam]

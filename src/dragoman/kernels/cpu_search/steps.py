@@ -1,70 +1,71 @@
-"""What the compiled search does by itself, for others to call: sources read, one word more."""
+"""Entry points of single steps for searches in Python: encode sources, decode one token."""
 
 import numpy as np
 
 from dragoman.kernels.cpu_search.compiler.instructions import compiled, compiled_entry
 from dragoman.kernels.cpu_search.slot_search import make_pool
-from dragoman.kernels.cpu_search.team import work_alone
+from dragoman.kernels.cpu_search.team import make_single_core_team
 from dragoman.kernels.cpu_search.transformer_steps import (
     Rows,
+    decode_step,
+    embed_token,
     encode,
-    read_word,
-    remember_sources,
-    step,
+    write_source_kv,
 )
 
 
 @compiled
-def read_sources(ids, lengths, places, model, pool) -> None:
-    """Read source sentences, and write down their keys and values for the decoder."""
+def encode_sources(ids, lengths, places, model, pool) -> None:
+    """Encode source sentences and write their keys and values for cross-attention."""
     states = np.empty((len(ids), model.positions.shape[1]), np.float32)
     row = 0
     for length in lengths:
         for position in range(length):
-            read_word(
-                model.source_words, ids[row], model.shape.word_scale, model.positions[position],
-                states[row],
+            embed_token(
+                model.source_embedding, ids[row], model.shape.embedding_scale,
+                model.positions[position], states[row],
             )  # fmt: skip
             row += 1
-    team = work_alone()
+    team = make_single_core_team()
     encode(states, lengths, model.encoder, model.shape, team)
-    remember_sources(states, places, model.decoder, model.shape, pool, team)
+    write_source_kv(states, places, model.decoder, model.shape, pool, team)
 
 
 @compiled
-def read_newest(words, length, rows, model, pool, states, attention) -> None:
-    """Read the newest word of each hypothesis."""
+def decode_newest(tokens, length, rows, model, pool, states, attention) -> None:
+    """Run the decoder on the newest token of each hypothesis."""
     position = model.positions[length]
-    for row in range(len(words)):
-        read_word(model.target_words, words[row], model.shape.word_scale, position, states[row])
-    team = work_alone()
-    step(states, len(words), rows, model.decoder, model.shape, pool, attention, team)
+    for row in range(len(tokens)):
+        embed_token(
+            model.target_embedding, tokens[row], model.shape.embedding_scale, position, states[row]
+        )
+    team = make_single_core_team()
+    decode_step(states, len(tokens), rows, model.decoder, model.shape, pool, attention, team)
 
 
 @compiled_entry
-def attend(ids, lengths, words, word_lengths, model, found) -> None:
-    """Read given translations, and write down what each word attends to while it is produced.
+def force_decode(ids, lengths, tokens, target_lengths, model, found) -> None:
+    """Run the decoder over given translations and record its cross-attention.
 
     Parameters
     ----------
     ids : ndarray
-        Words of the sources, sentence behind sentence.
+        Source tokens, sentences concatenated.
     lengths : ndarray
-        Words of each source.
-    words : ndarray
-        Of each translation the words after which another comes: the start symbol and all its words
-        but the last; [sentences, longest].
-    word_lengths : ndarray
+        Number of tokens of each source.
+    tokens : ndarray
+        Decoder inputs of each translation, the start symbol and all tokens but the last;
+        [sentences, longest].
+    target_lengths : ndarray
         How many of these count, in falling order.
     model : Model
         The model.
     found : ndarray
-        Where the sums over all layers and heads are written: [sentences, words, source words], all
-        zeros.
+        Output: attention summed over layers and heads, [sentences, tokens, source tokens]; zeros.
     """
-    num_sentences, longest = words.shape
+    num_sentences, longest = tokens.shape
     pool, _ = make_pool(len(ids) + num_sentences * longest, model.decoder, model.shape)
-    read_sources(ids, lengths, np.arange(len(ids)).astype(np.uint32), model, pool)
+    encode_sources(ids, lengths, np.arange(len(ids)).astype(np.uint32), model, pool)
     source = np.zeros((num_sentences, lengths.max()), np.uint32)
     start = 0
     for sentence in range(num_sentences):
@@ -76,10 +77,10 @@ def attend(ids, lengths, words, word_lengths, model, found) -> None:
     states = np.empty((num_sentences, model.positions.shape[1]), np.float32)
     everyone, count = np.arange(num_sentences), num_sentences
     for length in range(longest):
-        while word_lengths[count - 1] <= length:
+        while target_lengths[count - 1] <= length:
             count -= 1
         rows = Rows(own, everyone, np.full(count, length + 1), source, everyone, lengths)
-        newest = words[:count, length].copy()
+        newest = tokens[:count, length].copy()
         attention = np.zeros((count, source.shape[1]), np.float32)
-        read_newest(newest, length, rows, model, pool, states, attention)
+        decode_newest(newest, length, rows, model, pool, states, attention)
         found[:count, length, : source.shape[1]] = attention

@@ -1,4 +1,4 @@
-"""What compiled functions are asked to translate, and what they find; nothing here is compiled."""
+"""Inputs and results of the compiled search, named tuples of arrays; nothing here is compiled."""
 
 from typing import NamedTuple
 
@@ -10,43 +10,41 @@ from dragoman.kernels.cpu_search.weight_layout import COLUMNS, lay_out, lay_out_
 from dragoman.kernels.processor import INSTRUCTION_SETS, choose_instructions
 
 LONGEST_PHRASE = 32
-"""Subwords of a phrase that may not be said three times in a row, at most."""
+"""Longest phrase, in subwords, whose third repetition in a row is prevented."""
 AT_START = 1
-"""The place in a table of forbidden words of a hypothesis that has said nothing yet."""
+"""State of an empty hypothesis in a table of forbidden phrases."""
 NEXT, IS_STOPPED = range(2)
-"""Places in the queue: the next sentence that nobody has taken, and whether all shall stop."""
-LEFT, DONE, IS_OVER, IS_SLOW, TURNS = range(0, 40, 8)
-"""Places in what a team shares, each on a cache line of its own: chunks of a product that nobody
-has taken, those that are done, whether all is over, and whether somebody had to be waited for."""
+"""Counters of the queue: the next sentence, and whether all cores shall stop."""
+LEFT, DONE, IS_OVER, IS_SLOW, NUM_COUNTERS = range(0, 40, 8)
+"""Indices of `Team.counters`, each on a cache line of its own: chunks not yet taken, chunks done,
+whether the search is over, and whether a helper was too slow."""
 JOB = 11
-"""Numbers that describe a product."""
+"""Numbers that describe a product to helpers."""
 PART = 64
-"""Panels of the vocabulary whose exponentials are added up together, and then the sums of all:
-however many cores do it, the sum is the same."""
+"""Panels of the vocabulary whose exponentials are summed first, before the sums of all parts: the
+result does not depend on the number of cores."""
 
 
 class Sentences(NamedTuple):
-    """What is to be translated: ids behind one another, where each sentence starts, and rules.
+    """Source sentences: token ids concatenated, where each sentence starts, and limits.
 
-    `starts` has one entry more than there are sentences; `limits` says how long translations may
-    become, the end symbol included; `prefixes` how they must begin, −1 where they are free.
-    `choices` and their `choice_starts` are the words among which each is searched for, in rising
-    order; none: all words.
+    `starts` has one entry more than there are sentences; `limits` is the largest length of each
+    translation, end symbol included; `prefixes` are forced tokens, −1 where free. `shortlists` and
+    `shortlist_starts` are the tokens that each may contain, in rising order; none: all tokens.
     """
 
     ids: np.ndarray
     starts: np.ndarray
     limits: np.ndarray
     prefixes: np.ndarray
-    choices: np.ndarray
-    choice_starts: np.ndarray
+    shortlists: np.ndarray
+    shortlist_starts: np.ndarray
 
 
 class Size(NamedTuple):
-    """How many sentences a core has under way, with how many places, and how many cores there are.
+    """Slots of a core, entries of its KV pool, and number of cores.
 
-    There must be places for the words of as many sources and of all their hypotheses, as long as
-    these may become.
+    The pool must hold the sources of all slots and all their hypotheses at full length.
     """
 
     num_slots: int
@@ -55,14 +53,13 @@ class Size(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """How to search: so many hypotheses, words looked at of each, and translations kept.
+    """Options of the search: beam size, candidates of each hypothesis, translations kept.
 
-    Unrepeated: without saying a phrase three times in a row. Aligned: writing down what words
-    attend to.
+    Unrepeated: no phrase three times in a row. Aligned: record cross-attention.
     """
 
     num_beams: int
-    num_words: int
+    num_candidates: int
     num_best: int
     alpha: float
     eos_id: int
@@ -74,15 +71,14 @@ class Rules(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """The machines that see the terms of all sentences, one behind another.
+    """The automata of required terms of all sentences, concatenated.
 
     Of sentence `s` the subwords of its terms are `alphabets[alphabet_starts[s] : …[s + 1]]`, in
     rising order, and the subwords that each term takes `sizes[size_starts[s] : …[s + 1]]`. Its
     tables `targets` and `met` have an entry for each state and column, from `entry_starts[s]` on,
     `leads` one for each state, from `state_starts[s]` on; see
     `dragoman.decoding.constraints.term_automaton.TermAutomaton`.
-    `kinds` has the column, behind those of the
-    alphabet, of every subword of the vocabulary.
+    `kinds` has the column, behind those of the alphabet, of every subword of the vocabulary.
     """
 
     alphabets: np.ndarray
@@ -99,13 +95,12 @@ class Terms(NamedTuple):
 
 
 class ForbiddenTable(NamedTuple):
-    """Forbidden phrases as a table of what each subword of a vocabulary does; it may be empty.
+    """Automaton of forbidden phrases over subwords; it may be empty.
 
-    A hypothesis is in one of several places: nowhere in a phrase, or so many letters into one or
-    more. `banned` subwords may never come, `closing` ones not in a place (filled up with padding),
-    and where a phrase `is_complete` none that `ends_word`. Of place `p` subword `s` leads to where
-    `targets` says at the index where `keys`, in rising order, has `p` · vocabulary + `s`; if it is
-    not there, to `defaults[may_begin[p], s]`.
+    A state is how far a hypothesis has written one or more phrases. `banned` subwords are always
+    forbidden, `closing` ones in some states (padded), and where a phrase `is_complete` all that
+    `ends_word`. From state `p` subword `s` leads to `targets` at the index of `p` · vocabulary +
+    `s` in the sorted `keys`; if it is not there, to `defaults[may_begin[p], s]`.
     """
 
     banned: np.ndarray
@@ -119,25 +114,24 @@ class ForbiddenTable(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """How words are drawn, and by which chance.
+    """How to sample: uniform random numbers, temperature, top-k and top-p.
 
-    `chance` is [sentences, samples, words], each number at least 0 and below 1. No limit on the
-    number of words, or on their share of the probability, is 0 and 1.
+    `uniforms` is [sentences, samples, tokens], in [0, 1). No top-k is 0, no top-p is 1.
     """
 
-    chance: np.ndarray
+    uniforms: np.ndarray
     temperature: float
     top_k: int
     top_p: float
 
 
 class Results(NamedTuple):
-    """What is found, [sentences, best] each; −∞ is the score of what is not there.
+    """Translations, [sentences, best] each; a score of −∞ means that there is none.
 
     `tokens` and `logs` are flat: those of a sentence begin at `starts`, `limits` for each of its
-    translations. A log-probability is that of the translation up to there, the end included.
-    `attention` is what each word gives to those of the source while it is produced, summed over
-    layers and heads: that of a sentence begins at `attention_starts`, a line a word.
+    translations. `logs` are cumulated log-probabilities, end symbol included. `attention` is the
+    cross-attention of each token summed over layers and heads: that of a sentence begins at
+    `attention_starts`, one row a token.
     """
 
     scores: np.ndarray
@@ -150,14 +144,14 @@ class Results(NamedTuple):
 
 
 class Team(NamedTuple):
-    """What a core shares with those that help it: turns, a job, and room for the scores of words.
+    """State that a searching core shares with its helpers: counters, a job, and scores of tokens.
 
-    `scores` are [rows, words] and `tops`, the highest score of each panel, [rows, panels];
-    `highest` and `totals` are [rows, parts], of the parts whose exponentials are added up together.
-    Nothing has any size if nobody helps.
+    `scores` are [rows, tokens] and `tops`, the highest score of each panel, [rows, panels];
+    `highest` and `totals` are [rows, parts], of parts of the vocabulary. All are empty without
+    helpers.
     """
 
-    turns: np.ndarray
+    counters: np.ndarray
     job: np.ndarray
     scores: np.ndarray
     tops: np.ndarray
@@ -166,12 +160,12 @@ class Team(NamedTuple):
 
 
 def make_team(num_rows: int, num_panels: int) -> Team:
-    """Make what a core shares with those that help it."""
+    """Allocate the state that a searching core shares with its helpers."""
     is_there, height = num_rows > 0, INSTRUCTION_SETS[choose_instructions()].rows
     num_rows = -(-num_rows // height) * height  # the last tile is full
     parts = (num_rows, -(-num_panels // PART))
     return Team(
-        np.zeros(TURNS * is_there, np.int64),
+        np.zeros(NUM_COUNTERS * is_there, np.int64),
         np.zeros(JOB * is_there, np.int64),
         np.empty((num_rows, num_panels * COLUMNS), np.float32),
         np.empty((num_rows, num_panels), np.float32),
@@ -181,7 +175,7 @@ def make_team(num_rows: int, num_panels: int) -> Team:
 
 
 def forbid_nothing() -> ForbiddenTable:
-    """Make a table without phrases."""
+    """Make an empty table of forbidden phrases."""
     numbers, table = np.zeros(0, np.int64), np.zeros((0, 0), np.int64)
     facts = np.zeros(0, np.bool_)
     return ForbiddenTable(numbers, table, facts, facts, numbers, numbers, table, numbers)
@@ -190,20 +184,20 @@ def forbid_nothing() -> ForbiddenTable:
 def make_empty_task(
     is_rounded: bool,
 ) -> tuple[Model, Sentences, Rules, np.ndarray, Size, Results, Team, ForbiddenTable, None, None]:
-    """Make what a search is called with, so small that there is nothing to do."""
+    """Make arguments of `search` without any sentence, to compile it."""
     fractions = np.zeros(1, np.float32)
     if is_rounded:
-        words = lay_out(Rounded(np.zeros((1, 4), np.int8), fractions), None)
+        embedding = lay_out(Rounded(np.zeros((1, 4), np.int8), fractions), None)
     else:
-        words = lay_out_floats(np.zeros((1, 4), np.float32), None)
-    layers = stack([words], 1)
+        embedding = lay_out_floats(np.zeros((1, 4), np.float32), None)
+    layers = stack([embedding], 1)
     norms = np.zeros((1, 3, 2, 4), np.float32)
     encoder = Encoder(layers, layers, layers, layers, norms, norms[0, 0])
     decoder = Decoder(
         layers, layers, layers, layers, layers, layers, layers, norms, norms[0, 0]
     )  # fmt: skip
     shape = Shape(1, 4, 4, 1.0, True, True, 1.0, 0, 1.0, False, make_cached(is_rounded))
-    model = Model(words, words, words, norms[0, 0], encoder, decoder, shape)
+    model = Model(embedding, embedding, embedding, norms[0, 0], encoder, decoder, shape)
     one, numbers = np.ones((1, 1), np.int64), np.zeros(2, np.int64)
     ids = np.zeros(1, np.int32)
     sentences = Sentences(ids, numbers, one[0], one, one[0], numbers)

@@ -1,10 +1,9 @@
-"""Products in eight bits, which round, multiply and restore in one pass, and in float32, for a CPU.
+"""Matrix products in int8 (quantise, multiply, restore in one pass) and in float32, for a CPU.
 
 A tile is a few vectors by a block of outputs: its sums stay in registers while entries of vectors
-and of the matrix stream by. `dragoman.kernels.processor.INSTRUCTION_SETS` says how large it is;
-here is what each set multiplies by. The whole numbers, and so all products, are the same with
-every set. Vectors are rounded each by a scale of its own, so what else is in a batch changes
-nothing.
+and of the matrix are streamed. `dragoman.kernels.processor.INSTRUCTION_SETS` has the tile sizes;
+here is how each set multiplies. Integer products are the same with every set. Each vector has a
+scale of its own, so a result does not depend on the rest of the batch.
 """
 
 import numpy as np
@@ -40,13 +39,13 @@ SIGNLESS = _i32(0x7FFFFFFF)
 
 
 def _add_vnni(writer, total, entries, weights):
-    """Add products of bytes without a sign and bytes with one: vpdpbusd."""
+    """Accumulate products of unsigned and signed bytes: vpdpbusd."""
     name = f"llvm.x86.avx512.vpdpbusd.{32 * total.type.count}"
     return writer.call(name, total, entries, weights)
 
 
 def _add_avx2(writer, total, entries, weights):
-    """Add products of bytes whose signs are all moved to the entries of the vector.
+    """Accumulate products of bytes, with all signs moved to the entries of the vector.
 
     Two products of at most 127 · 127 fit the 16 bits into which vpmaddubsw adds them.
     """
@@ -61,20 +60,20 @@ def _add_avx2(writer, total, entries, weights):
 
 
 def _add_dotprod(writer, total, entries, weights):
-    """Add products of bytes with signs: sdot."""
+    """Accumulate products of signed bytes: sdot."""
     bytes_ = ir.VectorType(BYTE, 4 * total.type.count)
     entries, weights = (writer.builder.bitcast(each, bytes_) for each in (entries, weights))
     return writer.call("llvm.aarch64.neon.sdot.v4i32.v16i8", total, weights, entries)
 
 
 def _add_portable(writer, total, entries, weights):
-    """Add products of bytes with signs, by what every processor has."""
+    """Accumulate products of signed bytes with instructions that every processor has."""
     builder, lanes = writer.builder, total.type.count
     bytes_, words = (ir.VectorType(each, 4 * lanes) for each in (BYTE, WORD))
     found = builder.mul(
         *(builder.sext(builder.bitcast(each, bytes_), words) for each in (entries, weights))
     )
-    while found.type.count > lanes:  # neighbours are added, twice
+    while found.type.count > lanes:  # add neighbours, twice
         places = range(0, found.type.count, 2)
         chosen = (
             ir.Constant(ir.VectorType(WORD, len(places)), [place + more for place in places])
@@ -85,7 +84,7 @@ def _add_portable(writer, total, entries, weights):
 
 
 def _add_floats(writer, total, entries, weights):
-    """Add products of float32, of one entry each."""
+    """Accumulate products of float32, one entry at a time."""
     kind = total.type
     entries, weights = (writer.builder.bitcast(each, kind) for each in (entries, weights))
     return writer.call(f"llvm.fmuladd.v{kind.count}f32", entries, weights, total)
@@ -141,7 +140,7 @@ def multiply_tile(
 
 
 def write_tile(builder, arguments, instructions, *, is_rounded) -> None:
-    """Write the instructions of `multiply_tile`."""
+    """Generate the code of `multiply_tile`."""
     vectors, count, *others = arguments
     kind, behind = INSTRUCTION_SETS[instructions], builder.append_basic_block()
     for num_rows, num_registers in kind.tiles:
@@ -155,7 +154,7 @@ def write_tile(builder, arguments, instructions, *, is_rounded) -> None:
 
 
 def _write_one(builder, arguments, instructions, num_rows, num_registers, is_rounded):
-    """Write the instructions of one tile."""
+    """Generate the code of one tile size."""
     vectors, sizes, panel, groups, outputs, products, stride = arguments
     lanes, writer = INSTRUCTION_SETS[instructions].lanes, Writer(builder)
     register = 4 * lanes
@@ -193,7 +192,7 @@ def _write_one(builder, arguments, instructions, num_rows, num_registers, is_rou
 
 
 def _write_sums(writer, vectors, start, groups, size, add, totals):
-    """Write the loop over the entries of vectors; return the sums, vector by vector."""
+    """Generate the loop over entries of the vectors; return the sums, vector by vector."""
     (num_rows, num_registers), lanes = size, totals.count
     words = ir.VectorType(WORD, lanes)
     width = writer.move(LONG(0), groups, ENTRIES)
@@ -218,13 +217,13 @@ def _write_sums(writer, vectors, start, groups, size, add, totals):
 
 @compiled
 def fill_tiles(count) -> int:
-    """Say how many vectors there are once all tiles are full."""
+    """Round a number of vectors up to whole tiles."""
     return -(-count // ROWS) * ROWS
 
 
 @compiled
 def copy_rows(states, count, width) -> tuple[np.ndarray, np.ndarray]:
-    """Copy vectors in float32, so that tiles are full."""
+    """Copy float32 vectors, padded to whole tiles."""
     rows = np.zeros((fill_tiles(count), width), np.float32)
     for row in range(count):
         rows[row] = states[row, :width]
@@ -233,7 +232,7 @@ def copy_rows(states, count, width) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled
 def round_rows(states, count, width, groups) -> tuple[np.ndarray, np.ndarray]:
-    """Divide vectors by their largest entries and round them.
+    """Quantise vectors to int8, each by its largest entry.
 
     Returns
     -------
@@ -260,7 +259,7 @@ def round_rows(states, count, width, groups) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled
 def prepare_rows(states, count, width, panels) -> tuple[np.ndarray, np.ndarray]:
-    """Bring vectors into the form in which tiles read them."""
+    """Quantise or copy vectors into the form that tiles read."""
     if is_float(panels):
         return copy_rows(states, count, width)
     return round_rows(states, count, width, panels.shape[1])

@@ -1,4 +1,4 @@
-"""How high the scores of a panel of words are, and what they add up to."""
+"""Maximum and sum of exponentials of the scores of a panel of tokens."""
 
 from functools import partial, reduce
 
@@ -27,7 +27,7 @@ _f32 = np.float32
 
 @intrinsic
 def find_highest(context, address) -> Intrinsic:
-    """Find the highest of a panel's scores."""
+    """Return the highest score of a panel."""
 
     def write(_context, builder, _signature, arguments):
         writer = Writer(builder)
@@ -40,7 +40,7 @@ def find_highest(context, address) -> Intrinsic:
 
 @intrinsic
 def add_exponentials(context, address, ceiling) -> Intrinsic:
-    """Add up the exponentials of a panel's scores."""
+    """Sum the exponentials of a panel's scores."""
 
     def write(_context, builder, _signature, arguments):
         writer, (address, ceiling) = Writer(builder), arguments
@@ -56,7 +56,7 @@ def add_exponentials(context, address, ceiling) -> Intrinsic:
 
 @intrinsic
 def find_above(context, address, bound) -> Intrinsic:
-    """Find the scores of a panel that are above a bound."""
+    """Return a bit mask of the scores of a panel above a bound."""
 
     def write(_context, builder, _signature, arguments):
         writer, (address, bound) = Writer(builder), arguments
@@ -72,7 +72,7 @@ def find_above(context, address, bound) -> Intrinsic:
 
 @intrinsic
 def find_lowest(context, bits) -> Intrinsic:
-    """Find the lowest bit that is set."""
+    """Return the index of the lowest set bit."""
 
     def write(_context, builder, _signature, arguments):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -81,13 +81,13 @@ def find_lowest(context, bits) -> Intrinsic:
 
 
 def _read_panel(writer, address):
-    """Read a panel's scores, as registers."""
+    """Load the scores of a panel into registers."""
     return [writer.read(FRACTIONS, address, start) for start in range(0, 4 * COLUMNS, REGISTER)]
 
 
 @compiled
-def weigh(address, is_normalised, highest, total) -> tuple[float, float, float]:
-    """Find the highest of a panel's scores, and add their exponentials to those of other panels."""
+def accumulate_exponentials(address, is_normalised, highest, total) -> tuple[float, float, float]:
+    """Update the running maximum and sum of exponentials by the scores of a panel."""
     top = find_highest(address)
     if is_normalised:
         if top > highest:
@@ -99,7 +99,7 @@ def weigh(address, is_normalised, highest, total) -> tuple[float, float, float]:
 
 @compiled
 def find_normaliser(highest, totals) -> float:
-    """Find the logarithm of the sum of all exponentials."""
+    """Compute the log-sum-exp from the maxima and sums of all parts."""
     top, total = highest.max(), _f32(0)
     for part in range(len(highest)):
         total += totals[part] * power_of_two((highest[part] - top) * BITS)

@@ -1,4 +1,4 @@
-"""A Transformer on a CPU: sources read, and one word more of every hypothesis."""
+"""The Transformer's encoder, and its decoder one token at a time, on a CPU."""
 
 from typing import NamedTuple
 
@@ -7,21 +7,20 @@ import numpy as np
 from dragoman.kernels.cpu_search.compiler.instructions import borrow, compiled, is_float, keep
 from dragoman.kernels.cpu_search.team import multiply_together
 from dragoman.kernels.cpu_search.tiles import fill_tiles
-from dragoman.kernels.cpu_search.vectors import activate, look, normalise, remember, update_cell
+from dragoman.kernels.cpu_search.vectors import activate, attend, normalise, update_cell, write_kv
 from dragoman.kernels.cpu_search.weight_layout import COLUMNS, ENTRIES, LANES, LARGEST
 
 _f32 = np.float32
-NOBODY_ASKS = np.zeros((1, 0), np.float32)
-"""In place of attention that nobody wants to see."""
+NO_ATTENTION = np.zeros((1, 0), np.float32)
+"""Argument `attention` where it is not recorded."""
 
 
 class Pool(NamedTuple):
-    """Keys and values of words, [layers, heads, places, width] each, and cells.
+    """KV pool: keys and values, [layers, heads, entries, width], and recurrent cells.
 
-    `cells` are [layers, places, width], in float32: those of a recurrent decoder after each word.
-
-    They are in float32, or, where products are in eight bits, in 16: the upper half of a float32.
-    A place is one word's, of a source or of a hypothesis; whose, others know.
+    `cells` are [layers, entries, width], in float32: those of a recurrent decoder after each token.
+    Keys and values are float32, or bfloat16 where products are in int8. An entry holds one token of
+    a source or of a hypothesis; the lists of entries are elsewhere.
     """
 
     keys: np.ndarray
@@ -30,34 +29,34 @@ class Pool(NamedTuple):
 
 
 @compiled
-def read_word(words, word, scale, position, vector) -> None:
-    """Look a word up."""
-    panel, column = word // COLUMNS, word % COLUMNS
-    numbers = words.panels[panel]
+def embed_token(embedding, token, scale, position, vector) -> None:
+    """Look up the embedding of a token, scale it and add its position."""
+    panel, column = token // COLUMNS, token % COLUMNS
+    numbers = embedding.panels[panel]
     if is_float(numbers):
-        for entry in range(words.width):
+        for entry in range(embedding.width):
             vector[entry] = _f32(numbers[entry, column]) * _f32(scale) + position[entry]
         return
-    scale *= words.outputs[panel, 1, column] * _f32(LARGEST)
+    scale *= embedding.outputs[panel, 1, column] * _f32(LARGEST)
     start = column * ENTRIES
-    for entry in range(words.width):
+    for entry in range(embedding.width):
         number = numbers[entry // ENTRIES, start + entry % ENTRIES]
         vector[entry] = _f32(number) * scale + position[entry]
 
 
 @compiled
-def ask(states, count, norm, shape, asked) -> np.ndarray:
-    """Say what a sub-layer reads: the vectors, normalised if norms stand before the sub-layers."""
+def norm_before(states, count, norm, shape, normed) -> np.ndarray:
+    """Return the input of a sub-layer: normalised in a pre-norm model."""
     if not shape.is_norm_first:
         return states
     for row in range(count):
-        normalise(states[row], norm, shape, asked[row])
-    return asked
+        normalise(states[row], norm, shape, normed[row])
+    return normed
 
 
 @compiled
-def add(states, count, update, norm, shape) -> None:
-    """Add what a sub-layer says to what went around it, and normalise if norms stand behind."""
+def add_and_norm(states, count, update, norm, shape) -> None:
+    """Add the output of a sub-layer to the residual stream; normalise it in a post-norm model."""
     width = norm.shape[1]
     total = np.empty(width, np.float32)
     for row in range(count):
@@ -71,8 +70,8 @@ def add(states, count, update, norm, shape) -> None:
 
 
 @compiled
-def end(states, count, norm, shape, room) -> None:
-    """Normalise what the last layer says, if norms stand before the sub-layers."""
+def norm_at_end(states, count, norm, shape, room) -> None:
+    """Apply the final norm of a pre-norm model."""
     if shape.is_norm_first:
         for row in range(count):
             normalise(states[row], norm, shape, room[row])
@@ -80,20 +79,14 @@ def end(states, count, norm, shape, room) -> None:
 
 
 @compiled
-def make_room(count, matrices) -> np.ndarray:
-    """Make room for products.
-
-    Returns
-    -------
-    ndarray
-        One row a vector, and as many more as fill tiles, with nothing in it yet.
-    """
+def allocate(count, matrices) -> np.ndarray:
+    """Allocate an uninitialised matrix for products, with rows padded to whole tiles."""
     return np.empty((fill_tiles(count), matrices.outputs.shape[1] * COLUMNS), np.float32)
 
 
 @compiled
 def multiply(states, count, matrices, index, products, team) -> None:
-    """Multiply vectors by one layer's matrix."""
+    """Multiply vectors by the matrix of one layer."""
     multiply_together(
         states, count, matrices.panels[index], matrices.outputs[index], matrices.width, products,
         team,
@@ -101,16 +94,16 @@ def multiply(states, count, matrices, index, products, team) -> None:
 
 
 @compiled
-def feed(asked, count, layers, index, shape, inner, update, team) -> None:
+def feed_forward(normed, count, layers, index, shape, inner, update, team) -> None:
     """Apply a feed-forward layer."""
-    multiply(asked, count, layers.inner, index, inner, team)
+    multiply(normed, count, layers.inner, index, inner, team)
     activate(inner, count, layers.outer.width, shape.activation)
     multiply(inner, count, layers.outer, index, update, team)
 
 
 @compiled
 def encode(states, lengths, encoder, shape, team) -> None:
-    """Let words of sources look at one another, through all layers.
+    """Run all layers of the encoder.
 
     Parameters
     ----------
@@ -133,9 +126,9 @@ def encode(states, lengths, encoder, shape, team) -> None:
         np.empty((shape.num_heads, count, shape.value_dim), shape.cached.dtype),
         np.arange(count).astype(np.uint32),
         np.empty(longest + LANES, np.float32),
-        make_room(count, encoder.joined),
-        make_room(count, encoder.inner),
-        make_room(count, encoder.outer),
+        allocate(count, encoder.joined),
+        allocate(count, encoder.inner),
+        allocate(count, encoder.outer),
         np.empty((count, shape.num_heads * shape.value_dim), np.float32),
         np.empty_like(states),
         np.empty(0, np.float32),
@@ -143,45 +136,46 @@ def encode(states, lengths, encoder, shape, team) -> None:
     keys, values, places, shares, joined, inner, update, found, room, none = borrow(own_arrays)
     for index in range(len(encoder.norms)):
         norms = encoder.norms[index]
-        asked = ask(states, count, norms[0], shape, room)
-        multiply(asked, count, encoder.joined, index, joined, team)
+        normed = norm_before(states, count, norms[0], shape, room)
+        multiply(normed, count, encoder.joined, index, joined, team)
         for row in range(count):
-            remember(joined[row], keys_start, row, keys)
-            remember(joined[row], values_start, row, values)
+            write_kv(joined[row], keys_start, row, keys)
+            write_kv(joined[row], values_start, row, values)
         start = 0
         for length in lengths:
             own = places[start : start + length]
             for row in range(start, start + length):
-                look(joined[row], keys, values, own, length, shape.scale, shares, found[row], none)
+                attend(
+                    joined[row], keys, values, own, length, shape.scale, shares, found[row], none
+                )
             start += length
         multiply(found, count, encoder.output, index, update, team)
-        add(states, count, update, norms[0], shape)
-        asked = ask(states, count, norms[1], shape, room)
-        feed(asked, count, encoder, index, shape, inner, update, team)
-        add(states, count, update, norms[1], shape)
-    end(states, count, encoder.final, shape, room)
+        add_and_norm(states, count, update, norms[0], shape)
+        normed = norm_before(states, count, norms[1], shape, room)
+        feed_forward(normed, count, encoder, index, shape, inner, update, team)
+        add_and_norm(states, count, update, norms[1], shape)
+    norm_at_end(states, count, encoder.final, shape, room)
     keep(own_arrays)
 
 
 @compiled
-def remember_sources(states, places, decoder, shape, pool, team) -> None:
-    """Write down the keys and values of sources in all layers."""
+def write_source_kv(states, places, decoder, shape, pool, team) -> None:
+    """Write the keys and values of sources for the cross-attention of all layers."""
     count = len(states)
-    memory = make_room(count, decoder.memory)
+    memory = allocate(count, decoder.memory)
     values_start = shape.num_heads * shape.key_dim
     for index in range(len(decoder.norms)):
         multiply(states, count, decoder.memory, index, memory, team)
         for row in range(count):
-            remember(memory[row], 0, places[row], pool.keys[index])
-            remember(memory[row], values_start, places[row], pool.values[index])
+            write_kv(memory[row], 0, places[row], pool.keys[index])
+            write_kv(memory[row], values_start, places[row], pool.values[index])
 
 
 class Rows(NamedTuple):
-    """Where each row, one hypothesis, looks: its own words, the newest the last, and its source.
+    """What each row, one hypothesis, attends to: its own tokens, newest last, and its source.
 
-    `own` and `source` have a line of places for each hypothesis and for each sentence there may be;
-    `owners` and `sentences` say whose a row is, `own_counts` and `source_counts` how many places of
-    these lines count.
+    `own` and `source` have a list of KV entries for each hypothesis and each sentence; `owners` and
+    `sentences` say which list belongs to a row, `own_counts` and `source_counts` how long it is.
     """
 
     own: np.ndarray
@@ -193,38 +187,38 @@ class Rows(NamedTuple):
 
 
 @compiled
-def step(states, count, rows, decoder, shape, pool, attention, team) -> None:
-    """Let the newest word of each hypothesis go through all layers.
+def decode_step(states, count, rows, decoder, shape, pool, attention, team) -> None:
+    """Run the newest token of each hypothesis through all layers of the decoder.
 
     Parameters
     ----------
     states : ndarray
-        Their vectors, one row a hypothesis; overwritten by what the last layer says.
+        Embedded tokens, one row a hypothesis; overwritten by the output of the last layer.
     count : int
-        How many of them.
+        Number of rows.
     rows : Rows
-        Where they look.
+        KV entries that each row attends to.
     decoder : Decoder
         The layers.
     shape : Shape
-        What they have in common.
+        Hyper-parameters.
     pool : Pool
-        Of words so far and of sources; the newest words' are written.
+        Keys and values; those of the newest tokens are written.
     attention : ndarray
-        Where what each row gives its source's words is added, one row for each, layers and heads
-        together; `NOBODY_ASKS`: nowhere.
+        To which cross-attention is added, one row a hypothesis, summed over layers and heads;
+        `NO_ATTENTION`: nowhere.
     team : Team
-        Who helps.
+        Helping cores.
     """
     keys_start = shape.num_heads * shape.key_dim
     values_start = 2 * keys_start
     longest = max(rows.own.shape[1], rows.source.shape[1])
     own_arrays = (
         np.empty(longest + LANES, np.float32),
-        make_room(count, decoder.joined),
-        make_room(count, decoder.query),
-        make_room(count, decoder.inner),
-        make_room(count, decoder.outer),
+        allocate(count, decoder.joined),
+        allocate(count, decoder.query),
+        allocate(count, decoder.inner),
+        allocate(count, decoder.outer),
         np.empty((count, shape.num_heads * shape.value_dim), np.float32),
         np.empty_like(states),
         np.empty(0, np.float32),
@@ -233,8 +227,8 @@ def step(states, count, rows, decoder, shape, pool, attention, team) -> None:
     shares, joined, query, inner, update, found, room, none, nothing = borrow(own_arrays)
     for index in range(len(decoder.norms)):
         norms, keys, values = decoder.norms[index], pool.keys[index], pool.values[index]
-        asked = ask(states, count, norms[0], shape, room)
-        multiply(asked, count, decoder.joined, index, joined, team)
+        normed = norm_before(states, count, norms[0], shape, room)
+        multiply(normed, count, decoder.joined, index, joined, team)
         for row in range(count):
             own, own_count = rows.own[rows.owners[row]], rows.own_counts[row]
             newest = own[own_count - 1]
@@ -243,24 +237,24 @@ def step(states, count, rows, decoder, shape, pool, attention, team) -> None:
                 before = cells[own[own_count - 2]] if own_count > 1 else nothing
                 update_cell(joined[row], before, cells[newest], update[row])
                 continue
-            remember(joined[row], keys_start, newest, keys)
-            remember(joined[row], values_start, newest, values)
-            look(joined[row], keys, values, own, own_count, shape.scale, shares, found[row], none)
+            write_kv(joined[row], keys_start, newest, keys)
+            write_kv(joined[row], values_start, newest, values)
+            attend(joined[row], keys, values, own, own_count, shape.scale, shares, found[row], none)
         if not shape.is_recurrent:
             multiply(found, count, decoder.output, index, update, team)
-        add(states, count, update, norms[0], shape)
-        asked = ask(states, count, norms[1], shape, room)
-        multiply(asked, count, decoder.query, index, query, team)
+        add_and_norm(states, count, update, norms[0], shape)
+        normed = norm_before(states, count, norms[1], shape, room)
+        multiply(normed, count, decoder.query, index, query, team)
         for row in range(count):
             source, source_count = rows.source[rows.sentences[row]], rows.source_counts[row]
-            look(
+            attend(
                 query[row], keys, values, source, source_count, shape.scale, shares, found[row],
                 attention[row % len(attention)],
             )  # fmt: skip
         multiply(found, count, decoder.source_output, index, update, team)
-        add(states, count, update, norms[1], shape)
-        asked = ask(states, count, norms[2], shape, room)
-        feed(asked, count, decoder, index, shape, inner, update, team)
-        add(states, count, update, norms[2], shape)
-    end(states, count, decoder.final, shape, room)
+        add_and_norm(states, count, update, norms[1], shape)
+        normed = norm_before(states, count, norms[2], shape, room)
+        feed_forward(normed, count, decoder, index, shape, inner, update, team)
+        add_and_norm(states, count, update, norms[2], shape)
+    norm_at_end(states, count, decoder.final, shape, room)
     keep(own_arrays)

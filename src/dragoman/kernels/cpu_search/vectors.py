@@ -1,6 +1,6 @@
-"""What a Transformer does between its products, one vector at a time: norms, gates, attention.
+"""Operations on one vector at a time: norms, activations, attention, recurrent cells.
 
-Keys and values are kept in 16 bits, the upper half of those of a float32.
+Keys and values are float32 or bfloat16 (the upper half of a float32).
 """
 
 import math
@@ -15,7 +15,7 @@ from dragoman.kernels.cpu_search.compiler.instructions import (
     compiled,
     compiled_freely,
     is_float,
-    stay_apart,
+    never_inline,
 )
 from dragoman.kernels.cpu_search.head_attention import look_32, look_48, look_64
 from dragoman.kernels.cpu_search.model import ACTIVATIONS
@@ -41,14 +41,14 @@ def power_of_two(exponent) -> float:
 
 
 @compiled
-def widen(half) -> float:
-    """Read a number of 16 bits."""
+def from_bfloat16(half) -> float:
+    """Convert a bfloat16 to float32."""
     return as_float(_i32(half) << _HALF)
 
 
 @compiled
-def shorten(numbers, halves) -> None:
-    """Round numbers to 16 bits, or copy them if they are kept in float32."""
+def to_kv_type(numbers, halves) -> None:
+    """Round numbers to bfloat16, or copy them where keys and values are float32."""
     if is_float(halves):
         for place in range(len(halves)):
             halves[place] = numbers[place]
@@ -60,8 +60,8 @@ def shorten(numbers, halves) -> None:
 
 
 @compiled_freely
-def moments(vector, width, is_centred) -> tuple[float, float]:
-    """Find the mean and the variance of a vector's entries."""
+def mean_and_variance(vector, width, is_centred) -> tuple[float, float]:
+    """Compute the mean and the variance of a vector's entries."""
     total, squares = _f32(0), _f32(0)
     if is_centred:
         for place in range(width):
@@ -74,22 +74,12 @@ def moments(vector, width, is_centred) -> tuple[float, float]:
 
 @compiled
 def normalise(vector, norm, shape, normalised) -> None:
-    """Normalise a vector.
+    """Normalise a vector; `norm` is its weight and bias.
 
-    Parameters
-    ----------
-    vector : ndarray
-        The vector.
-    norm : ndarray
-        Weight and bias.
-    shape : Shape
-        Whether the mean is subtracted, and what is added to the variance.
-    normalised : ndarray
-        Where the new one is written: not where the old one is, or one entry would have to wait for
-        another.
+    `normalised` must not be `vector` itself, or one entry would have to wait for another.
     """
     width, weight, bias = norm.shape[1], norm[0], norm[1]
-    mean, variance = moments(vector, width, shape.is_centred)
+    mean, variance = mean_and_variance(vector, width, shape.is_centred)
     scale = _f32(1) / np.sqrt(variance + _f32(shape.epsilon))
     for place in range(width):
         normalised[place] = (vector[place] - mean) * scale * weight[place] + bias[place]
@@ -97,13 +87,7 @@ def normalise(vector, norm, shape, normalised) -> None:
 
 @compiled
 def rectify(number) -> float:
-    """Compute max(0, x).
-
-    Returns
-    -------
-    float
-        At least 0. By its bits: the compiler does that for many numbers at once.
-    """
+    """Compute max(0, x) by its bits, which LLVM vectorises."""
     bits = as_int(number)
     return as_float(bits & ~(bits >> _i32(31)))
 
@@ -116,14 +100,14 @@ def sigmoid(number) -> float:
 
 
 @compiled
-def normal_share(number) -> float:
-    """Say how much of a normal distribution lies below a number."""
+def normal_cdf(number) -> float:
+    """Compute the cumulative distribution function of the normal distribution."""
     return _f32(0.5) * _f32(math.erfc(-number * _f32(math.sqrt(0.5))))
 
 
 @compiled_freely
 def activate(inner, count, width, kind) -> None:
-    """Compute what happens between the matrices of a feed-forward layer."""
+    """Apply the activation of a feed-forward layer in place."""
     for row in range(count):
         entries, gates = inner[row, :width], inner[row, width : 2 * width]
         if kind == _RELU:
@@ -140,15 +124,15 @@ def activate(inner, count, width, kind) -> None:
                 entries[place] *= gates[place] * sigmoid(gates[place])
         elif kind == _GELU:
             for place in range(width):
-                entries[place] *= normal_share(entries[place])
+                entries[place] *= normal_cdf(entries[place])
         else:
             for place in range(width):
-                entries[place] *= gates[place] * normal_share(gates[place])
+                entries[place] *= gates[place] * normal_cdf(gates[place])
 
 
 @compiled_freely
 def update_cell(gates, before, cell, told) -> None:
-    """Let a recurrent cell read a word."""
+    """Advance a recurrent cell by one token."""
     width = len(cell)
     for entry in range(width):
         kept = sigmoid(gates[entry])
@@ -158,18 +142,18 @@ def update_cell(gates, before, cell, told) -> None:
 
 
 @compiled_freely
-def score(query, keys, place) -> float:
-    """Multiply a query by a key."""
+def score_key(query, keys, place) -> float:
+    """Compute the dot product of a query and a key."""
     total = _f32(0)
     for entry in range(len(query)):
         key = keys[place, entry]
-        total += query[entry] * (_f32(key) if is_float(keys) else widen(key))
+        total += query[entry] * (_f32(key) if is_float(keys) else from_bfloat16(key))
     return total
 
 
 @compiled_freely
-def make_shares(scores, count) -> None:
-    """Turn scores into shares of one."""
+def softmax_in_place(scores, count) -> None:
+    """Replace scores by their softmax."""
     top = scores[0]
     for index in range(count):
         top = max(top, scores[index])
@@ -182,77 +166,78 @@ def make_shares(scores, count) -> None:
 
 
 @compiled_freely
-def add_shares(shares, count, attention) -> None:
-    """Add what a head gave each place, as shares of one, to what others gave."""
+def add_attention_weights(weights, count, attention) -> None:
+    """Add a head's normalised attention weights to those of other heads."""
     if len(attention) == 0:
         return
     total = _f32(0)
     for index in range(count):
-        total += shares[index]
+        total += weights[index]
     for index in range(count):
-        attention[index] += shares[index] / total
+        attention[index] += weights[index] / total
 
 
 @compiled
-def look_with_instructions(
-    query, keys, values, places, count, scale, shares, found, attention
+def attend_with_instructions(
+    query, keys, values, places, count, scale, weights, found, attention
 ) -> None:
-    """Let one word look at others, where heads have 32, 48 or 64 entries: see `look`."""
+    """Attend with one query in all heads, of width 32, 48 or 64: see `attend`."""
     steps = _f32(scale) * BITS
     entry_size = 4 if is_float(keys) else 2
     width = keys.shape[2]
-    all_keys = entry_size * width * keys.shape[1]  # bytes from one head to the next
-    where, room = places.ctypes.data, shares.ctypes.data
+    all_keys = entry_size * width * keys.shape[1]  # stride of a head in bytes
+    where, room = places.ctypes.data, weights.ctypes.data
     for head in range(len(keys)):
-        asked, told = query.ctypes.data + 4 * width * head, found.ctypes.data + 4 * width * head
+        requested, told = query.ctypes.data + 4 * width * head, found.ctypes.data + 4 * width * head
         own_keys, own_values = (
             keys.ctypes.data + all_keys * head,
             values.ctypes.data + all_keys * head,
         )
         if width == 64:
-            look_64(keys, asked, steps, own_keys, own_values, where, count, room, told)
+            look_64(keys, requested, steps, own_keys, own_values, where, count, room, told)
         elif width == 48:
-            look_48(keys, asked, steps, own_keys, own_values, where, count, room, told)
+            look_48(keys, requested, steps, own_keys, own_values, where, count, room, told)
         else:
-            look_32(keys, asked, steps, own_keys, own_values, where, count, room, told)
-        add_shares(shares, count, attention)
+            look_32(keys, requested, steps, own_keys, own_values, where, count, room, told)
+        add_attention_weights(weights, count, attention)
 
 
 @compiled
-def look(query, keys, values, places, count, scale, shares, found, attention) -> None:
-    """Let one word look at others.
+def attend(query, keys, values, places, count, scale, weights, found, attention) -> None:
+    """Attend with one query in all heads.
 
     Notes
     -----
-    For heads of 32, 48 and 64 entries there are instructions of our own; for others the compiler
-    finds some.
+    Heads of width 32, 48 and 64 have intrinsics of their own; others are left to LLVM.
     """
-    stay_apart()
+    never_inline()
     key_dim, value_dim = keys.shape[2], values.shape[2]
     if key_dim == value_dim and (key_dim == 64 or key_dim == 48 or key_dim == 32):
-        look_with_instructions(query, keys, values, places, count, scale, shares, found, attention)
+        attend_with_instructions(
+            query, keys, values, places, count, scale, weights, found, attention
+        )
         return
     steps = _f32(scale) * BITS
     for head in range(len(keys)):
-        asked = query[head * key_dim : (head + 1) * key_dim]
+        requested = query[head * key_dim : (head + 1) * key_dim]
         told = found[head * value_dim : (head + 1) * value_dim]
         own_keys, own_values = keys[head], values[head]
         for index in range(count):
-            shares[index] = score(asked, own_keys, places[index]) * steps
-        make_shares(shares, count)
-        add_shares(shares, count, attention)
+            weights[index] = score_key(requested, own_keys, places[index]) * steps
+        softmax_in_place(weights, count)
+        add_attention_weights(weights, count, attention)
         told[:] = 0
         for index in range(count):
-            share, place = shares[index], places[index]
+            share, place = weights[index], places[index]
             for entry in range(value_dim):
                 value = own_values[place, entry]
-                told[entry] += share * (_f32(value) if is_float(values) else widen(value))
+                told[entry] += share * (_f32(value) if is_float(values) else from_bfloat16(value))
 
 
 @compiled
-def remember(vector, start, place, halves) -> None:
-    """Write down a word's keys or values."""
+def write_kv(vector, start, place, halves) -> None:
+    """Write the keys or the values of a token into the pool."""
     width = halves.shape[2]
     for head in range(len(halves)):
         first = start + head * width
-        shorten(vector[first : first + width], halves[head, place])
+        to_kv_type(vector[first : first + width], halves[head, place])

@@ -1,4 +1,4 @@
-"""How matrices lie in memory, in eight bits or in float32, so that they are multiplied fastest.
+"""Lay out weight matrices in panels for fast products, in int8 or float32.
 
 Nothing here is compiled, and nothing needs PyTorch.
 """
@@ -20,18 +20,17 @@ LARGEST = 127
 
 
 def find_zero() -> int:
-    """Find the byte that stands for 0 in rounded vectors."""
+    """Return the byte that stands for 0 in quantised vectors."""
     return INSTRUCTION_SETS[choose_instructions()].zero
 
 
 class Matrix(NamedTuple):
-    """A matrix laid out for tiles.
+    """A weight matrix laid out for tiles.
 
-    `panels` has 64 outputs each, the last filled up. In eight bits they are [panels, inputs / 4,
-    256], four inputs at a time, output by output; in float32 [panels, inputs, 64]. `outputs` has of
-    each output [panels, 3, 64] the bits of a whole number that is subtracted from sums, because
-    what stands for 0 is not 0; what they are then multiplied by; and what is added, −∞ where a
-    panel is filled up. In float32 only the last counts. `width` is how many inputs there are.
+    `panels` has 64 outputs each, the last padded: in int8 [panels, inputs / 4, 256], four inputs at
+    a time, output by output; in float32 [panels, inputs, 64]. `outputs`, [panels, 3, 64], has of
+    each output the bits of an integer to subtract from sums, since 0 is not stored as 0; the scale;
+    and the bias, −∞ for padding. In float32 only the bias counts. `width` is the number of inputs.
     """
 
     panels: np.ndarray
@@ -40,7 +39,7 @@ class Matrix(NamedTuple):
 
 
 def lay_out(weight: Rounded, bias: Float[np.ndarray, "outputs"] | None) -> Matrix:
-    """Bring a matrix into the order in which tiles read it."""
+    """Lay out an int8 matrix in panels."""
     numbers, scales = weight
     size, width = numbers.shape
     more = (0, -size % COLUMNS)
@@ -54,14 +53,14 @@ def lay_out(weight: Rounded, bias: Float[np.ndarray, "outputs"] | None) -> Matri
         np.pad(added, more, constant_values=-np.inf),
     )
     outputs = np.stack([each.reshape(-1, COLUMNS) for each in rows], 1)
-    # Copied once: a matrix of a vocabulary is the largest thing in memory.
+    # Copied once: the output matrix is the largest array in memory.
     return Matrix(panels.reshape(*panels.shape[:2], COLUMNS * ENTRIES), outputs, width)
 
 
 def lay_out_floats(
     weight: Float[np.ndarray, "outputs inputs"], bias: Float[np.ndarray, "outputs"] | None
 ) -> Matrix:
-    """Bring a matrix in float32 into the order in which tiles read it."""
+    """Lay out a float32 matrix in panels."""
     size, width = weight.shape
     count = -(-size // COLUMNS)
     panels = np.zeros((count, width, COLUMNS), np.float32)
@@ -79,7 +78,7 @@ def lay_out_floats(
 
 
 def stack(matrices: Iterable[Matrix], count: int) -> Matrix:
-    """Put the same matrix of all layers behind one another."""
+    """Stack the same matrix of all layers."""
     every: Matrix | None = None
     for index, each in enumerate(matrices):
         if every is None:

@@ -9,10 +9,10 @@ import tests.kernels.cpu_search.compiler  # noqa: F401
 from dragoman.kernels.cpu_search.compiler.instructions import (
     as_float,
     as_int,
+    atomic_add,
     borrow,
     compiled,
-    keep,
-    take_numbers,
+    keep_alive,
 )
 
 
@@ -28,7 +28,7 @@ def test_threads_never_take_the_same_number():
     @compiled
     def take(shared, taken):
         for index in range(len(taken)):
-            taken[index] = take_numbers(shared.ctypes.data, 1)
+            taken[index] = atomic_add(shared.ctypes.data, 1)
 
     shared = np.zeros(1, np.int64)
     parts = np.zeros((2, 20_000), np.int64)
@@ -49,7 +49,7 @@ def add_rows(parts):
     for row in range(len(numbers)):
         line = numbers[row]
         total += factor * (line * borrowed).sum() + others[row]
-    keep(own)
+    keep_alive(own)
     return total
 
 

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 import tests.kernels.cpu_search.compiler  # noqa: F401
 
-from dragoman.kernels.cpu_search.constraints.samples import draw
+from dragoman.kernels.cpu_search.constraints.samples import sample_token
 from dragoman.kernels.cpu_search.task import Samples
 
 SCORES = np.array([2.0, 0.5, -np.inf, 1.0, 0.0, 1.5], np.float32)
 
 
-def draw_all(scores, chance, temperature=1.0, top_k=0, top_p=1.0):
+def draw_all(scores, uniforms, temperature=1.0, top_k=0, top_p=1.0):
     samples = Samples(np.zeros((1, 1, 1), np.float32), temperature, top_k, top_p)
     heap, shares = np.empty(len(scores), np.int64), np.empty(len(scores))
-    return [draw(scores, np.float32(each), samples, heap, shares) for each in chance]
+    return [sample_token(scores, np.float32(each), samples, heap, shares) for each in uniforms]
 
 
 def find_kept(scores, temperature, top_k, top_p):
@@ -38,8 +38,8 @@ def find_kept(scores, temperature, top_k, top_p):
 @pytest.mark.parametrize("top_p", [1.0, 0.6])
 def test_words_are_drawn_as_often_as_they_are_probable(temperature, top_k, top_p):
     count = 20_000
-    chance = np.random.default_rng(1).random(count, np.float32)
-    found = Counter(draw_all(SCORES, chance, temperature, top_k, top_p))
+    uniforms = np.random.default_rng(1).random(count, np.float32)
+    found = Counter(draw_all(SCORES, uniforms, temperature, top_k, top_p))
     kept = find_kept(SCORES, temperature, top_k, top_p)
     assert set(found) == set(kept)
     for word, weight in kept.items():
@@ -58,11 +58,11 @@ def test_a_nucleus_of_many_words_and_one_of_few(scale):
     assert len(found) > len(kept) / 2
 
 
-@pytest.mark.parametrize("chance", [0.0, 1 - 2**-23])
-def test_the_least_and_the_largest_chance_draw_a_possible_word(chance):
+@pytest.mark.parametrize("uniforms", [0.0, 1 - 2**-23])
+def test_the_least_and_the_largest_chance_draw_a_possible_word(uniforms):
     scores = np.array([-np.inf, 1.0, 2.0, -np.inf], np.float32)
     for how in ({}, {"top_k": 4}, {"top_p": 0.99}):
-        (word,) = draw_all(scores, [chance], **how)
+        (word,) = draw_all(scores, [uniforms], **how)
         assert word in (1, 2)
 
 

@@ -5,21 +5,21 @@ import tests.kernels.cpu_search.compiler  # noqa: F401
 from tests.kernels.cpu_search.test_best_tokens import SIZE, find, make_states, make_words
 
 from dragoman.kernels.cpu_search.constraints.shortlist_vocabulary import (
-    choose_among,
-    find_chosen,
-    make_choices,
+    find_best_in_shortlist,
+    load_shortlist,
+    make_slot_shortlists,
 )
 from dragoman.kernels.cpu_search.task import forbid_nothing, make_team
 
 
 def find_among(chosen, states, output, *, forced=None, is_normalised=True, most=200):
-    choices = make_choices(2, most, output)
-    choose_among(1, np.arange(100), output, choices)  # the sentence before
-    choose_among(1, np.array(chosen), output, choices)
+    choices = make_slot_shortlists(2, most, output)
+    load_shortlist(1, np.arange(100), output, choices)  # the sentence before
+    load_shortlist(1, np.array(chosen), output, choices)
     best = np.empty((len(states), 4), np.float32)
     words = np.empty((len(states), 4), np.int64)
     forced = np.full(len(states), -1) if forced is None else np.array(forced)
-    find_chosen(
+    find_best_in_shortlist(
         1, states, len(states), choices, forced, forbid_nothing(), is_normalised, best, words,
         make_team(0, 1),
     )  # fmt: skip

@@ -41,14 +41,14 @@ def compile_search(precision: CpuPrecision) -> None:
     some 70 MB, is not needed any more then.
     """
     from dragoman.kernels.cpu_search.slot_search import search
-    from dragoman.kernels.cpu_search.team import help_out
+    from dragoman.kernels.cpu_search.team import run_helper
 
     model, *task = make_empty_task(precision == "int8")
     team = make_team(1, 1)
-    team.turns[IS_OVER] = 1
+    team.counters[IS_OVER] = 1
     with announce_compilation():
         search(model, *task)
-        help_out(model.output.panels, team)
+        run_helper(model.output.panels, team)
     drop_code_pages(COMPILER)
     release_freed_memory()
 

@@ -163,7 +163,7 @@ class CpuDecoder:
 
     def start(self, memory: CpuMemory, capacity: int) -> CpuState:
         """Encode the sources and start one hypothesis for each."""
-        from dragoman.kernels.cpu_search.steps import read_sources
+        from dragoman.kernels.cpu_search.steps import encode_sources
         from dragoman.kernels.cpu_search.transformer_steps import Pool
 
         lengths = memory.source.lengths.numpy()
@@ -174,7 +174,7 @@ class CpuDecoder:
         cache = Cache.make(model, len(ids) + 4 * len(lengths) * min(capacity, 16))
         source = np.zeros(is_token.shape, np.uint32)
         source[is_token] = places = cache.take(len(ids))
-        read_sources(ids, lengths, places, model, Pool(*cache[:3]))
+        encode_sources(ids, lengths, places, model, Pool(*cache[:3]))
         own = np.zeros((len(lengths), capacity), np.uint32)
         return CpuState(
             cache=cache, own=own, source=source, source_lengths=lengths, num_beams=1, length=0
@@ -184,8 +184,8 @@ class CpuDecoder:
         self, tokens: Int[Tensor, "sentences beams"], state: CpuState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], CpuState]:
         """Feed one token of each hypothesis to the decoder."""
-        from dragoman.kernels.cpu_search.steps import read_newest
-        from dragoman.kernels.cpu_search.transformer_steps import NOBODY_ASKS, Pool, Rows
+        from dragoman.kernels.cpu_search.steps import decode_newest
+        from dragoman.kernels.cpu_search.transformer_steps import NO_ATTENTION, Pool, Rows
 
         state, words = state.with_room(), tokens.flatten().numpy()
         check_ids(words, self._engine.target_size)
@@ -198,6 +198,6 @@ class CpuDecoder:
         )  # fmt: skip
         states = np.empty((count, model.positions.shape[1]), np.float32)
         pool = Pool(*state.cache[:3])
-        read_newest(words, state.length, rows, model, pool, states, NOBODY_ASKS)
+        decode_newest(words, state.length, rows, model, pool, states, NO_ATTENTION)
         hidden = torch.from_numpy(states).view(*tokens.shape, -1)
         return hidden, replace(state, length=state.length + 1)

@@ -218,7 +218,7 @@ class CpuEngine:
             (self.source_size, sentences.ids),
             (self.target_size, np.array(special, np.int64)),
             (self.target_size, sentences.prefixes[sentences.prefixes != -1]),
-            (self.target_size, sentences.choices),
+            (self.target_size, sentences.shortlists),
         ):
             check_ids(ids, size)
 
@@ -247,7 +247,7 @@ class CpuEngine:
     @contextmanager
     def _helped(self, model: Model, rules: Rules) -> Iterator[Team]:
         """Let idle cores help with one search, if its output layer is large enough."""
-        from dragoman.kernels.cpu_search.team import help_out
+        from dragoman.kernels.cpu_search.team import run_helper
 
         panels, num_helpers = model.output.panels, min(self._num_cores - 1, MOST_HELPERS)
         if num_helpers < 1 or panels.nbytes < HELPED_BYTES or self._num_searches > 1:
@@ -258,16 +258,16 @@ class CpuEngine:
         team = make_team(rules.num_beams, len(panels))
         try:
             for _ in range(num_helpers):
-                self._helpers.submit(help_out, panels, team)
+                self._helpers.submit(run_helper, panels, team)
             yield team
         finally:
-            team.turns[IS_OVER] = 1
+            team.counters[IS_OVER] = 1
 
     def attend(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Float[np.ndarray, "targets sources"]]:
         """Compute what each token of given translations attends to while it is produced."""
-        from dragoman.kernels.cpu_search.steps import attend
+        from dragoman.kernels.cpu_search.steps import force_decode
 
         order = sorted(range(len(targets)), key=lambda index: -len(targets[index]))
         found: list[np.ndarray] = [np.empty((0, 0), np.float32)] * len(targets)
@@ -282,7 +282,7 @@ class CpuEngine:
             check_ids(words[words >= 0], self.target_size)
             lengths, counts = (np.array([*map(len, side)]) for side in (source, target))
             weights = np.zeros((*words.shape, lengths.max()), np.float32)
-            attend(ids, lengths, words, counts, model, weights)
+            force_decode(ids, lengths, words, counts, model, weights)
             for index, own, num_words, length in zip(batch, weights, counts, lengths, strict=True):
                 found[index] = own[:num_words, :length]
 
@@ -332,7 +332,9 @@ def _choose_size(model: Model, sentences: Sentences, rules: Rules, num_cores: in
         return Size(1, int(places.max()), num_cores)
     entries = shape.num_heads * (shape.key_dim + shape.value_dim) * len(model.decoder.norms)
     remembered = 2 * float(lengths.mean()) * entries * shape.cached.itemsize
-    listed = int(np.diff(sentences.choice_starts).max()) * model.output.panels[0].nbytes // COLUMNS
+    listed = (
+        int(np.diff(sentences.shortlist_starts).max()) * model.output.panels[0].nbytes // COLUMNS
+    )
     places = np.cumsum(np.sort(places)[::-1])
     num_slots = min(
         -(-len(lengths) // num_cores),

@@ -1,4 +1,5 @@
-"""How functions are compiled by Numba and kept on disk, and vector instructions of our own.
+"""Compile functions with Numba, keep them on disk, and write vector instructions as LLVM code.
 
-Imports `dragoman.kernels.processor` alone; everything compiled imports it.
+Imports `dragoman.eight_bits`, `dragoman.kernels.processor` and `weight_layout` of the package
+above; every compiled function imports it.
 """

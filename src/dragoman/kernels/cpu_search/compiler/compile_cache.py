@@ -1,4 +1,4 @@
-"""Compiled functions kept on disk, so that the next process need not compile them again.
+"""Cache compiled functions on disk, so that the next process need not compile them again.
 
 Numba's own cache unpickles whatever lies in its folder, so that one flipped bit ends in a traceback
 or a crash, and whoever may write there runs code as the user. Here each entry is one file with a
@@ -46,11 +46,11 @@ _told: list[str] = []
 
 
 class UnusableError(Exception):
-    """A folder or entry of the cache that is not to be used, and why."""
+    """A folder or an entry of the cache that cannot be used, and why."""
 
 
 class CompileCache(_Cache):
-    """What Numba asks for a function that was compiled before.
+    """Cache of one compiled function, with the interface that Numba expects.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class CompileCache(_Cache):
 
     @property
     def cache_path(self) -> str | None:
-        """The folder, if there is one."""
+        """Return the folder of the cache; empty if there is none."""
         folder = find_folder()
         return None if folder is None else str(folder)
 
@@ -95,7 +95,7 @@ class CompileCache(_Cache):
             return None
 
     def holds(self, sig: Any, target_context: Any) -> bool:  # noqa: ANN401
-        """Say whether a compiled function is kept, sound or not."""
+        """Say whether a compiled function is in the cache, intact or not."""
         folder = find_folder()
         return (
             folder is not None
@@ -103,7 +103,7 @@ class CompileCache(_Cache):
         )
 
     def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ANN401
-        """Keep a compiled function."""
+        """Write a compiled function to the cache."""
         folder = find_folder() if self._is_enabled else None
         if folder is None or data.lifted or data.library.has_dynamic_globals:
             return
@@ -118,7 +118,7 @@ class CompileCache(_Cache):
             )
 
     def _reduce(self, data: Any) -> tuple[Any, ...]:  # noqa: ANN401
-        """Take a compiled function apart."""
+        """Reduce a compiled function to what can be serialised."""
         (name, kind, (code, module)), *rest = data._reduce()
         if self._is_entry:  # names are all that is asked for
             names = (data.fndesc.llvm_func_name, data.fndesc.llvm_cpython_wrapper_name)
@@ -126,18 +126,18 @@ class CompileCache(_Cache):
         return ((name, kind, (code, module)), *rest)
 
     def enable(self) -> None:
-        """Use the cache, but for functions within others: what these enclose is in no source."""
+        """Switch the cache on, except for nested functions: closures are in no source file."""
         self._is_enabled = self._function.__closure__ is None
 
     def disable(self) -> None:
-        """Use it no more."""
+        """Switch the cache off."""
         self._is_enabled = False
 
     def flush(self) -> None:
-        """Do nothing: entries that nobody uses any more are removed in time."""
+        """Do nothing: old entries are removed when new ones are written."""
 
     def _identify(self, signature: object, codegen: Any) -> tuple[str, bytes]:  # noqa: ANN401
-        """Name an entry's file, and all that it depends on."""
+        """Return the file name of an entry, and the key of all that it depends on."""
         function = self._function
         place = f"{function.__module__.split('.')[-1]}.{function.__name__}"
         said = (
@@ -153,20 +153,14 @@ class CompileCache(_Cache):
 
 
 def is_kept(function: Any, arguments: Iterable[object]) -> bool:  # noqa: ANN401
-    """Say whether a function is kept as it is compiled for some arguments."""
+    """Say whether a function compiled for these argument types is in the cache."""
     types = tuple(map(function.typeof_pyval, arguments))
     return function._cache.holds(types, function.targetctx)
 
 
 @functools.cache
 def hash_sources(own: Path) -> str:
-    """Hash all that a compiled function is made of: a change anywhere may change any of them.
-
-    Returns
-    -------
-    str
-        Of it, of all files beside it, and of all files of the compiled search.
-    """
+    """Hash the function's module and all sources of the compiled search."""
     digest = hashlib.blake2b(digest_size=16)
     folders = (Path(__file__).parent.parent, own.parent)
     shared = {Path(eight_bits.__file__), *(each for all_ in folders for each in all_.rglob("*.py"))}
@@ -179,13 +173,7 @@ def hash_sources(own: Path) -> str:
 
 @functools.cache
 def find_folder() -> Path | None:
-    """Find the folder of compiled functions, making it if there is none.
-
-    Returns
-    -------
-    Path | None
-        A folder that only this user can write to; None, said in one line, if there is none.
-    """
+    """Return the cache folder, made if missing; None, with one logged line, if none is safe."""
     try:
         return prepare_folder(choose_folder())
     except UnusableError as error:
@@ -199,7 +187,7 @@ def find_folder() -> Path | None:
 
 
 def choose_folder() -> Path:
-    """Say where compiled functions are kept.
+    """Choose the cache folder by environment and operating system.
 
     Raises
     ------
@@ -221,7 +209,7 @@ def choose_folder() -> Path:
 
 
 def prepare_folder(folder: Path) -> Path:
-    """Make a folder that only this user can write to, or make sure that one is."""
+    """Make a folder that only this user can write to, or check that it is one."""
     folder = folder.resolve()
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     if missing:
@@ -240,7 +228,7 @@ def prepare_folder(folder: Path) -> Path:
 
 
 def check_parents(folder: Path) -> None:
-    """Refuse a place that others could put something else in the place of.
+    """Refuse a folder that another user could replace.
 
     Notes
     -----
@@ -261,7 +249,7 @@ def check_parents(folder: Path) -> None:
 
 
 def read_entry(path: Path, key: bytes) -> bytes | None:
-    """Read an entry, checking that it is whole and its user's own.
+    """Read an entry, checking that it is intact and owned by this user.
 
     Raises
     ------
@@ -291,7 +279,7 @@ def read_entry(path: Path, key: bytes) -> bytes | None:
 
 
 def write_entry(path: Path, key: bytes, contents: bytes) -> None:
-    """Write an entry, or leave the old one.
+    """Write an entry atomically.
 
     Notes
     -----
@@ -311,7 +299,7 @@ def write_entry(path: Path, key: bytes, contents: bytes) -> None:
 
 
 def remove_oldest(folder: Path, most: int) -> None:
-    """Remove the entries that were not used for longest, and what killed processes left."""
+    """Remove the least recently used entries, and leftovers of killed writers."""
     ages: list[tuple[float, str]] = []
     for each in os.scandir(folder):
         with suppress(OSError):  # another process may be quicker
@@ -328,17 +316,17 @@ def remove_oldest(folder: Path, most: int) -> None:
 
 
 def _define(names: tuple[str, ...]) -> str:
-    """Write a module in which functions of some names do nothing."""
+    """Return source code that defines empty functions of some names."""
     return "\n".join(f'define void @"{each}"() {{\n ret void\n}}' for each in names)
 
 
 def _user(info: os.stat_result) -> int:
-    """Give the number of the user who runs this; on Windows, of whoever owns a file."""
+    """Return the user id of this process; on Windows, of the file's owner."""
     return os.geteuid() if hasattr(os, "geteuid") else info.st_uid
 
 
 def _tell(text: str) -> None:
-    """Tell one line a process: where one entry is damaged, others may be."""
+    """Log one line, only once a process: if one entry is damaged, others may be."""
     if not _told:
         _log.warning("%s", " ".join(text.split()))
     _told.append(text)

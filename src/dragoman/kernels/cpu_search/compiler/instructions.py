@@ -1,7 +1,7 @@
-"""How functions are compiled, and instructions of our own: on registers of 16 numbers.
+"""Numba decorators of compiled functions, and intrinsics on vector registers of 16 numbers.
 
-Numba compiles Python for the processor at hand; whoever imports this module has asked
-`dragoman.kernels.processor.can_compile` before.
+Numba compiles for the processor at hand; check `dragoman.kernels.processor.can_compile` before
+importing this module.
 """
 
 import platform
@@ -20,7 +20,7 @@ from dragoman.kernels.processor import aim_compiler
 aim_compiler()
 
 REGISTER = 4 * LANES
-"""Bytes of a register."""
+"""Bytes of a vector register."""
 
 HALF, WORD, LONG, FRACTION = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
 HALVES, WORDS, FRACTIONS = (ir.VectorType(kind, LANES) for kind in (HALF, WORD, FRACTION))
@@ -33,13 +33,13 @@ LOWEST_EXPONENT = -126.0
 """The lowest exponent of a normal float32."""
 
 Intrinsic = tuple[Any, Callable]
-"""The types of what a function of our own instructions takes and gives, and what writes them."""
+"""Signature of an intrinsic, and the function that generates its code."""
 
 
 def _compiler(
     *freedoms: str, is_inlined: bool = False, is_entry: bool = False
 ) -> Callable[[Callable], Callable]:
-    """Make what compiles a function when it is first called, and keeps the result in a file."""
+    """Make a decorator that compiles a function on its first call and caches the result on disk."""
     options = {
         "nogil": True,
         "error_model": "numpy",
@@ -56,18 +56,18 @@ def _compiler(
     return compile_later
 
 
-# A product and a sum may become one operation; sums may be in any order only where that is said.
+# Fused multiply-add is allowed everywhere; reordering of sums only in `compiled_freely`.
 compiled = _compiler()
 compiled_freely = _compiler("reassoc", "nsz")
-# A part of whatever calls it: for many arguments, which would all be copied.
+# Always inlined: for functions of many arguments, which would all be copied.
 compiled_inline = _compiler(is_inlined=True)
-# What only Python calls.
+# Entry points, which only Python calls.
 compiled_entry = _compiler(is_entry=True)
 
 
 @intrinsic
 def as_int(context, fraction) -> Intrinsic:
-    """Read the bits of a fraction as those of a whole number."""
+    """Reinterpret the bits of a float as an integer."""
 
     def write(_context, builder, _signature, arguments):
         return builder.bitcast(arguments[0], WORD)
@@ -77,7 +77,7 @@ def as_int(context, fraction) -> Intrinsic:
 
 @intrinsic
 def as_float(context, number) -> Intrinsic:
-    """Read the bits of a whole number as those of a fraction."""
+    """Reinterpret the bits of an integer as a float."""
 
     def write(_context, builder, _signature, arguments):
         return builder.bitcast(arguments[0], FRACTION)
@@ -87,7 +87,7 @@ def as_float(context, number) -> Intrinsic:
 
 @intrinsic
 def is_float(context, numbers) -> Intrinsic:
-    """Say whether an array is in float32, so that the other case is not even compiled."""
+    """Return, at compile time, whether an array is float32, so that the other branch is dropped."""
     found = int(numbers.dtype == types.float32)
 
     def write(_context, _builder, _signature, _arguments):
@@ -97,12 +97,12 @@ def is_float(context, numbers) -> Intrinsic:
 
 
 @intrinsic
-def stay_apart(context) -> Intrinsic:
-    """Keep the function that calls this from becoming a part of those that call it.
+def never_inline(context) -> Intrinsic:
+    """Forbid inlining of the function that calls this.
 
     Notes
     -----
-    Within a large function the compiler no longer sees how to compute many numbers at once.
+    Within a large function LLVM no longer vectorises these loops.
     """
 
     def write(_context, builder, _signature, _arguments):
@@ -113,20 +113,12 @@ def stay_apart(context) -> Intrinsic:
 
 @intrinsic
 def borrow(context, value) -> Intrinsic:
-    """Use arrays without counting who uses them.
-
-    Parameters
-    ----------
-    context : object
-        Numba's.
-    value : ndarray or tuple
-        An array, or a tuple of arrays and others, which somebody else keeps: whoever calls the
-        function that borrows them, or that function until it says `keep`.
+    """Use arrays, which the caller keeps alive, without reference counts.
 
     Notes
     -----
-    Every view of an array is counted by two atomic operations. Where cores share the array they
-    wait for one another: a quarter of the time in which many sentences are translated.
+    Every view of an array changes its count by two atomic operations. Cores that share the array
+    wait for one another: a quarter of the time when many sentences are translated.
     """
 
     def write(context, builder, signature, arguments):
@@ -148,8 +140,8 @@ def _forget_owners(context, builder, kind, value):
 
 
 @intrinsic
-def keep(context, value) -> Intrinsic:
-    """Keep arrays up to here that are borrowed."""
+def keep_alive(context, value) -> Intrinsic:
+    """Keep borrowed arrays alive up to here."""
 
     def write(_context, _builder, _signature, _arguments):
         pass
@@ -158,8 +150,8 @@ def keep(context, value) -> Intrinsic:
 
 
 @intrinsic
-def take_numbers(context, address, count) -> Intrinsic:
-    """Add to a whole number that threads share."""
+def atomic_add(context, address, count) -> Intrinsic:
+    """Add to a shared integer atomically; return its former value."""
 
     def write(_context, builder, _signature, arguments):
         place = builder.inttoptr(arguments[0], LONG.as_pointer())
@@ -169,8 +161,8 @@ def take_numbers(context, address, count) -> Intrinsic:
 
 
 @intrinsic
-def read_shared(context, address) -> Intrinsic:
-    """Read a whole number that threads share, and whatever was written before it."""
+def atomic_load(context, address) -> Intrinsic:
+    """Load a shared integer with acquire semantics."""
 
     def write(_context, builder, _signature, arguments):
         place = builder.inttoptr(arguments[0], LONG.as_pointer())
@@ -180,8 +172,8 @@ def read_shared(context, address) -> Intrinsic:
 
 
 @intrinsic
-def write_shared(context, address, number) -> Intrinsic:
-    """Write a whole number that threads share, behind all that was written before."""
+def atomic_store(context, address, number) -> Intrinsic:
+    """Store a shared integer with release semantics."""
 
     def write(_context, builder, _signature, arguments):
         place = builder.inttoptr(arguments[0], LONG.as_pointer())
@@ -191,8 +183,8 @@ def write_shared(context, address, number) -> Intrinsic:
 
 
 @intrinsic
-def swap_shared(context, address, old, new) -> Intrinsic:
-    """Change a whole number that threads share, if it is what it was thought to be."""
+def compare_and_swap(context, address, old, new) -> Intrinsic:
+    """Replace a shared integer if it still has the expected value."""
 
     def write(_context, builder, _signature, arguments):
         place = builder.inttoptr(arguments[0], LONG.as_pointer())
@@ -203,8 +195,8 @@ def swap_shared(context, address, old, new) -> Intrinsic:
 
 
 @intrinsic
-def rest(context) -> Intrinsic:
-    """Let the processor rest for a moment while a thread asks again and again."""
+def pause(context) -> Intrinsic:
+    """Execute the processor's spin-wait hint."""
 
     def write(_context, builder, _signature, _arguments):
         if platform.machine().lower() in ("x86_64", "amd64"):
@@ -217,7 +209,7 @@ def rest(context) -> Intrinsic:
 
 
 class Writer:
-    """Writes instructions.
+    """Generate LLVM code for vector registers.
 
     Parameters
     ----------
@@ -229,61 +221,60 @@ class Writer:
         self.builder = builder
 
     def call(self, name, *arguments) -> ir.Value:
-        """Call an instruction whose result is of the type of its first argument."""
+        """Call an LLVM intrinsic whose result has the type of its first argument."""
         return self.call_as(arguments[0].type, name, *arguments)
 
     def call_as(self, kind, name, *arguments) -> ir.Value:
-        """Call an instruction."""
+        """Call an LLVM intrinsic with a given result type."""
         whole = ir.FunctionType(kind, [each.type for each in arguments])
         function = cgutils.get_or_insert_function(self.builder.module, whole, name)
         return self.builder.call(function, arguments, fastmath=())
 
     def read(self, kind, address, offset=0) -> ir.Value:
-        """Read what lies some bytes behind an address."""
+        """Load from an address plus an offset in bytes."""
         return self.builder.load(self._place(kind, address, offset), align=1)
 
     def write(self, value, address, offset=0) -> None:
-        """Write something some bytes behind an address."""
+        """Store at an address plus an offset in bytes."""
         self.builder.store(value, self._place(value.type, address, offset), align=1)
 
     def move(self, address, steps, size) -> ir.Value:
-        """Go some steps from an address."""
+        """Advance an address by a number of elements."""
         steps, size = (LONG(each) if isinstance(each, int) else each for each in (steps, size))
         return self.builder.add(address, self.builder.mul(steps, size))
 
     def repeat(self, number, lanes=LANES) -> ir.Value:
-        """Put a number into all places of a register."""
+        """Broadcast a number to all lanes of a register."""
         nothing = ir.Constant(ir.VectorType(number.type, lanes), ir.Undefined)
         first = self.builder.insert_element(nothing, number, WORD(0))
         same = ir.Constant(ir.VectorType(WORD, lanes), [0] * lanes)
         return self.builder.shuffle_vector(first, nothing, same)
 
     def add_up(self, register) -> ir.Value:
-        """Add up the fractions of a register, in whatever order is fast."""
+        """Sum the lanes of a float register, in any order."""
         kind = ir.FunctionType(FRACTION, [FRACTION, FRACTIONS])
         name = "llvm.vector.reduce.fadd.v16f32"
         function = cgutils.get_or_insert_function(self.builder.module, kind, name)
         return self.builder.call(function, [FRACTION(0), register], fastmath=("reassoc",))
 
     def find_largest(self, register) -> ir.Value:
-        """Find the largest fraction of a register."""
+        """Return the largest lane of a float register."""
         kind = ir.FunctionType(FRACTION, [FRACTIONS])
         name = "llvm.vector.reduce.fmax.v16f32"
         function = cgutils.get_or_insert_function(self.builder.module, kind, name)
         return self.builder.call(function, [register], fastmath=("nnan",))
 
     def loop(self, count, values, body) -> list[ir.Value]:
-        """Write a loop.
+        """Generate a loop.
 
         Parameters
         ----------
         count : ir.Value
-            How often; at least once.
+            Number of iterations, at least one.
         values : Sequence[ir.Value]
-            What goes into the first round.
+            Initial values of the loop variables.
         body : Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]]
-            Given the number of the round and what goes into it, writes it, and returns what goes
-            into the next.
+            Generates one iteration from its index and the variables; returns their next values.
         """
         builder, before = self.builder, self.builder.block
         inside, behind = (builder.append_basic_block() for _ in range(2))

@@ -1,4 +1,4 @@
-"""Compiled constraints of the search on a CPU: required terms, forbidden tokens, samples.
+"""Compiled constraints of the search on a CPU: required terms, samples, short-listed vocabularies.
 
-Imports the rest of `dragoman.kernels.cpu_search`, which calls it.
+Imports modules of `dragoman.kernels.cpu_search` below `slot_search`, which calls it.
 """

@@ -1,7 +1,6 @@
-"""Beam search in which terms must appear: hypotheses compete with those that are equally far.
+"""Beam search with required terms: hypotheses compete within banks of equal progress.
 
-What `dragoman.decoding.constraints.constrained_beam` does with any model, here compiled, one slot
-at a time.
+The compiled form of `dragoman.decoding.constraints.constrained_beam`, one slot at a time.
 """
 
 from typing import NamedTuple
@@ -9,40 +8,46 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.kernels.cpu_search.compiler.instructions import borrow, compiled
-from dragoman.kernels.cpu_search.slots import TERM_STATE, TERMS_MET, finish, go_on, settle
+from dragoman.kernels.cpu_search.slots import (
+    TERM_STATE,
+    TERMS_MET,
+    append_token,
+    commit_step,
+    finish_hypothesis,
+)
 
 
 class Candidates(NamedTuple):
-    """Extensions of a slot's hypotheses, in the order in which they were proposed."""
+    """Candidate extensions of a slot's hypotheses, in the order in which they were proposed."""
 
     totals: np.ndarray
-    words: np.ndarray
+    tokens: np.ndarray
     parents: np.ndarray
     states: np.ndarray
     met: np.ndarray
-    done: np.ndarray  # subwords of terms that it has written
+    done: np.ndarray  # subwords of required terms written so far
 
 
 @compiled
-def most_asked(terms) -> int:
-    """Say how many subwords the terms of a sentence have at most."""
+def count_most_term_tokens(terms) -> int:
+    """Return the largest number of term subwords of any sentence."""
     return np.diff(terms.alphabet_starts).max()
 
 
 @compiled
-def ask(sentence, terms, asked) -> None:
-    """List the subwords of a sentence's terms, to be scored."""
+def list_term_tokens(sentence, terms, requested) -> None:
+    """List the subwords of a sentence's terms, whose scores are requested."""
     start, past = terms.alphabet_starts[sentence], terms.alphabet_starts[sentence + 1]
-    for place in range(len(asked)):
-        asked[place] = terms.alphabets[min(start + place, past - 1)]
+    for place in range(len(requested)):
+        requested[place] = terms.alphabets[min(start + place, past - 1)]
 
 
 @compiled
-def read_term(sentence, state, met, word, alphabet, terms) -> tuple[int, int]:
-    """Let the machine of a sentence read one more word."""
-    column = np.searchsorted(alphabet, word)
-    if column == len(alphabet) or alphabet[column] != word:
-        column = len(alphabet) + terms.kinds[word]
+def advance_term_automaton(sentence, state, met, token, alphabet, terms) -> tuple[int, int]:
+    """Advance the term automaton of a sentence by one token."""
+    column = np.searchsorted(alphabet, token)
+    if column == len(alphabet) or alphabet[column] != token:
+        column = len(alphabet) + terms.kinds[token]
     entry = terms.entry_starts[sentence] + state * (len(alphabet) + terms.num_kinds) + column
     for block in terms.met[entry]:
         missing = block & ~met
@@ -51,8 +56,8 @@ def read_term(sentence, state, met, word, alphabet, terms) -> tuple[int, int]:
 
 
 @compiled
-def measure_terms(sentence, state, met, sizes, terms) -> tuple[int, int]:
-    """Count the subwords of terms that a hypothesis has written, and those that it still needs."""
+def count_term_tokens(sentence, state, met, sizes, terms) -> tuple[int, int]:
+    """Count the term subwords that a hypothesis has written, and those still missing."""
     done, needed, gain, saved = 0, 0, 0, 0
     for bit in range(len(sizes)):
         needed += sizes[bit]
@@ -64,10 +69,10 @@ def measure_terms(sentence, state, met, sizes, terms) -> tuple[int, int]:
 
 
 @compiled
-def propose(
-    slot, first_row, forced, best, words, asked_scores, slots, sentences, rules, terms, room
+def propose_candidates(
+    slot, first_row, forced, best, tokens, requested_scores, slots, sentences, rules, terms, room
 ) -> int:
-    """List the extensions that can still get all terms: best words, and subwords of terms."""
+    """List the extensions that can still satisfy all terms: best tokens and term subwords."""
     sentence, count = slots.sentences[slot], 0
     start, past = terms.alphabet_starts[sentence], terms.alphabet_starts[sentence + 1]
     alphabet = terms.alphabets[start:past]
@@ -79,22 +84,22 @@ def propose(
         state, met = slots.progress[slot, beam, TERM_STATE], slots.progress[slot, beam, TERMS_MET]
         for index in range(best.shape[1] + len(alphabet) * is_free):
             if index < best.shape[1]:
-                word, log = words[row, index], best[row, index]
-                place = np.searchsorted(alphabet, word)
-                if is_free and place < len(alphabet) and alphabet[place] == word:
-                    continue  # it comes again, as a subword of a term
+                token, log = tokens[row, index], best[row, index]
+                place = np.searchsorted(alphabet, token)
+                if is_free and place < len(alphabet) and alphabet[place] == token:
+                    continue  # proposed again below as a term subword
             else:
                 place = index - best.shape[1]
-                word, log = alphabet[place], asked_scores[row, place]
+                token, log = alphabet[place], requested_scores[row, place]
             if log == -np.inf:
                 continue
-            after, now = read_term(sentence, state, met, word, alphabet, terms)
-            done, missing = measure_terms(sentence, after, now, sizes, terms)
-            if (word == rules.eos_id and now != every) or (
-                word != rules.eos_id and missing > places_left
+            after, now = advance_term_automaton(sentence, state, met, token, alphabet, terms)
+            done, missing = count_term_tokens(sentence, after, now, sizes, terms)
+            if (token == rules.eos_id and now != every) or (
+                token != rules.eos_id and missing > places_left
             ):
                 continue
-            room.totals[count], room.words[count] = log + slots.alive[slot, beam], word
+            room.totals[count], room.tokens[count] = log + slots.alive[slot, beam], token
             room.parents[count], room.done[count] = beam, done
             room.states[count], room.met[count] = after, now
             count += 1
@@ -103,7 +108,7 @@ def propose(
 
 @compiled
 def sort_falling(scores, order, spare) -> None:
-    """Sort numbers, the earlier of equal ones first."""
+    """Sort numbers in falling order, stably."""
     count = len(scores)
     for place in range(count):
         order[place] = place
@@ -128,9 +133,9 @@ def sort_falling(scores, order, spare) -> None:
 
 @compiled
 def extend_with_terms(
-    slot, first_row, forced, best, words, asked_scores, slots, sentences, rules, terms
+    slot, first_row, forced, best, tokens, requested_scores, slots, sentences, rules, terms
 ) -> None:
-    """Extend the hypotheses of a slot by a word, or end those that have all terms.
+    """Extend the hypotheses of a slot by one token, or end those that have all terms.
 
     Notes
     -----
@@ -139,13 +144,23 @@ def extend_with_terms(
     """
     terms = borrow(terms)
     sentence, num_beams = slots.sentences[slot], rules.num_beams
-    most = slots.counts[slot] * (best.shape[1] + asked_scores.shape[1])
+    most = slots.counts[slot] * (best.shape[1] + requested_scores.shape[1])
     room = Candidates(
         np.empty(most, np.float32), np.empty(most, np.int64), np.empty(most, np.int64),
         np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64),
     )  # fmt: skip
-    count = propose(
-        slot, first_row, forced, best, words, asked_scores, slots, sentences, rules, terms, room
+    count = propose_candidates(
+        slot,
+        first_row,
+        forced,
+        best,
+        tokens,
+        requested_scores,
+        slots,
+        sentences,
+        rules,
+        terms,
+        room,
     )
     order, ranks = np.empty(count, np.int64), np.empty(count, np.int64)
     sort_falling(room.totals[:count], order, ranks)
@@ -154,7 +169,7 @@ def extend_with_terms(
     last_rank = -1
     for place in range(count):
         each = order[place]
-        # With fewer hypotheses than banks, neighbouring banks are one.
+        # With fewer hypotheses than banks, neighbouring banks are merged.
         bank = room.done[each]
         if needed >= num_beams:
             bank = bank * (num_beams - 1) // needed
@@ -163,8 +178,8 @@ def extend_with_terms(
         ranks[place] = -1
         if rank >= 2 * num_beams:
             continue
-        if room.words[each] == rules.eos_id:
-            finish(slot, room.totals[each], room.parents[each], slots, rules)
+        if room.tokens[each] == rules.eos_id:
+            finish_hypothesis(slot, room.totals[each], room.parents[each], slots, rules)
         else:
             ranks[place] = rank
             last_rank = max(last_rank, rank)
@@ -173,12 +188,14 @@ def extend_with_terms(
         for place in range(count):
             if ranks[place] == rank and living < num_beams:
                 each = order[place]
-                go_on(slot, living, room.words[each], room.parents[each], room.totals[each], slots)
+                append_token(
+                    slot, living, room.tokens[each], room.parents[each], room.totals[each], slots
+                )
                 chosen[living] = each
                 living += 1
         if living == num_beams:
             break
-    settle(slot, living, slots)
+    commit_step(slot, living, slots)
     for beam in range(living):
         slots.progress[slot, beam, TERM_STATE] = room.states[chosen[beam]]
         slots.progress[slot, beam, TERMS_MET] = room.met[chosen[beam]]

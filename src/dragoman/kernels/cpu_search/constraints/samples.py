@@ -1,65 +1,65 @@
-"""Words drawn at random: what `dragoman.decoding.search.sampling` does with any model, compiled."""
+"""Draw tokens at random: the compiled form of `dragoman.decoding.search.sampling`."""
 
 import numpy as np
 
-from dragoman.kernels.cpu_search.best_tokens import is_ruled_out
+from dragoman.kernels.cpu_search.best_tokens import is_forbidden
 from dragoman.kernels.cpu_search.compiler.instructions import compiled
-from dragoman.kernels.cpu_search.slots import SAMPLE, finish, go_on, settle
+from dragoman.kernels.cpu_search.slots import SAMPLE, append_token, commit_step, finish_hypothesis
 from dragoman.kernels.cpu_search.tiles import ROWS, fill_tiles, multiply_rows
 
 
 @compiled
-def take_chance(slot, beam, slots, samples, chance) -> None:
-    """Bring the numbers by which the next words of a hypothesis are drawn."""
+def load_uniforms(slot, beam, slots, samples, uniforms) -> None:
+    """Copy the uniform random numbers for the next token of a hypothesis."""
     sentence, length = slots.sentences[slot], slots.lengths[slot]
     if length == 0:
-        chance[:] = samples.chance[sentence, :, 0]
+        uniforms[:] = samples.uniforms[sentence, :, 0]
     else:
-        chance[0] = samples.chance[sentence, slots.progress[slot, beam, SAMPLE], length]
+        uniforms[0] = samples.uniforms[sentence, slots.progress[slot, beam, SAMPLE], length]
 
 
 @compiled
-def comes_before(one, other, scores) -> bool:
-    """Say whether a word is more probable than another; of equal ones the first is."""
+def is_more_probable(one, other, scores) -> bool:
+    """Compare two tokens by score, ties by lower id."""
     return scores[one] > scores[other] or (scores[one] == scores[other] and one < other)
 
 
 @compiled
-def sink(place, count, heap, scores) -> None:
-    """Let a word of a heap sink below all that are more probable."""
-    word = heap[place]
-    while 2 * place + 1 < count:
-        below = 2 * place + 1
-        if below + 1 < count and comes_before(heap[below + 1], heap[below], scores):
+def sift_down(position, count, heap, scores) -> None:
+    """Restore the heap below an entry, with the least probable tokens at the bottom."""
+    token = heap[position]
+    while 2 * position + 1 < count:
+        below = 2 * position + 1
+        if below + 1 < count and is_more_probable(heap[below + 1], heap[below], scores):
             below += 1
-        if not comes_before(heap[below], word, scores):
+        if not is_more_probable(heap[below], token, scores):
             break
-        heap[place] = heap[below]
-        place = below
-    heap[place] = word
+        heap[position] = heap[below]
+        position = below
+    heap[position] = token
 
 
 @compiled
-def cut_off(scores, samples, heap, shares) -> int:
-    """List the words among which to draw, if not among all, in falling order."""
+def select_most_probable(scores, samples, heap, shares) -> int:
+    """Select the tokens of top-k and top-p, in falling order of probability."""
     size, top, total = len(scores), scores.max(), 0.0
-    for word in range(size):
-        heap[word] = word
-        total += np.exp((scores[word] - top) / samples.temperature)
-    for place in range(size // 2 - 1, -1, -1):
-        sink(place, size, heap, scores)
+    for token in range(size):
+        heap[token] = token
+        total += np.exp((scores[token] - top) / samples.temperature)
+    for position in range(size // 2 - 1, -1, -1):
+        sift_down(position, size, heap, scores)
     count, kept = 0, 0.0
     most = min(size, samples.top_k) if samples.top_k else size
     if samples.top_k:
         total = np.inf
     while count < most and kept < samples.top_p * total:
-        word = heap[0]
+        token = heap[0]
         heap[0] = heap[size - 1 - count]
-        heap[size - 1 - count] = word
-        shares[count] = np.exp((scores[word] - top) / samples.temperature)
+        heap[size - 1 - count] = token
+        shares[count] = np.exp((scores[token] - top) / samples.temperature)
         kept += shares[count]
         count += 1
-        sink(0, size - count, heap, scores)
+        sift_down(0, size - count, heap, scores)
     if samples.top_k and samples.top_p < 1:
         total, kept, most = kept, 0.0, count
         count = 0
@@ -70,67 +70,41 @@ def cut_off(scores, samples, heap, shares) -> int:
 
 
 @compiled
-def draw(scores, chance, samples, heap, shares) -> int:
-    """Draw a word, each as often as it is probable."""
+def sample_token(scores, uniforms, samples, heap, shares) -> int:
+    """Draw one token by a uniform random number."""
     size, is_cut = len(scores), samples.top_k > 0 or samples.top_p < 1
     if scores.max() == -np.inf:
         return 0
     if is_cut:
-        count = cut_off(scores, samples, heap, shares)
+        count = select_most_probable(scores, samples, heap, shares)
     else:
         count, top = size, scores.max()
-        for word in range(size):
-            shares[word] = np.exp((scores[word] - top) / samples.temperature)
-    left = chance * shares[:count].sum()
-    for place in range(count):
-        left -= shares[place]
+        for token in range(size):
+            shares[token] = np.exp((scores[token] - top) / samples.temperature)
+    left = uniforms * shares[:count].sum()
+    for position in range(count):
+        left -= shares[position]
         if left < 0:
             break
-    return heap[size - 1 - place] if is_cut else place
+    return heap[size - 1 - position] if is_cut else position
 
 
 @compiled
-def draw_words(
-    states, count, output, is_banned, forced, blocked, forbidden, places, samples, chance, is_first,
-    best, words,
+def sample_tokens(
+    states, count, output, is_banned, forced, blocked, forbidden, forbidden_states, samples,
+    uniforms, is_first, best, tokens,
 ) -> None:  # fmt: skip
-    """Draw the next words of hypotheses.
+    """Draw the next tokens of hypotheses.
 
-    Parameters
-    ----------
-    states : ndarray
-        What the decoder says, one vector a row.
-    count : int
-        How many of them.
-    output : Matrix
-        The vocabulary.
-    is_banned : ndarray
-        As `find_words` is told.
-    forced : ndarray
-        Likewise.
-    blocked : ndarray
-        Likewise.
-    forbidden : ForbiddenTable
-        Likewise.
-    places : ndarray
-        Likewise.
-    samples : Samples
-        How to draw.
-    chance : ndarray
-        For each vector the numbers by which words are drawn.
-    is_first : ndarray
-        Whether a vector is that of all samples of a sentence, which begin there.
-    best : ndarray
-        Where the log-probabilities of the words are written: the model's own, whatever the
-        temperature.
-    words : ndarray
-        Where the words are written; as many as samples of a vector, or one.
+    `best` receives the model's own log-probabilities of the tokens drawn, whatever the temperature;
+    `is_first` marks rows from which all samples of a sentence begin. The rest is as in
+    `dragoman.kernels.cpu_search.best_tokens.find_best_tokens`.
     """
     size = len(is_banned)
     products = np.empty((fill_tiles(ROWS), size), np.float32)
     heap, shares = np.empty(size, np.int64), np.empty(size, np.float64)
     best[:count] = -np.inf
-    words[:count] = 0
+    tokens[:count] = 0
     for row in range(count):
         if row % ROWS == 0:
             multiply_rows(
@@ -138,40 +112,42 @@ def draw_words(
                 products,
             )  # fmt: skip
         scores = products[row % ROWS]
-        for word in blocked[row]:
-            if word >= 0:
-                scores[word] = -np.inf
+        for token in blocked[row]:
+            if token >= 0:
+                scores[token] = -np.inf
         top, total = scores.max(), 0.0
-        for word in range(size):
-            total += np.exp(np.float64(scores[word] - top))
+        for token in range(size):
+            total += np.exp(np.float64(scores[token] - top))
         normaliser = top + np.log(total)
-        for word in range(size):
-            if scores[word] > -np.inf and is_ruled_out(word, is_banned, forbidden, places[row]):
-                scores[word] = -np.inf
-        for index in range(words.shape[1] if is_first[row] else 1):
-            word = forced[row]
-            if word < 0:
-                word = draw(scores, chance[row, index], samples, heap, shares)
-            words[row, index], best[row, index] = word, scores[word] - normaliser
+        for token in range(size):
+            if scores[token] > -np.inf and is_forbidden(
+                token, is_banned, forbidden, forbidden_states[row]
+            ):
+                scores[token] = -np.inf
+        for index in range(tokens.shape[1] if is_first[row] else 1):
+            token = forced[row]
+            if token < 0:
+                token = sample_token(scores, uniforms[row, index], samples, heap, shares)
+            tokens[row, index], best[row, index] = token, scores[token] - normaliser
 
 
 @compiled
-def extend_by_samples(slot, first_row, best, words, slots, rules) -> None:
-    """Extend each sample of a slot by the word that was drawn for it, or end it."""
+def extend_by_samples(slot, first_row, best, tokens, slots, rules) -> None:
+    """Append to each sample of a slot its drawn token, or end it."""
     is_first, living = slots.lengths[slot] == 0, 0
     own = np.empty(rules.num_beams, np.int64)
     for index in range(rules.num_beams if is_first else slots.counts[slot]):
         parent = 0 if is_first else index
         rank = index if is_first else 0
-        word, total = words[first_row + parent, rank], best[first_row + parent, rank]
+        token, total = tokens[first_row + parent, rank], best[first_row + parent, rank]
         total += slots.alive[slot, parent]
         if total == -np.inf:
             continue
-        if word == rules.eos_id:
-            finish(slot, total, parent, slots, rules)
+        if token == rules.eos_id:
+            finish_hypothesis(slot, total, parent, slots, rules)
             continue
-        go_on(slot, living, word, parent, total, slots)
+        append_token(slot, living, token, parent, total, slots)
         own[living] = index if is_first else slots.progress[slot, parent, SAMPLE]
         living += 1
-    settle(slot, living, slots)
+    commit_step(slot, living, slots)
     slots.progress[slot, :living, SAMPLE] = own[:living]

@@ -1,32 +1,32 @@
-"""The few words among which a slot searches: a vocabulary of its own, taken from that of all."""
+"""Output matrices of short-lists: each slot scores only the tokens of its sentence's short-list."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.kernels.cpu_search.best_tokens import find_words
+from dragoman.kernels.cpu_search.best_tokens import find_best_tokens
 from dragoman.kernels.cpu_search.compiler.instructions import compiled
 from dragoman.kernels.cpu_search.weight_layout import COLUMNS
 
 
-class Choices(NamedTuple):
-    """For each slot the matrix of its words, laid out as any, and which words these are.
+class SlotShortlists(NamedTuple):
+    """For each slot the rows of the output matrix of its short-list, and the token ids of these.
 
-    Words are in rising order, of which `counts` count. `is_banned` bans none.
+    `tokens` are in rising order, of which `counts` count. `is_banned` bans none.
     """
 
     panels: np.ndarray
     outputs: np.ndarray
-    words: np.ndarray
+    tokens: np.ndarray
     counts: np.ndarray
     is_banned: np.ndarray
 
 
 @compiled
-def make_choices(num_slots, most_words, output) -> Choices:
-    """Make room for the words of slots."""
-    panels = -(-most_words // COLUMNS)
-    return Choices(
+def make_slot_shortlists(num_slots, max_tokens, output) -> SlotShortlists:
+    """Allocate the short-lists of all slots."""
+    panels = -(-max_tokens // COLUMNS)
+    return SlotShortlists(
         np.zeros(
             (num_slots, panels, output.panels.shape[1], output.panels.shape[2]), output.panels.dtype
         ),
@@ -38,66 +38,46 @@ def make_choices(num_slots, most_words, output) -> Choices:
 
 
 @compiled
-def choose_among(slot, words, output, choices) -> None:
-    """Let a slot search among some words."""
-    choices.counts[slot] = len(words)
-    panels, outputs = choices.panels[slot], choices.outputs[slot]
+def load_shortlist(slot, tokens, output, shortlists) -> None:
+    """Copy the rows of a short-list from the output matrix into a slot."""
+    shortlists.counts[slot] = len(tokens)
+    panels, outputs = shortlists.panels[slot], shortlists.outputs[slot]
     entries = panels.shape[2] // COLUMNS
     outputs[:, :2] = 0
-    outputs[:, 2] = -np.inf  # for what fills the last panel up
-    for index in range(len(words)):
-        word = words[index]
-        choices.words[slot, index] = word
-        old, old_start = output.panels[word // COLUMNS], word % COLUMNS * entries
+    outputs[:, 2] = -np.inf  # for columns that pad the last panel
+    for index in range(len(tokens)):
+        token = tokens[index]
+        shortlists.tokens[slot, index] = token
+        old, old_start = output.panels[token // COLUMNS], token % COLUMNS * entries
         new, new_start = panels[index // COLUMNS], index % COLUMNS * entries
         for group in range(len(old)):
             for entry in range(entries):
                 new[group, new_start + entry] = old[group, old_start + entry]
         for part in range(3):
-            found = output.outputs[word // COLUMNS, part, word % COLUMNS]
+            found = output.outputs[token // COLUMNS, part, token % COLUMNS]
             outputs[index // COLUMNS, part, index % COLUMNS] = found
 
 
 @compiled
-def find_chosen(
-    slot, states, count, choices, forced, forbidden, is_normalised, best, words, team
+def find_best_in_shortlist(
+    slot, states, count, shortlists, forced, forbidden, is_normalised, best, tokens, team
 ) -> None:
-    """Find the best of a slot's words, for each of its hypotheses.
+    """Find the best short-listed tokens for each hypothesis of a slot.
 
-    Parameters
-    ----------
-    slot : int
-        The slot.
-    states : ndarray
-        What the decoder says of its hypotheses, one vector a row.
-    count : int
-        How many of them.
-    choices : Choices
-        Its words.
-    forced : ndarray
-        For each hypothesis the only word that may be found, one of the slot's, or −1.
-    forbidden : ForbiddenTable
-        An empty one.
-    is_normalised : bool
-        Whether scores become log-probabilities, among these words.
-    best : ndarray
-        As `find_words` writes it.
-    words : ndarray
-        Likewise.
-    team : Team
-        Who helps.
+    `forced` must be tokens of the short-list, and `forbidden` an empty table: phrases are not
+    supported. The rest is as in `dragoman.kernels.cpu_search.best_tokens.find_best_tokens`.
     """
-    own = choices.words[slot, : choices.counts[slot]]
-    places = np.empty(count, np.int64)
+    own = shortlists.tokens[slot, : shortlists.counts[slot]]
+    indices = np.empty(count, np.int64)
     for row in range(count):
-        places[row] = np.searchsorted(own, forced[row]) if forced[row] >= 0 else -1
+        indices[row] = np.searchsorted(own, forced[row]) if forced[row] >= 0 else -1
     panels = -(-len(own) // COLUMNS)
     nothing, no_scores = np.zeros((count, 0), np.int64), np.zeros((count, 0), np.float32)
-    find_words(
-        states, count, choices.panels[slot, :panels], choices.outputs[slot, :panels],
-        choices.is_banned, places, nothing, nothing, forbidden, places, is_normalised, best, words,
-        no_scores, team,
+    find_best_tokens(
+        states, count, shortlists.panels[slot, :panels], shortlists.outputs[slot, :panels],
+        shortlists.is_banned, indices, nothing, nothing, forbidden, indices,
+        is_normalised, best, tokens, no_scores, team,
     )  # fmt: skip
     for row in range(count):
-        for rank in range(words.shape[1]):
-            words[row, rank] = choices.words[slot, words[row, rank]]
+        for rank in range(tokens.shape[1]):
+            tokens[row, rank] = shortlists.tokens[slot, tokens[row, rank]]
