@@ -68,8 +68,8 @@ from triton.compiler import ASTSource
 from dragoman.kernels import language
 from dragoman.kernels.cuda_search import beam_attention, beam_slots, beam_step, best_tokens
 from dragoman.kernels.training import (
-    add_and_norm, attention_stretches, attention_tiles, consistent_cross_entropy, cross_entropy,
-    linear, word_vectors,
+    add_and_norm, attention_blocks, attention_tiles, consistent_cross_entropy, cross_entropy,
+    linear, token_embedding,
 )
 
 HALF = """query key value found grad query_grad key_grad value_grad states update normed states_grad
@@ -108,9 +108,9 @@ advance = dict(beams, **places, **ends, COUNT=8, CANDIDATES=32, TILE=beam_step.T
 KERNELS = [
     (attention_tiles._forward_kernel, tiles, dict(num_warps=attention_tiles.FORWARD_WARPS)),
     (attention_tiles._backward_kernel, tiles, dict(num_warps=attention_tiles.BACKWARD_WARPS)),
-    stretches(attention_stretches._forward_kernel, attention_stretches.FORWARD),
-    stretches(attention_stretches._query_grad_kernel, attention_stretches.QUERY_GRAD),
-    stretches(attention_stretches._memory_grad_kernel, attention_stretches.MEMORY_GRAD),
+    stretches(attention_blocks._forward_kernel, attention_blocks.FORWARD),
+    stretches(attention_blocks._query_grad_kernel, attention_blocks.QUERY_GRAD),
+    stretches(attention_blocks._memory_grad_kernel, attention_blocks.MEMORY_GRAD),
     *(
         (kernel, dict(NORM, HAS_UPDATE=has_update, **{flag: has_sum}, **more), {})
         for kernel, flag, more in (
@@ -122,8 +122,8 @@ KERNELS = [
     (linear._sum_kernel, dict(ROWS=32, COLUMNS=128, IS_RECTIFIED=True), {}),
     (cross_entropy._gradient_kernel, dict(BLOCK=4096, VECTOR=8), dict(num_warps=8)),
     (consistent_cross_entropy._gradients_kernel, dict(BLOCK=4096), dict(num_warps=8)),
-    (word_vectors._forward_kernel, dict(DIM=512, BLOCK=512, DROPS=True, HAS_POSITIONS=True), {}),
-    (word_vectors._backward_kernel, dict(DIM=512, BLOCK=512, ROWS=16, DROPS=True), {}),
+    (token_embedding._forward_kernel, dict(DIM=512, BLOCK=512, DROPS=True, HAS_POSITIONS=True), {}),
+    (token_embedding._backward_kernel, dict(DIM=512, BLOCK=512, ROWS=16, DROPS=True), {}),
     (language._sum_rows_kernel, dict(ROWS=64, COLUMNS=16), {}),
     (beam_attention._beam_kernel, dict(slots, LANES=4, WORDS=8), one_warp),
     (beam_attention._source_kernel, dict(slots, WORDS=16), one_warp),
@@ -146,7 +146,7 @@ for kernel, constants, options in KERNELS:
     module = kernel.__module__.rsplit(".", 1)[1]
     known = DECODING if module.startswith("be") else TYPES
     types = {name: known.get(name, "i32") for name in kernel.arg_names}
-    if kernel is word_vectors._forward_kernel:
+    if kernel is token_embedding._forward_kernel:
         types["sums"] = "*bf16"
     if kernel is consistent_cross_entropy._gradients_kernel:
         weights = "first_weight second_weight apart_weight back_weight"

@@ -1,4 +1,4 @@
-"""Triton kernels of beam search on a card: attention of a beam, its slots, its step, best tokens.
+"""Triton kernels of beam search on a GPU: attention, slots, one step, best tokens.
 
-Imports nothing of Dragoman but `dragoman.kernels.language`.
+Imports `dragoman.kernels.language` and `dragoman.shapes` alone.
 """

@@ -1,7 +1,7 @@
-"""Attention of a beam's newest words: to the words before them, and to the source.
+"""Self-attention of a beam's newest tokens, and cross-attention to the source.
 
-Hypotheses that share words share their keys and values: nothing is copied when one hypothesis
-continues another, only the note of where its words are written down.
+Hypotheses with a common prefix share its keys and values: nothing is copied when one hypothesis
+continues another, only the indices of its ancestors.
 """
 
 import math
@@ -29,7 +29,7 @@ LOG2_E = math.log2(math.e)
 
 
 class Heads(NamedTuple):
-    """The shape of an attention."""
+    """Shape of an attention layer."""
 
     num_heads: int
     key_dim: int
@@ -53,7 +53,7 @@ def beam_attention(
     slots: Slots,
     heads: Heads,
 ) -> Float[Tensor, "rows values"]:
-    """Write down keys and values of the newest words, and attend to all words so far.
+    """Write keys and values of the newest tokens, and attend to all tokens so far.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def plain_source_attention(
 
 
 def _attend(query: Tensor, both: Tensor, is_word: Tensor, heads: Heads) -> Tensor:
-    """Attend with PyTorch's own kernel: some queries a row to the keys of the row."""
+    """Attend with PyTorch's kernel: some queries a row to the keys of the row."""
     keys, values = both.tensor_split([heads.key_width], dim=2)
     query, keys, values = (
         each.unflatten(2, (heads.num_heads, -1)).transpose(1, 2) for each in (query, keys, values)
@@ -147,7 +147,7 @@ def _attend(query: Tensor, both: Tensor, is_word: Tensor, heads: Heads) -> Tenso
 
 
 def shape_of(rows: Tensor, num_beams: int, heads: Heads) -> dict[str, Any]:
-    """Say what both kernels must know of the shape before they are compiled."""
+    """Return the compile-time constants that both kernels share."""
     is_full = rows.dtype == torch.float32
     return {
         "HEADS": heads.num_heads,
@@ -169,7 +169,7 @@ def _beam_kernel(
     VALUE_BLOCK: tl.constexpr, BEAMS: tl.constexpr, BEAM_BLOCK: tl.constexpr,
     PRECISION: tl.constexpr, LANES: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
-    """One head of one slot: the newest words from registers, those before by their ancestors.
+    """Attend in one head of one slot: newest tokens from registers, older ones by ancestors.
 
     A tile is some times of all hypotheses, lane by lane. Every query meets every key of it; what
     no ancestor of the query wrote is masked, and what no query's ancestor wrote is not read.
@@ -230,7 +230,7 @@ def _source_kernel(
     VALUE_BLOCK: tl.constexpr, BEAMS: tl.constexpr, BEAM_BLOCK: tl.constexpr,
     PRECISION: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
-    """One head of one slot: all its hypotheses look at the same source words."""
+    """Attend in one head of one slot: all its hypotheses to the same source tokens."""
     slot, head = tl.program_id(0), tl.program_id(1)
     first = tl.load(sources + slot).to(tl.int64)
     length = tl.load(sources + num_slots + slot)
@@ -269,7 +269,7 @@ def _source_kernel(
 
 @jit
 def _take_in(scores, values, peak, total, sums, PRECISION: tl.constexpr):
-    """Add the values of a tile to weighted sums, by scores in units of log₂."""
+    """Accumulate the values of a tile by scores in units of log₂ (online softmax)."""
     new_peak = tl.maximum(peak, tl.max(scores, 1))
     weights = tl.exp2(scores - new_peak[:, None])
     decay = tl.exp2(peak - new_peak)

@@ -1,8 +1,8 @@
-"""What a search on an accelerator keeps there: slots that work, sentences that wait or are done.
+"""State of a beam search on a GPU: slots, and the queue of sentences.
 
-A slot is a place for one sentence and its beam of hypotheses. All tensors stay where they are for
-as long as the search lives, so that a captured graph may write into them. A slot that has finished
-its sentence takes the next one from the queue by itself; nobody on the host has to know.
+A slot holds one sentence and its beam of hypotheses. All tensors keep their addresses for the whole
+search, so that a captured CUDA graph may write into them. A slot that has finished its sentence
+takes the next one from the queue on the device, without the host.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ NUM_FACTS = 4
 
 
 class Rules(NamedTuple):
-    """What all sentences share.
+    """Constants of a search.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Rules(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Slots:
-    """The sentences that are being translated, and their living hypotheses.
+    """Sentences being translated, and their living hypotheses.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Slots:
     def make(
         num_slots: int, num_beams: int, pitch: int, pad_id: int, device: torch.device
     ) -> "Slots":
-        """Make idle slots."""
+        """Allocate idle slots."""
         whole: dict[str, Any] = {"dtype": torch.int32, "device": device}
         shape = (num_slots, num_beams)
         return Slots(
@@ -99,7 +99,7 @@ class Slots:
         )
 
     def clear(self, pad_id: int) -> None:
-        """Let every slot forget its sentence."""
+        """Make every slot idle."""
         self.sentences.fill_(-1)
         self.positions.zero_()
         self.newest.fill_(pad_id)
@@ -154,7 +154,7 @@ class Sentences:
     def make(
         num_sentences: int, num_beams: int, pitch: int, num_queued: int, device: torch.device
     ) -> "Sentences":
-        """Make room for sentences."""
+        """Allocate the queue and results."""
         whole: dict[str, Any] = {"dtype": torch.int32, "device": device}
         best, steps = (num_sentences, num_beams), (num_sentences * pitch, num_beams)
         return Sentences(
@@ -187,7 +187,7 @@ def admit(slots: Slots, sentences: Sentences, pad_id: int) -> None:
 
 
 def plain_admit(slots: Slots, sentences: Sentences, pad_id: int) -> None:
-    """Do the same with PyTorch's operations, on a CPU."""
+    """Compute the same with PyTorch's operations, on a CPU."""
     head, tail = sentences.ends.tolist()
     idle = (slots.sentences < 0).nonzero().flatten()[: tail - head]
     taken = sentences.queue[head : head + len(idle)]
@@ -205,11 +205,11 @@ def take_next(
     slot, slot_sentences, positions, newest, alive, sources, facts, queue, ends, num_slots,
     num_sentences, pad_id, BEAMS: tl.constexpr, BEAM_BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
-    """Let one slot take the next sentence, or be idle if there is none.
+    """Let one slot take the next sentence, or become idle if there is none.
 
     Notes
     -----
-    A place beyond the queue's end is given back; until all are, nobody else gets one either.
+    An index beyond the queue's end is given back; until all are, no other slot gets one either.
     """
     place = tl.atomic_add(ends, 1)
     is_there = place < tl.load(ends + 1)

@@ -1,4 +1,4 @@
-"""One step of beam search for all slots at once, decided where the scores are."""
+"""One step of beam search for all slots at once, on the GPU."""
 
 from typing import Any
 
@@ -19,13 +19,13 @@ from dragoman.kernels.cuda_search.best_tokens import Choice
 from dragoman.kernels.language import jit, next_power, tl
 from dragoman.shapes import Float
 
-# Words whose ancestors a program copies at once.
+# Tokens whose ancestors a program copies at once.
 TILE = 32
 END_SHARE, END_MORE = 8, 5
 
 
 def farthest_end(length: Any) -> Any:  # noqa: ANN401
-    """Say how long a living hypothesis may yet become, as far as a search cares.
+    """Return the length up to which a living hypothesis may still overtake finished ones.
 
     Notes
     -----
@@ -43,7 +43,7 @@ def advance(
     sentences: Sentences,
     rules: Rules,
 ) -> None:
-    """Extend the hypotheses of every slot by one word.
+    """Extend the hypotheses of every slot by one token.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def plain_advance(
     sentences: Sentences,
     rules: Rules,
 ) -> None:
-    """Do the same with PyTorch's operations, on a CPU."""
+    """Compute the same with PyTorch's operations, on a CPU."""
     busy = (slots.sentences >= 0).nonzero().flatten()
     if len(busy):
         at = slots.sentences[busy].long()
@@ -122,7 +122,7 @@ def plain_advance(
 
 
 def _best(totals: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Take the best, the first as often as there are too few."""
+    """Return the best, repeating the first where there are too few."""
     alive, best = totals.topk(min(count, totals.size(1)))
     lacking = count - alive.size(1)
     alive = torch.cat([alive, alive.new_full((len(alive), lacking), -torch.inf)], 1)
@@ -137,7 +137,7 @@ def _heed_forced(
     rules: Rules,
     busy: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Leave only the word that must come, where one must."""
+    """Leave only the forced token, where there is one."""
     num_beams = slots.newest.size(1)
     at, position = slots.sentences[busy].long(), slots.positions[busy, 0].long()
     given = sentences.said[at * slots.pitch + position, 0]
@@ -162,7 +162,7 @@ def _compete(
     position: Tensor,
     penalties: Tensor,
 ) -> None:
-    """Let hypotheses that end compete, and keep the best: the worst first, +∞ last."""
+    """Merge hypotheses that end into the finished ones, sorted: the worst first, +∞ last."""
     scores = torch.cat([sentences.scores[at], ended / penalties[position + 1][:, None]], 1)
     kept, best = scores.topk(sentences.scores.size(1))
     lengths = position[:, None].expand_as(ended).int()
@@ -176,7 +176,7 @@ def _compete(
 
 
 def _descend(slots: Slots, busy: Tensor, parents: Tensor, position: Tensor) -> None:
-    """Note where the words of each hypothesis are written down: where its parent's are."""
+    """Copy the ancestors of each hypothesis from its parent."""
     num_beams, pitch = parents.size(1), slots.pitch
     for slot, line, length in zip(busy.tolist(), parents.long(), position.tolist(), strict=True):
         start = slot * num_beams * pitch
@@ -193,7 +193,7 @@ def _weigh(
     slot, forced, logs, words, normalisers, logits, standing, alive, size, BEAMS: tl.constexpr,
     COUNT: tl.constexpr, CANDIDATES: tl.constexpr,
 ):  # fmt: skip
-    """Load the candidates of one slot; where a word must come, that word alone."""
+    """Load the candidates of one slot; where a token is forced, that token alone."""
     candidates = tl.arange(0, CANDIDATES)
     is_there = candidates < BEAMS * COUNT
     rows = slot * BEAMS + candidates // COUNT
@@ -218,7 +218,7 @@ def _part(
     total, word, position, penalty, eos_id, scores, end_logs, end_lengths, end_beams, finals,
     BEAMS: tl.constexpr, BEAM_BLOCK: tl.constexpr, COUNT: tl.constexpr, CANDIDATES: tl.constexpr,
 ):  # fmt: skip
-    """Let the best candidates, one after another, end or live; return the living and a bound."""
+    """Finish or continue the best candidates one after another; return the living and a bound."""
     candidates, beams = tl.arange(0, CANDIDATES), tl.arange(0, BEAM_BLOCK)
     is_beam = beams < BEAMS
     best_scores = tl.load(scores + finals, mask=is_beam, other=float("inf"))
@@ -260,7 +260,7 @@ def _inherit(
     slot, num_said, live_parents, ancestors, num_slots, pitch, BEAMS: tl.constexpr,
     BEAM_BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """Note where the words of each hypothesis are written down: where its parent's are."""
+    """Copy the ancestors of each hypothesis from its parent."""
     beams = tl.arange(0, BEAM_BLOCK)
     is_beam = beams < BEAMS
     newest = num_said - 1
@@ -315,7 +315,7 @@ def _advance_kernel(
         bound = tl.max(live_logs, 0) / tl.load(penalties + farthest)
         is_free = (least >= bound) | (limit <= position + 1)
         tl.store(is_done + sentence, is_free.to(tl.int8))
-        # What goes on; if nothing does, the next sentence writes these.
+        # Hypotheses that go on; if none does, the next sentence overwrites these.
         num_said = tl.where(is_free, 0, position + 1)
         later = tl.zeros([BEAM_BLOCK], tl.int32) + num_said
         goes_on = is_beam & (later > 0)

@@ -1,4 +1,4 @@
-"""The most probable words of each hypothesis, found in one pass over the scores."""
+"""Find the most probable tokens of each hypothesis in one pass over the scores."""
 
 from typing import Any, NamedTuple
 
@@ -10,14 +10,14 @@ from dragoman.kernels import language
 from dragoman.kernels.language import jit, next_power, tl
 from dragoman.shapes import Float, Int, UInt8
 
-# Words whose largest score is kept, and such blocks that a program reads.
+# Tokens of a block, whose largest score is kept, and blocks that a program reads.
 BLOCK = 64
 BLOCKS = 64
 NUM_WARPS = 4
 
 
 class Choice(NamedTuple):
-    """The best words of each hypothesis, and what was subtracted from all scores."""
+    """The best tokens of each hypothesis, and its log-sum-exp."""
 
     logs: Float[Tensor, "rows best"]
     words: Int[Tensor, "rows best"]
@@ -27,7 +27,7 @@ class Choice(NamedTuple):
 def best_words(
     logits: Float[Tensor, "rows vocabulary"], standing: UInt8[Tensor, "vocabulary"], count: int
 ) -> Choice:
-    """Find the most probable words of each hypothesis.
+    """Find the most probable tokens of each hypothesis.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def best_words(
 def plain_best_words(
     logits: Float[Tensor, "rows vocabulary"], standing: UInt8[Tensor, "vocabulary"], count: int
 ) -> Choice:
-    """Find the same with PyTorch's operations."""
+    """Compute the same with PyTorch's operations."""
     scores = logits.float().masked_fill(standing == 2, -torch.inf)
     normalisers = scores.logsumexp(1)
     best, words = scores.masked_fill(standing == 1, -torch.inf).topk(min(count, scores.size(1)))
@@ -114,7 +114,7 @@ def _choose_kernel(
     COUNT: tl.constexpr, COUNT_BLOCK: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
     PARTS_BLOCK: tl.constexpr, MAXIMA_BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Choose the best words of one row."""
+    """Select the best tokens of one row."""
     row = tl.program_id(0)
     each = tl.arange(0, PARTS_BLOCK)
     is_part = each < num_parts
@@ -132,7 +132,7 @@ def _choose_kernel(
     chosen = tl.zeros([COUNT_BLOCK], tl.int32)
     for rank in range(COUNT):
         largest, block = tl.max(best, 0, return_indices=True)
-        # Where nothing may come there is nothing to choose: a block beyond the last.
+        # A row without possible tokens selects a block beyond the last.
         block_or_none = tl.where(largest == float("-inf"), MAXIMA_BLOCK, block)
         chosen = tl.where(ranks == rank, block_or_none, chosen)
         best = tl.where(blocks == block, float("-inf"), best)

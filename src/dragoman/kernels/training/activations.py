@@ -1,4 +1,4 @@
-"""What happens between the linear maps of a feed-forward layer."""
+"""Activation functions of a feed-forward layer."""
 
 import torch
 from torch import Tensor
@@ -6,12 +6,7 @@ from torch.nn import functional
 
 
 def activate(inner: Tensor, gate: Tensor | None, kind: str) -> Tensor:
-    """Compute what happens between the linear maps, but for max(0, ·), which goes with the first.
-
-    Notes
-    -----
-    Written so that it can be part of a script: see `dragoman.kernels.scripts`.
-    """
+    """Apply the activation between the linear maps; ReLU is part of the first map's kernel."""
     if kind == "swish":
         return functional.silu(inner)
     if kind == "gelu":

@@ -1,4 +1,4 @@
-"""The residual connection in one pass: drop, add, normalise.
+"""The residual connection in one kernel: dropout, add, normalise.
 
 With norms after the sub-layers (`add_and_norm`) the normalised sum is the residual stream. With
 norms before them (`add_then_norm`) the sum is, and the norm is that of the next sub-layer.
@@ -35,7 +35,7 @@ def add_and_norm(
     epsilon: float,
     dropout: float,
 ) -> tuple[Float[Tensor, "... model_dim"], Float[Tensor, "... model_dim"]]:
-    """Add what a sub-layer found to the residual stream, dropping some of it, and normalise.
+    """Add a sub-layer's output, after dropout, to the residual stream, and normalise the sum.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def add_then_norm(
     epsilon: float,
     dropout: float,
 ) -> tuple[Float[Tensor, "... model_dim"], Float[Tensor, "... model_dim"]]:
-    """Add what a sub-layer found to the residual stream, and normalise that for the next one.
+    """Add a sub-layer's output to the residual stream, and normalise the sum for the next one.
 
     Notes
     -----
@@ -100,7 +100,7 @@ def plain_add_then_norm(
     epsilon: float,
     dropout: float,
 ) -> tuple[Float[Tensor, "... model_dim"], Float[Tensor, "... model_dim"]]:
-    """Compute the same one operation after another."""
+    """Compute the same with PyTorch's operations."""
     total = states if update is None else states + functional.dropout(update, dropout)
     if bias is None:
         return total, functional.rms_norm(total, weight.shape, weight, epsilon)
@@ -108,7 +108,7 @@ def plain_add_then_norm(
 
 
 class _AddAndNorm(torch.autograd.Function):
-    """The kernels with their way back."""
+    """Autograd function of the post-norm kernels."""
 
     @staticmethod
     def forward(
@@ -144,7 +144,7 @@ class _AddAndNorm(torch.autograd.Function):
 
 
 class _AddThenNorm(torch.autograd.Function):
-    """The kernels with their way back, where the sum goes on beside its norm."""
+    """Autograd function of the pre-norm kernels, which return the sum beside its norm."""
 
     @staticmethod
     def forward(
@@ -193,7 +193,7 @@ def _normalise(
     dropout: float,
     seed: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    """Run the kernel; the sums are written where there is room for them."""
+    """Run the forward kernel; sums are written if there is a tensor for them."""
     num_rows, dim = states.numel() // states.size(-1), states.size(-1)
     normed = torch.empty_like(states)
     statistics = states.new_empty(2, num_rows, dtype=torch.float32)
@@ -222,7 +222,7 @@ def _go_back(
     grads: tuple[Tensor, Tensor | None, Tensor | None],
     ctx: Any,  # noqa: ANN401
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Run the kernel backwards: the gradients of states, gain and bias; that of the update, too.
+    """Run the backward kernel: gradients of states, gain and bias, and of the update if any.
 
     Without an update the states are the sums, and the other gradient is that of the sums.
     """
@@ -256,7 +256,7 @@ def _go_back(
 
 @jit
 def _dropped(update, seed, places, mask, threshold, scale, DROPS: tl.constexpr):
-    """Load some of the update after dropout."""
+    """Load a block of the update and apply dropout."""
     values = tl.load(update + places, mask=mask, other=0.0).to(tl.float32)
     if DROPS:
         values = tl.where(kept(tl.load(seed), places, threshold), values * scale, 0.0)
@@ -303,7 +303,7 @@ def _backward_kernel(
     IS_CENTRED: tl.constexpr, DROPS: tl.constexpr, HAS_OTHER: tl.constexpr,
     HAS_SUM: tl.constexpr, HAS_UPDATE: tl.constexpr,
 ):  # fmt: skip
-    """Every so-many-th block of rows; the sums over rows are kept until the end."""
+    """Process every n-th block of rows; partial sums over rows are written at the end."""
     columns = tl.arange(0, BLOCK)
     is_column = columns < DIM
     gain = tl.load(weight + columns, mask=is_column, other=0.0).to(tl.float32)

@@ -1,4 +1,4 @@
-"""Kernels of attention for short sentences: a few of them make one tile, computed in one piece.
+"""Attention kernels for short sentences: several whole sentences make one tile.
 
 A tile holds whole sentences of both sides, so nothing outside it is looked at: scores, weights and
 all gradients of a tile come from one reading of its queries, keys and values.
@@ -20,7 +20,7 @@ BACKWARD_WARPS = 4
 
 
 class Heads(NamedTuple):
-    """How the columns of projected tokens are divided: heads side by side, keys before values."""
+    """Layout of the columns of projected tokens: heads side by side, keys before values."""
 
     num_heads: int
     key_dim: int
@@ -28,7 +28,7 @@ class Heads(NamedTuple):
 
 
 class Tensors(NamedTuple):
-    """Queries, keys and values, or their gradients; one row a token, perhaps of a wider tensor."""
+    """Queries, keys and values, or their gradients; one row a token, maybe of a wider tensor."""
 
     query: Tensor
     key: Tensor
@@ -37,7 +37,7 @@ class Tensors(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Attention:
-    """Who looks where, and at what.
+    """Arguments of packed attention: tensors, ranges of keys, groups of sentences, dropout.
 
     Parameters
     ----------
@@ -75,12 +75,12 @@ class Attention:
     longest: int
 
     def dropping(self) -> tuple[Tensor | None, int, float, int]:
-        """Say what `dropped` needs to know."""
+        """Return the arguments of `dropped`."""
         threshold = dropout_threshold(self.dropout)
         return self.seed, threshold, 1 / (1 - self.dropout), self.longest
 
     def sizes(self) -> dict[str, Any]:
-        """Say what a kernel is compiled for."""
+        """Return the compile-time constants of a kernel."""
         return {
             "DROPS": self.seed is not None,
             "KEY_DIM": self.heads.key_dim,
@@ -92,7 +92,7 @@ class Attention:
 
 
 def attend_in_tiles(work: Attention, found: Tensor) -> None:
-    """Compute what the queries of all tiles find."""
+    """Compute attention for the queries of all tiles."""
     query, key, value = work.tensors
     _forward_kernel[(len(work.query_groups) - 1, work.heads.num_heads)](
         work.query_groups, work.key_groups, query, key, value, found, *work.visible,
@@ -144,7 +144,7 @@ def store_rows(
 def dropped(
     values, rows, keys, firsts, head, seed, threshold, keep_scale, room, DROPS: tl.constexpr
 ) -> Tensor:
-    """Drop some weights, or the same ones' gradients, if any are to be dropped.
+    """Apply dropout to attention weights or their gradients, if there is any.
 
     Parameters
     ----------
@@ -154,8 +154,8 @@ def dropped(
 
     Notes
     -----
-    Places are numbered by query, head, and key counted from the query's first: so there are few
-    enough of them for 32 bits, and every kernel gives the same place the same number.
+    Entries are numbered by query, head, and key counted from the query's first: that fits 32 bits,
+    and every kernel gives an entry the same number.
     """
     if DROPS:
         query = rows.to(tl.uint32) * tl.num_programs(1) + head
@@ -166,7 +166,7 @@ def dropped(
 
 @jit
 def _weights(q, k, keys, firsts, ends, scale, PRECISION: tl.constexpr):
-    """Compute the weights of one tile; all zero for a query that may look at nothing."""
+    """Compute the attention weights of one tile; all zero for a query without keys."""
     scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
     may = (keys[None, :] >= firsts[:, None]) & (keys[None, :] < ends[:, None])
     scores = tl.where(may, scores, -1e30)
@@ -183,7 +183,7 @@ def _forward_kernel(
     KEY_BLOCK: tl.constexpr, VALUE_BLOCK: tl.constexpr,
     PRECISION: tl.constexpr, TILE: tl.constexpr, DROPS: tl.constexpr,
 ):  # fmt: skip
-    """One tile in one head; scores are in units of log₂."""
+    """Compute one tile in one head; scores are in units of log₂."""
     group, head = tl.program_id(0), tl.program_id(1)
     low, high = tl.load(query_groups + group), tl.load(query_groups + group + 1)
     if low == high:

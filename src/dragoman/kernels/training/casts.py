@@ -1,4 +1,4 @@
-"""Weights in working precision: cast all together before they are used, or each where it is."""
+"""Cast weights to the working precision: all at once before they are used, or one by one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ _copies = ContextVar("weights that are cast already", default=_nothing)
 
 @contextmanager
 def cast_together(weights: Sequence[Tensor], dtype: torch.dtype) -> Iterator[None]:
-    """Cast weights in one pass over all of them; meanwhile `cast` finds them.
+    """Cast weights in one pass; within the context `cast` returns these copies.
 
     Parameters
     ----------
@@ -36,6 +36,6 @@ def cast_together(weights: Sequence[Tensor], dtype: torch.dtype) -> Iterator[Non
 
 
 def cast(weight: Tensor, dtype: torch.dtype) -> Tensor:
-    """Cast a weight, unless it has been."""
+    """Cast a weight, unless `cast_together` has done so."""
     copy = _copies.get().get(id(weight))
     return weight.to(dtype) if copy is None or copy.dtype != dtype else copy

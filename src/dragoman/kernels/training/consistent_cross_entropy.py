@@ -1,4 +1,4 @@
-r"""Cross-entropy of two predictions of the same words, and how far apart they are.
+r"""Cross-entropy of two predictions of the same tokens, and the divergences between them.
 
 With p and q the two predictions of a position, made of scores z and w over the words that can be
 predicted, :math:`\mathrm{KL}(p\|q)=\sum_k p_k(\log p_k-\log q_k)`, whose gradients are
@@ -17,15 +17,15 @@ from dragoman.kernels.training.cross_entropy import make_room
 from dragoman.kernels.training.linear import weight_gradient
 from dragoman.shapes import Float, Int
 
-# Logits of one prediction that exist at one time. PyTorch's operations need some six matrices of
-# this size, in full precision, so there are fewer than cross-entropy alone takes.
+# Logits of one prediction held at a time. PyTorch's operations need some six matrices of this size,
+# in float32, so there are fewer than for cross-entropy alone.
 CHUNK_ELEMENTS = {"cuda": 1 << 26, "cpu": 1 << 20}
 VOCABULARY_BLOCK = 4096
 NUM_WARPS = 8
 
 
 class Parts(NamedTuple):
-    """How much each part of the loss counts: two cross-entropies, and two divergences."""
+    """Weights of the parts of the loss: two cross-entropies and two divergences."""
 
     first: float
     second: float
@@ -42,7 +42,7 @@ def consistent_cross_entropy(
     smoothing: float,
     parts: Parts,
 ) -> Float[Tensor, ""]:
-    r"""Compute the summed loss of all positions whose target is no padding.
+    r"""Compute the loss summed over all positions whose target is not padding.
 
     Notes
     -----
@@ -58,7 +58,7 @@ def consistent_cross_entropy(
 
 
 class _ConsistentCrossEntropy(torch.autograd.Function):
-    """Loss and gradients together, a chunk of positions at a time."""
+    """Autograd function that computes loss and gradients together, a chunk at a time."""
 
     @staticmethod
     def forward(
@@ -72,7 +72,7 @@ class _ConsistentCrossEntropy(torch.autograd.Function):
         parts: Parts,
         dtype: torch.dtype,
     ) -> Tensor:
-        """Compute the loss, and the gradients if anybody will want them."""
+        """Compute the loss, and the gradients if they are needed."""
         needs_grad = any(ctx.needs_input_grad[:3])
         sides = (first.to(dtype), second.to(dtype))
         half_words, targets = cast(words, dtype), targets.long()
@@ -116,7 +116,7 @@ def to_gradients(
     smoothing: float,
     parts: Parts,
 ) -> Float[Tensor, "positions"]:
-    """Compute the losses, and write the gradients of their sum over both logits."""
+    """Compute the losses, and overwrite both logits with the gradients of their sum."""
     num_positions, num_words = first.shape
     if not language.uses_kernels(first):
         return _plain_gradients(first, second, targets, pad_id, smoothing, parts)
@@ -131,7 +131,7 @@ def to_gradients(
 def _plain_gradients(
     first: Tensor, second: Tensor, targets: Tensor, pad_id: int, smoothing: float, parts: Parts
 ) -> Tensor:
-    """Do the same one operation after another."""
+    """Compute the same with PyTorch's operations."""
     is_padding = (targets == pad_id)[:, None]
     share = smoothing / (first.size(1) - 1)
     log_p, log_q = (_log_probabilities(each, pad_id) for each in (first, second))
@@ -165,7 +165,7 @@ def _plain_gradients(
 
 
 def _log_probabilities(logits: Tensor, pad_id: int) -> Tensor:
-    """Compute the logarithms of the words' probabilities; zero for the padding."""
+    """Compute log-probabilities; zero for padding."""
     logits[:, pad_id] = float("-inf")
     logs = torch.log_softmax(logits, 1, dtype=_full(logits.dtype))
     logs[:, pad_id] = 0
@@ -174,7 +174,7 @@ def _log_probabilities(logits: Tensor, pad_id: int) -> Tensor:
 
 @jit
 def _load_scores(row, words, is_word):
-    """Load some scores; those of no words are impossible."""
+    """Load some scores; −∞ beyond the vocabulary and for padding."""
     return tl.load(row + words, mask=is_word, other=float("-inf")).to(tl.float32)
 
 
@@ -183,7 +183,7 @@ def _gradients_kernel(
     first, second, targets, losses, num_words, stride, pad_id, smoothing,
     first_weight, second_weight, apart_weight, back_weight, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One position: a pass for the sums, one for the divergences, and one to write."""
+    """Process one position: a pass for the sums, one for the divergences, one to write."""
     position = tl.program_id(0)
     one, other = first + position.to(tl.int64) * stride, second + position.to(tl.int64) * stride
     target = tl.load(targets + position)
@@ -236,5 +236,5 @@ def _gradients_kernel(
 
 
 def _full(dtype: torch.dtype) -> torch.dtype:
-    """Half precision is computed with in full."""
+    """Return float32 for half precision, else the type itself."""
     return torch.promote_types(dtype, torch.float32)

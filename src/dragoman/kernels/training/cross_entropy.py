@@ -1,6 +1,6 @@
-r"""Projection to the vocabulary and label-smoothed cross-entropy, without the matrix of logits.
+r"""Project to the vocabulary and compute label-smoothed cross-entropy without storing all logits.
 
-With z the scores of the K words that can be predicted and y the true one, the loss of a position is
+With z the scores of the K possible tokens and y the true one, the loss of a position is
 :math:`\log\sum_k e^{z_k} - (1-\epsilon) z_y - \frac{\epsilon}{K}\sum_k z_k` (section 5.4 of the
 paper), and its gradient :math:`\mathrm{softmax}(z)_k - (1-\epsilon)[k=y] - \frac{\epsilon}{K}`.
 """
@@ -17,7 +17,7 @@ from dragoman.kernels.training.casts import cast
 from dragoman.kernels.training.linear import weight_gradient
 from dragoman.shapes import Float, Int
 
-# Logits that exist at one time: few enough to be no burden, enough for large products.
+# Logits held at a time: few enough to fit in memory, enough for large products.
 CHUNK_ELEMENTS = {"cuda": 1 << 28, "cpu": 1 << 23}
 VOCABULARY_BLOCK = 4096
 NUM_WARPS = 8
@@ -31,12 +31,12 @@ def projected_cross_entropy(
     pad_id: int,
     smoothing: float,
 ) -> Float[Tensor, ""]:
-    """Compute the summed loss of all positions whose target is no padding.
+    """Compute the loss summed over all positions whose target is not padding.
 
     Notes
     -----
-    Some thousand positions at a time are projected; their gradient takes the place of their
-    logits and is multiplied out at once, so the way back has nothing left to do but to scale.
+    Some thousand positions at a time are projected; their gradient overwrites the logits and is
+    multiplied out at once, so the backward pass only scales.
     """
     dtype = working_type(hidden)
     return _ProjectedCrossEntropy.apply(hidden, words, targets, pad_id, smoothing, dtype)
@@ -48,7 +48,7 @@ def plain_cross_entropy(
     pad_id: int,
     smoothing: float,
 ) -> Float[Tensor, "positions"]:
-    """Compute the loss of each position from its logits, as the equation says."""
+    """Compute the loss of each position from its logits with PyTorch's operations."""
     is_word = torch.arange(logits.size(1), device=logits.device) != pad_id
     log_sum = logits.masked_fill(~is_word, float("-inf")).logsumexp(1)
     true = logits.gather(1, targets.long()[:, None])[:, 0]
@@ -58,7 +58,7 @@ def plain_cross_entropy(
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
-    """Loss and gradients together, a chunk of positions at a time."""
+    """Autograd function that computes loss and gradients together, a chunk at a time."""
 
     @staticmethod
     def forward(
@@ -70,7 +70,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         smoothing: float,
         dtype: torch.dtype,
     ) -> Tensor:
-        """Compute the loss, and the gradients if anybody will want them."""
+        """Compute the loss, and the gradients if they are needed."""
         needs_grad = any(ctx.needs_input_grad[:2])
         flat, half_words = hidden.to(dtype), cast(words, dtype)
         losses = torch.empty(len(flat), device=flat.device, dtype=_sum_type(dtype))
@@ -92,7 +92,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # noqa: ANN401
-        """Scale the gradients, in their place: there is no second way back."""
+        """Scale the gradients in place: there is no second backward pass."""
         hidden_grad, words_grad = ctx.saved_tensors
         assert not ctx.is_scaled
         ctx.is_scaled = True
@@ -100,7 +100,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
 
 
 def make_room(like: Tensor, *shape: int) -> Tensor:
-    """Allocate a matrix for logits, or several, whose rows begin at round addresses.
+    """Allocate matrices for logits whose rows are aligned.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def to_gradient(
     pad_id: int,
     smoothing: float,
 ) -> Float[Tensor, "positions"]:
-    """Compute the losses, and write the gradient of their sum over the logits."""
+    """Compute the losses, and overwrite the logits with the gradient of their sum."""
     num_positions, num_words = logits.shape
     losses = torch.empty(num_positions, device=logits.device, dtype=_sum_type(logits.dtype))
     if language.uses_kernels(logits):
@@ -144,7 +144,7 @@ def to_gradient(
     logits[:, pad_id] = float("-inf")
     largest = logits.amax(1)
     torch.softmax(logits, 1, out=logits)
-    # The largest share is never small, so it tells the sum without another pass of exponentials.
+    # The largest probability is never small: it gives the sum without another pass of exponentials.
     losses.add_(largest).sub_(logits.amax(1).to(losses.dtype).log_())
     logits.sub_(share)
     logits[torch.arange(num_positions), targets] -= 1 - smoothing
@@ -159,7 +159,7 @@ def _gradient_kernel(
     logits, targets, losses, num_words, stride, pad_id, smoothing,
     BLOCK: tl.constexpr, VECTOR: tl.constexpr,
 ):  # fmt: skip
-    """One position: a pass to sum, and a pass to write, the second out of the cache.
+    """Process one position: one pass to sum, and one to write, from the cache.
 
     Every thread keeps the largest of the scores that it has seen, a few neighbours at a time, and
     its sum relative to that. Whole blocks are taken without looking at what counts: the padding is
@@ -217,5 +217,5 @@ def _kind(tensor: Tensor) -> str:
 
 
 def _sum_type(dtype: torch.dtype) -> torch.dtype:
-    """Losses of half precision are summed in full."""
+    """Return the type of sums of losses: float32 for half precision."""
     return torch.promote_types(dtype, torch.float32)

@@ -1,4 +1,4 @@
-"""Dropout whose random numbers are cheap on a CPU."""
+"""Dropout with cheap random numbers on a CPU."""
 
 import torch
 from torch import Tensor, nn
@@ -55,13 +55,13 @@ def dropout(states: Float[Tensor, "*shape"], share: float) -> Float[Tensor, "*sh
 
 
 def draw_kept(shape: torch.Size, share: float, device: torch.device) -> Bool[Tensor, "*shape"]:
-    """Decide for each of some places whether it is kept.
+    """Decide for each entry whether dropout keeps it.
 
     Returns
     -------
     Bool[Tensor, "*shape"]
         True where it is kept. On a CPU drawn from the generator of `dropout`, and with its
-        rounding; elsewhere from the device's, without waiting for it.
+        rounding; elsewhere from the device's, without synchronising.
     """
     if device.type == "cpu":
         return _draw(shape, _num_dropped(share), torch.bool)
@@ -69,7 +69,7 @@ def draw_kept(shape: torch.Size, share: float, device: torch.device) -> Bool[Ten
 
 
 def _draw_mask(states: Tensor, share: float) -> Tensor:
-    """Draw what the entries are multiplied by."""
+    """Draw the factors of the entries."""
     num_dropped = _num_dropped(share)
     mask = _draw(states.shape, num_dropped, states.dtype)
     return mask.mul_(LEVELS / (LEVELS - num_dropped))
@@ -80,7 +80,7 @@ def _num_dropped(share: float) -> int:
 
 
 def _draw(shape: torch.Size, num_dropped: int, dtype: torch.dtype) -> Tensor:
-    """Draw what is kept: ones among zeros."""
+    """Draw a mask: ones where entries are kept, else zeros."""
     mask = torch.empty(shape, dtype=dtype)
     num_draws = -(-mask.numel() // 4)
     draws = torch.empty(num_draws, dtype=torch.int64)

@@ -1,4 +1,4 @@
-"""Linear maps as training wants them: rectified in passing, gradients in full precision."""
+"""Linear layers for training: fused ReLU, gradients of weights summed in their own precision."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,9 +33,9 @@ def linear(
 
     Notes
     -----
-    On a GPU the library's product adds and rectifies before it writes; on the way back the
-    gradient of W is summed and written in W's own precision, and one pass both rectifies the
-    gradient and sums it for the bias.
+    On a GPU bias and ReLU are part of cuBLAS's product; in the backward pass the gradient of W is
+    summed and written in W's own precision, and one pass both rectifies the gradient and sums it
+    for the bias.
     """
     weights = [each.weight for each in layers]
     biases = [each.bias for each in layers if each.bias is not None]
@@ -51,7 +51,7 @@ def _join(tensors: Sequence[Tensor]) -> Tensor:
 
 
 class _Linear(torch.autograd.Function):
-    """The product with its way back."""
+    """Autograd function of the product."""
 
     @staticmethod
     def forward(
@@ -100,7 +100,7 @@ def weight_gradient(
     dtype: torch.dtype,
     into: Float[Tensor, "outputs inputs"] | None = None,
 ) -> Float[Tensor, "outputs inputs"]:
-    """Compute the gradient of a matrix, summed in its own precision.
+    """Compute the gradient of a weight matrix, summed in its own precision.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def weight_gradient(
 def sum_gradient(
     grad: Float[Tensor, "rows columns"], out: Float[Tensor, "rows columns"] | None
 ) -> tuple[Float[Tensor, "rows columns"], Float[Tensor, "columns"]]:
-    """Sum a gradient over the rows, letting it through only where the output was positive."""
+    """Sum a gradient over the rows, masked by a ReLU's output if there is one."""
     if not grad.is_cuda:
         return _sum_gradient_on_cpu(grad, out)
     num_rows, num_columns = grad.shape
@@ -155,7 +155,7 @@ def _sum_kernel(
     grad, out, passed, sums, num_rows, num_columns, programs,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, IS_RECTIFIED: tl.constexpr,
 ):  # fmt: skip
-    """Sum some columns of every so-many-th block of rows."""
+    """Sum a block of columns over every n-th block of rows."""
     columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     is_column = columns < num_columns
     total = tl.zeros([ROWS, COLUMNS], tl.float32)

@@ -1,8 +1,7 @@
-"""Attention among packed sentences: many of them in one launch, and no mask in memory.
+"""Attention over packed sentences: many in one launch, and no mask in memory.
 
-For each query a stretch of keys is named that it may look at. Short sentences, which come first,
-are computed a tile of them at a time (`attention_tiles`); what follows, long sentences and the
-padding, block by block (`attention_stretches`).
+Each query attends to a range of keys. Short sentences, which come first, are computed several in a
+tile (`attention_tiles`); long sentences and padding block by block (`attention_blocks`).
 """
 
 import math
@@ -18,7 +17,7 @@ from dragoman.data.packed_mask import PackedMask
 from dragoman.data.packing import Spans
 from dragoman.kernels import language
 from dragoman.kernels.language import draw_seed
-from dragoman.kernels.training.attention_stretches import attend_to_stretches, stretches_backward
+from dragoman.kernels.training.attention_blocks import attend_in_blocks, blocks_backward
 from dragoman.kernels.training.attention_tiles import (
     Attention,
     Heads,
@@ -38,11 +37,11 @@ def packed_attention(
     scale: float,
     dropout: float = 0.0,
 ) -> Float[Tensor, "queries values"]:
-    """Let each query look at its stretch of keys, in every head.
+    """Let each query attend to its range of keys, in every head.
 
     Notes
     -----
-    What is dropped is not kept but decided again on the way back, by a hash of place and seed.
+    The dropout mask is not stored but computed again in the backward pass, by a hash.
     """
     if language.uses_kernels(query):
         return _PackedAttention.apply(query, memory, heads, mask, scale, dropout)
@@ -60,7 +59,7 @@ def plain_packed_attention(
     scale: float,
     drop: Callable[[Tensor], Tensor] | None = None,
 ) -> Float[Tensor, "queries values"]:
-    """Compute the same with the mask and the weights spelt out, for all sentences at once."""
+    """Compute the same with explicit masks and weights, for all sentences at once."""
     num_heads, width = heads.num_heads, heads.num_heads * heads.key_dim
     if memory is None:
         query, memory = query[:, :width], query[:, width:]
@@ -77,7 +76,7 @@ def plain_packed_attention(
 
 
 class _PackedAttention(torch.autograd.Function):
-    """The kernels with their way back."""
+    """Autograd function of the Triton kernels."""
 
     @staticmethod
     def forward(
@@ -89,13 +88,13 @@ class _PackedAttention(torch.autograd.Function):
         scale: float,
         dropout: float,
     ) -> Tensor:
-        """Compute what the queries find."""
+        """Compute attention."""
         found = query.new_empty(len(query), heads.num_heads * heads.value_dim)
         log_sums = query.new_empty(heads.num_heads, len(query), dtype=torch.float32)
         seed = draw_seed(query.device) if dropout else None
         work = _attention(query, memory, heads, mask, scale, dropout, seed)
         attend_in_tiles(work, found)
-        attend_to_stretches(work, found, log_sums)
+        attend_in_blocks(work, found, log_sums)
         ctx.save_for_backward(query, memory, found, log_sums, seed)
         ctx.heads, ctx.mask, ctx.scale, ctx.dropout = heads, mask, scale, dropout
         return found
@@ -110,12 +109,12 @@ class _PackedAttention(torch.autograd.Function):
         grads = _columns(query_grad, memory_grad, work.heads)
         grad = grad.contiguous()
         tiles_backward(work, found, grad, grads)
-        stretches_backward(work, found, log_sums, grad, grads)
+        blocks_backward(work, found, log_sums, grad, grads)
         return query_grad, memory_grad, None, None, None, None
 
 
 class _CompiledAttention(torch.autograd.Function):
-    """The functions compiled for a CPU with their way back."""
+    """Autograd function of the functions compiled for a CPU."""
 
     @staticmethod
     def forward(
@@ -167,7 +166,7 @@ def _compiled_arguments(
     scale: float,
     dropout: float,
 ) -> tuple[Any, ...]:
-    """Put together what the compiled functions read."""
+    """Collect the arguments of the compiled functions."""
     from dragoman.kernels.training.cpu.arrays import as_array, make_drop
 
     width = heads.num_heads * heads.key_dim
@@ -208,7 +207,7 @@ def _attention(
 
 
 def _columns(query: Tensor, memory: Tensor | None, heads: Heads) -> Tensors:
-    """Find queries, keys and values among the columns."""
+    """Return the first columns of queries, keys and values."""
     width = heads.num_heads * heads.key_dim
     joined = query[:, width:] if memory is None else memory
     return Tensors(query, joined[:, :width], joined[:, width:])

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.kernels.training.dropout import Dropout
-from dragoman.kernels.training.word_vectors import word_vectors
+from dragoman.kernels.training.token_embedding import embed_tokens
 from dragoman.shapes import Float, Int
 
 MORE_COLUMNS = 8
@@ -78,7 +78,7 @@ class Embedding(nn.Module):
         """Embed the tokens of packed sentences."""
         positions = None if self.positions is None else self.positions(0, longest, None)
         dropout = self.dropout.p if self.training else 0.0
-        return word_vectors(self.words, tokens, positions, places, self.scale, dropout, self.pad_id)
+        return embed_tokens(self.words, tokens, positions, places, self.scale, dropout, self.pad_id)
 
 
 class OutputLayer(nn.Module):

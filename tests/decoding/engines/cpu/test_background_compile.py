@@ -134,7 +134,7 @@ def test_the_first_line_does_not_wait(tiny_folder, tmp_path):
     first = subprocess.run(command, env=environment, **asked)
     assert "behind this" in first.stderr
     until = time.monotonic() + 300
-    while not list((tmp_path / "dragoman").glob("team.help_out*")):  # the last one
+    while not list((tmp_path / "dragoman").glob("team.run_helper*")):  # the last one
         assert time.monotonic() < until
         time.sleep(1)
     second = subprocess.run(command, env=environment, **asked)

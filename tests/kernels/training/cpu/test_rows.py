@@ -10,17 +10,17 @@ if not can_compile():
     pytest.skip("Numba cannot compile here", allow_module_level=True)
 
 from dragoman.kernels.cpu_search.compiler.instructions import compiled
-from dragoman.kernels.training.cpu.rows import soften, soften_backward, transpose_square
+from dragoman.kernels.training.cpu.rows import softmax, softmax_backward, transpose_square
 
 
 @compiled
 def _soften(row, count):
-    soften(row.ctypes.data, count, len(row) // 16)
+    softmax(row.ctypes.data, count, len(row) // 16)
 
 
 @compiled
 def _soften_backward(weights, grad):
-    soften_backward(weights.ctypes.data, grad.ctypes.data, len(grad) // 16)
+    softmax_backward(weights.ctypes.data, grad.ctypes.data, len(grad) // 16)
 
 
 @compiled

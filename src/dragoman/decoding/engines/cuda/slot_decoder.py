@@ -11,7 +11,7 @@ from dragoman.decoding.engines.cuda.rebuilt_transformer import RebuiltTransforme
 from dragoman.decoding.engines.select import can_rebuild
 from dragoman.kernels.cuda_search.beam_attention import beam_attention, source_attention
 from dragoman.kernels.cuda_search.beam_slots import Slots
-from dragoman.kernels.training.word_vectors import word_vectors
+from dragoman.kernels.training.token_embedding import embed_tokens
 from dragoman.models.layers.residual import Residual, begin_residual, end_residual
 from dragoman.models.options import TransformerOptions
 from dragoman.models.positions.positional_encoding import LearnedPositions
@@ -124,7 +124,7 @@ class SlotDecoder:
     ) -> Float[Tensor, "rows scores"]:
         """Decode the newest tokens."""
         embedding = self._embedding
-        states = word_vectors(
+        states = embed_tokens(
             embedding.words.detach(),
             slots.newest.flatten(),
             place_vectors,

@@ -1,4 +1,5 @@
-"""Training on a CPU, compiled by Numba: what stands between the products of packed sentences.
+"""Training kernels for a CPU, compiled by Numba: everything between the matrix products.
 
-Each function here is the twin of a Triton kernel one folder up, and is called from the same place.
+Each function is the counterpart of a Triton kernel in the package above, which calls it. Imports
+`dragoman.kernels.cpu_search` for compiled decorators and intrinsics.
 """

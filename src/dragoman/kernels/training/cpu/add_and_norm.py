@@ -1,4 +1,4 @@
-"""Add & Norm of tensors on a CPU: what `dragoman.kernels.training.add_and_norm` calls there."""
+"""Add & Norm of tensors on a CPU, called by `dragoman.kernels.training.add_and_norm`."""
 
 from typing import Any
 

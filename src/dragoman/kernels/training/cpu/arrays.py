@@ -1,6 +1,6 @@
-"""Tensors as arrays that compiled functions read and write, in float32 or bfloat16.
+"""View tensors as NumPy arrays that compiled functions read and write, float32 or bfloat16.
 
-NumPy has no bfloat16: such a tensor is seen as the 16-bit integers of its bits, which are the upper
+NumPy has no bfloat16: such a tensor is viewed as 16-bit integers, the upper
 half of those of a float32.
 """
 
@@ -20,7 +20,7 @@ _i32 = np.int32
 
 
 class Drop(NamedTuple):
-    """What dropout needs: both halves of its seed, a threshold, and the scale of what is kept.
+    """Arguments of dropout: both halves of the seed, a threshold, and the scale of kept entries.
 
     A threshold of 0 keeps everything.
     """
@@ -32,7 +32,7 @@ class Drop(NamedTuple):
 
 
 def make_drop(share: float, seed: int) -> Drop:
-    """Prepare the dropout of a share of all entries."""
+    """Prepare the arguments of dropout."""
     return Drop(
         np.uint32(seed & 0x7FFFFFFF),
         np.uint32(seed >> 31 & 0x7FFFFFFF),
@@ -51,7 +51,7 @@ def as_array(tensor: Tensor) -> np.ndarray:
 
 @functools.cache
 def no_array(dtype: torch.dtype, num_axes: int) -> np.ndarray:
-    """Make an empty array that stands for an argument that is not given."""
+    """Make an empty array that stands for a missing argument."""
     return as_array(torch.empty((0,) * num_axes, dtype=dtype))
 
 
@@ -96,8 +96,8 @@ def to_bfloat16(value):
 
 @register_jitable(inline="always")
 def is_kept(seed_low, seed_high, place, threshold):
-    """Decide whether dropout keeps a place: the hash of `dragoman.kernels.language.kept`."""
-    # Numba widens what it computes; the hash is one of 32 bits.
+    """Decide whether dropout keeps a position: the hash of `dragoman.kernels.language.kept`."""
+    # Numba widens integers to 64 bits; the hash has 32.
     value = np.uint32(np.uint32(place) * np.uint32(0x9E3779B1) + seed_low)
     value = np.uint32((value ^ (value >> np.uint32(16))) * np.uint32(0x7FEB352D))
     value = np.uint32((value ^ (value >> np.uint32(15))) + seed_high)

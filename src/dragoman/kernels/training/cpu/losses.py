@@ -13,7 +13,7 @@ _f32 = np.float32
 def logits_to_gradient(logits, targets, pad_id, smoothing, losses):
     """Compute the loss of each row, and write the gradient of their sum over the logits.
 
-    Rows whose target is the padding have neither; the padding is no word that can be predicted.
+    Rows whose target is padding have neither; padding is never predicted.
     """
     num_rows, num_words = logits.shape
     scores = np.empty(num_words, _f32)

@@ -1,4 +1,4 @@
-"""Add & Norm of packed sentences on a CPU, one pass there and one back."""
+"""Add & Norm of packed sentences on a CPU, forward and backward in one pass each."""
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def store(buffer, row):
 
 @compiled_freely
 def normalise_rows(states, update, total, weight, bias, normed, statistics, drop, epsilon):
-    """Add the update to the states, dropping some of it, and normalise each row.
+    """Add the update, after dropout, to the states, and normalise each row.
 
     Without rows of `update` nothing is added; with rows of `total` the sums are kept there,
     rounded, and the rounded ones are normalised; without `bias` no mean is subtracted (RMS norm).
@@ -91,7 +91,7 @@ def normalise_backward(
     update_grad,
     sums,
 ):
-    """Compute the gradients of states and update, and sum those of gain and bias.
+    """Compute the gradients of states and update, and the sums for gain and bias.
 
     With `is_sum` the states are the sums that were normalised, and `other` is the gradient of the
     sums; without it the update is added again, and `other` is a second gradient of what came out.
@@ -142,7 +142,7 @@ def normalise_backward(
 
 @compiled_freely
 def rectify_and_sum(grad, out, passed, sums):
-    """Pass the gradient where a rectified output is positive, and sum it over the rows.
+    """Pass the gradient where a ReLU's output is positive, and sum it over the rows.
 
     Without rows of `out` nothing was rectified, and nothing is written to `passed`.
     """

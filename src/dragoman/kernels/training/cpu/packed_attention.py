@@ -1,7 +1,7 @@
-"""Attention among packed sentences on a CPU: one sentence and one head at a time, in float32.
+"""Attention over packed sentences on a CPU: one sentence and one head at a time, in float32.
 
-A sentence's queries, keys and values fit the innermost cache, so nothing but what was found is
-written to memory; on the way back the weights are computed again.
+A sentence's queries, keys and values fit the L1 cache, so only the output is written to memory; the
+backward pass computes the weights again.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from dragoman.kernels.cpu_search.vectors import BITS
 from dragoman.kernels.cpu_search.weight_layout import LANES
 from dragoman.kernels.training.cpu.arrays import is_kept, read, write
 from dragoman.kernels.training.cpu.products import multiply
-from dragoman.kernels.training.cpu.rows import soften, soften_backward, transpose_square
+from dragoman.kernels.training.cpu.rows import softmax, softmax_backward, transpose_square
 
 _f32, _u32 = np.float32, np.uint32
 
@@ -22,7 +22,7 @@ sees is left out."""
 
 @compiled
 def _find_longest(first, end):
-    """Find how many queries share their first key at most, and how many keys a query sees."""
+    """Return the most queries that share their first key, and the most keys of a query."""
     most, longest, start = 1, 1, 0
     for query in range(len(first)):
         if first[query] != first[start]:
@@ -34,7 +34,7 @@ def _find_longest(first, end):
 
 @compiled
 def _end_of_run(first, start):
-    """Find where the queries end that share their first key: those of one sentence."""
+    """Return the end of the run of queries that share their first key: those of one sentence."""
     stop = start + 1
     while stop < len(first) and first[stop] == first[start]:
         stop += 1
@@ -48,7 +48,7 @@ def _round_up(number):
 
 @compiled_freely
 def _load(table, row, column, count, width, scale, found):
-    """Read some columns of some rows, times a scale; room behind them becomes 0."""
+    """Load some columns of some rows, times a scale, padded with zeros."""
     for index in range(count):
         given, own = table[row + index, column : column + width], found[index]
         for place in range(width):
@@ -61,7 +61,7 @@ def _load(table, row, column, count, width, scale, found):
 
 @compiled
 def _transpose(table, count, found):
-    """Write rows as columns."""
+    """Transpose rows into columns."""
     row, column = 4 * table.shape[1], 4 * found.shape[1]
     for index in range(0, count, LANES):
         for place in range(0, table.shape[1], LANES):
@@ -71,7 +71,7 @@ def _transpose(table, count, found):
 
 @compiled
 def _count_seen(seen, query):
-    """Count the queries of a block, and the keys that they see."""
+    """Count the queries of a block, and the keys that they attend to."""
     end, start, num_queries, first, block = seen
     count = min(block, num_queries - query)
     return count, end[start + query + count - 1] - first
@@ -79,7 +79,7 @@ def _count_seen(seen, query):
 
 @compiled
 def _who_sees(end, start, num_queries, first):
-    """Describe how far the queries of a sentence see; in one block if all see the same.
+    """Return how many keys each query of a sentence attends to; one block if all are the same.
 
     Queries never see less than those before them.
     """
@@ -90,7 +90,7 @@ def _who_sees(end, start, num_queries, first):
 
 @compiled
 def _make_scores(queries, keys, depth, seen, scores):
-    """Multiply queries by keys that lie in columns, as far as a block of queries sees them."""
+    """Multiply queries by transposed keys, as far as a block of queries attends to them."""
     _, _, num_queries, _, block = seen
     row = queries.shape[1]
     for query in range(0, num_queries, block):
@@ -101,18 +101,18 @@ def _make_scores(queries, keys, depth, seen, scores):
 
 @compiled
 def _make_weights(scores, seen):
-    """Turn scores in units of log 2 into weights that sum to one over the keys a query sees."""
+    """Softmax over the keys of each query; scores are in units of log 2."""
     end, start, num_queries, first, block = seen
     row = 4 * scores.shape[1]
     for query in range(num_queries):
         num_keys = _count_seen(seen, query // block * block)[1]
         address, count = scores.ctypes.data + query * row, end[start + query] - first
-        soften(address, count, _round_up(num_keys) // LANES)
+        softmax(address, count, _round_up(num_keys) // LANES)
 
 
 @compiled
 def _add_up_seen(weights, table, width, seen, found):
-    """Multiply each query's weights by what its keys have in a table."""
+    """Multiply each query's weights by the rows of its keys."""
     _, _, num_queries, _, block = seen
     row = weights.shape[1]
     for query in range(0, num_queries, block):
@@ -123,7 +123,7 @@ def _add_up_seen(weights, table, width, seen, found):
 
 @compiled
 def _add_up_seers(weights, table, width, seen, num_keys, found):
-    """Multiply the weights that each key is given by what the queries have in a table."""
+    """Multiply the transposed weights by the rows of the queries."""
     _, _, num_queries, _, block = seen
     row, query = weights.shape[1], 0
     for key in range(0, num_keys, block):
@@ -136,7 +136,7 @@ def _add_up_seers(weights, table, width, seen, num_keys, found):
 
 @compiled_freely
 def _drop(weights, num_queries, num_keys, first_place, drop):
-    """Drop some weights, as decided by head, query and key."""
+    """Apply dropout to weights, by a hash of head, query and key."""
     seed_low, seed_high, threshold, scale = drop
     for query in range(num_queries):
         row = weights[query]
@@ -148,7 +148,7 @@ def _drop(weights, num_queries, num_keys, first_place, drop):
 
 @compiled_freely
 def _store(found, num_rows, width, scale, table, row, column):
-    """Write rows, times a scale, into some columns of a table."""
+    """Store rows, times a scale, into some columns of a table."""
     for index in range(num_rows):
         own, given = found[index], table[row + index, column : column + width]
         for place in range(width):
@@ -157,10 +157,10 @@ def _store(found, num_rows, width, scale, table, row, column):
 
 @compiled
 def attend(query, memory, columns, first, end, heads, scale, drop, found):
-    """Let each query look at its stretch of keys, in every head.
+    """Let each query attend to its range of keys, in every head.
 
     `columns` are where queries, keys and values begin in their tables; `heads` are their number
-    and the widths of keys and values; queries that may look at nothing find 0.
+    and the widths of keys and values; the output of queries without keys is 0.
     """
     num_heads, key_dim, value_dim = heads
     most, longest = _find_longest(first, end)
@@ -199,13 +199,13 @@ def attend(query, memory, columns, first, end, heads, scale, drop, found):
 
 @compiled
 def _score_gradient(weights, grads, seen):
-    """Turn the gradient of weights into that of scores."""
+    """Replace the gradient of weights by that of scores."""
     _, _, num_queries, _, block = seen
     row = 4 * weights.shape[1]
     for query in range(num_queries):
         num_keys = _count_seen(seen, query // block * block)[1]
         at, at_grad = weights.ctypes.data + query * row, grads.ctypes.data + query * row
-        soften_backward(at, at_grad, _round_up(num_keys) // LANES)
+        softmax_backward(at, at_grad, _round_up(num_keys) // LANES)
 
 
 @compiled
@@ -257,7 +257,7 @@ def _head_backward(
 
 @compiled
 def _clear(table, start, stop, column, width):
-    """Write 0 into some columns of some rows."""
+    """Zero some columns of some rows."""
     for index in range(start, stop):
         row = table[index, column : column + width]
         for place in range(width):

@@ -1,4 +1,4 @@
-"""Small products of float32 matrices inside compiled functions, in registers of 16 numbers."""
+"""Small float32 matrix products inside compiled functions, in registers of 16 numbers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ _ROWS = 4
 
 
 def _make_tile(num_rows: int, num_registers: int) -> Callable:
-    """Make the instruction that computes a few rows of C = A·B, 16 columns a register.
+    """Make the intrinsic that computes a few rows of C = A·B, 16 columns a register.
 
     A is read entry by entry, with any strides, so that it may be transposed; B and C lie row by
     row.
@@ -86,7 +86,7 @@ def multiply(a, a_row, a_column, b, c, num_rows, depth, num_columns):
                     _tile_4_2(at_a, a_row, a_column, at_b, b_row, at_row, c_row, depth)
                 else:
                     _tile_4_1(at_a, a_row, a_column, at_b, b_row, at_row, c_row, depth)
-                # The last rows are computed with some of those before them, once more.
+                # The last tile overlaps the one before it.
                 row = num_rows if row + 4 == num_rows else min(row + 4, num_rows - 4)
             else:
                 if left >= 64:

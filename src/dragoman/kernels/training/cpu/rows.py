@@ -1,4 +1,4 @@
-"""Softmax of rows, its gradient, and rows turned to columns, by registers of 16 numbers."""
+"""Softmax of rows, its gradient, and transposition, in registers of 16 numbers."""
 
 from llvmlite import ir
 from numba.core import types
@@ -22,8 +22,8 @@ _LOWEST = ir.Constant(FRACTIONS, [-1e30] * LANES)
 
 
 @intrinsic
-def soften(context, row, count, num_registers) -> Intrinsic:
-    """Turn the scores of a row into weights that sum to one.
+def softmax(context, row, count, num_registers) -> Intrinsic:
+    """Replace the scores of a row by their softmax.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ def soften(context, row, count, num_registers) -> Intrinsic:
 
 
 @intrinsic
-def soften_backward(context, weights, grad, num_registers) -> Intrinsic:
-    """Turn the gradient of a row of weights into that of its scores."""
+def softmax_backward(context, weights, grad, num_registers) -> Intrinsic:
+    """Replace the gradient of a row of weights by that of its scores."""
 
     def write(_context, builder, _signature, arguments):
         weights, grad, num_registers = arguments
@@ -107,7 +107,7 @@ def soften_backward(context, weights, grad, num_registers) -> Intrinsic:
 
 @intrinsic
 def transpose_square(context, rows, row_size, columns, column_size) -> Intrinsic:
-    """Write 16 entries of 16 rows as columns."""
+    """Transpose a square of 16 by 16 entries."""
 
     def write(_context, builder, _signature, arguments):
         rows, row_size, columns, column_size = arguments
@@ -116,7 +116,7 @@ def transpose_square(context, rows, row_size, columns, column_size) -> Intrinsic
             writer.read(FRACTIONS, writer.move(rows, index, row_size)) for index in range(LANES)
         ]
         step = LANES // 2
-        while step:  # squares of so many rows change places across the diagonal
+        while step:  # swap squares of this many rows across the diagonal
             for upper in (index for index in range(LANES) if not index & step):
                 pair = registers[upper], registers[upper + step]
                 for index, shift in ((upper, 0), (upper + step, step)):

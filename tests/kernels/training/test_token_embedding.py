@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dragoman.kernels.training.word_vectors import plain_word_vectors, word_vectors
+from dragoman.kernels.training.token_embedding import embed_tokens, plain_embed_tokens
 
 PAD = 2
 
@@ -22,8 +22,8 @@ def test_values_and_gradients_are_those_of_pytorch(tokens, has_positions, close,
     words = torch.randn(33, 40, device=device)
     positions = torch.randn(11, 40, device=device) if has_positions else None
     ours, plain = (words.clone().requires_grad_() for _ in range(2))
-    found = word_vectors(ours, ids, positions, places, 3.0, 0.0, PAD)
-    expected = plain_word_vectors(plain, ids, positions, places, 3.0, 0.0, PAD)
+    found = embed_tokens(ours, ids, positions, places, 3.0, 0.0, PAD)
+    expected = plain_embed_tokens(plain, ids, positions, places, 3.0, 0.0, PAD)
     close(found, expected, 1e-6)
     grad = torch.randn_like(found)
     found.backward(grad)
@@ -37,7 +37,7 @@ def test_the_same_gradient_bit_by_bit(tokens, device):
     words = torch.randn(33, 40, device=device, requires_grad=True)
     grad = torch.randn(90, 40, device=device)
     first, second = (
-        torch.autograd.grad(word_vectors(words, ids, None, places, 1.0, 0.0, PAD), words, grad)[0]
+        torch.autograd.grad(embed_tokens(words, ids, None, places, 1.0, 0.0, PAD), words, grad)[0]
         for _ in range(2)
     )
     assert torch.equal(first, second)
@@ -47,7 +47,7 @@ def test_learnt_positions_get_their_gradient(tokens, close, device):
     ids, places = tokens
     words, positions = torch.randn(33, 40, device=device), torch.randn(11, 40, device=device)
     positions.requires_grad_()
-    found = word_vectors(words, ids, positions, places, 1.0, 0.0, PAD)
+    found = embed_tokens(words, ids, positions, places, 1.0, 0.0, PAD)
     grad = torch.randn_like(found)
     found.backward(grad)
     expected = torch.zeros(11, 40, device=device).index_add_(0, places.long(), grad)
@@ -57,7 +57,7 @@ def test_learnt_positions_get_their_gradient(tokens, close, device):
 def test_the_way_back_drops_what_was_dropped(tokens, device):
     ids = torch.arange(3, 33, device=device, dtype=torch.int32)
     words = torch.ones(33, 40, device=device, requires_grad=True)
-    found = word_vectors(words, ids, None, torch.zeros_like(ids), 2.0, 0.4, PAD)
+    found = embed_tokens(words, ids, None, torch.zeros_like(ids), 2.0, 0.4, PAD)
     assert found.unique().tolist() == pytest.approx([0.0, 2 / 0.6])
     share = (found == 0).double().mean().item()
     assert abs(share - 0.4) < 4 * (0.24 / found.numel()) ** 0.5

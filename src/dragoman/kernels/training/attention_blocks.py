@@ -1,7 +1,7 @@
-r"""Kernels of attention for sentences of any length, which they take a block at a time.
+r"""Attention kernels for sentences of any length, a block at a time (FlashAttention).
 
 Both sides are sorted by sentence, so a block of neighbouring queries needs only the keys between
-the first of its first stretch and the end of its last. The way back is that of FlashAttention (Dao
+the first of its first range and the end of its last. The way back is that of FlashAttention (Dao
 et al., 2022): the weights are computed again from the saved sums,
 :math:`dS = P\circ(dP-\mathrm{rowsum}(dO\circ O))`.
 
@@ -25,7 +25,7 @@ from dragoman.kernels.training.attention_tiles import (
 
 
 class Tuning(NamedTuple):
-    """Rows that a program keeps, rows it looks at in one turn, and how Triton lays that out."""
+    """Rows of a program, rows of one iteration, warps and stages."""
 
     block: int
     inner: int
@@ -33,14 +33,14 @@ class Tuning(NamedTuple):
     num_stages: int
 
 
-# The best of some sixteen each, on an H200 with sentences of about 28 words.
+# The best of some sixteen each, on an H200 with sentences of about 28 tokens.
 FORWARD = Tuning(64, 32, 4, 3)
 QUERY_GRAD = Tuning(64, 32, 4, 3)
 MEMORY_GRAD = Tuning(32, 32, 1, 2)
 
 
-def attend_to_stretches(work: Attention, found: Tensor, log_sums: Tensor) -> None:
-    """Compute what the queries find, from a given one on."""
+def attend_in_blocks(work: Attention, found: Tensor, log_sums: Tensor) -> None:
+    """Compute attention for all queries from a given one on."""
     query, key, value = work.tensors
     _forward_kernel[(-(-len(query) // FORWARD.block), work.heads.num_heads)](
         work.query_groups[-1:], query, key, value, found, log_sums, *work.visible, len(query),
@@ -49,10 +49,10 @@ def attend_to_stretches(work: Attention, found: Tensor, log_sums: Tensor) -> Non
     )  # fmt: skip
 
 
-def stretches_backward(
+def blocks_backward(
     work: Attention, found: Tensor, log_sums: Tensor, grad: Tensor, grads: Tensors
 ) -> None:
-    """Compute the gradients of the same queries and of the keys they look at."""
+    """Compute the gradients of the same queries and of the keys and values they attend to."""
     query, key, value = work.tensors
     deltas = torch.empty_like(log_sums)
     strides = (query.stride(0), key.stride(0), found.stride(0))
@@ -69,7 +69,7 @@ def stretches_backward(
 
 
 def _settings(work: Attention, tuning: Tuning) -> dict[str, Any]:
-    """Say what a kernel is compiled for."""
+    """Return the compile-time constants of a kernel."""
     return work.sizes() | {
         "BLOCK": tuning.block,
         "INNER": tuning.inner,
@@ -86,7 +86,7 @@ def _forward_kernel(
     KEY_BLOCK: tl.constexpr, VALUE_BLOCK: tl.constexpr,
     BLOCK: tl.constexpr, INNER: tl.constexpr, PRECISION: tl.constexpr, DROPS: tl.constexpr,
 ):  # fmt: skip
-    """One block of queries in one head; scores are in units of log₂."""
+    """Compute one block of queries in one head; scores are in units of log₂."""
     head = tl.program_id(1)
     row = tl.load(begin) + tl.program_id(0) * BLOCK
     if row >= num_queries:
@@ -133,7 +133,7 @@ def _query_grad_kernel(
     KEY_BLOCK: tl.constexpr, VALUE_BLOCK: tl.constexpr,
     BLOCK: tl.constexpr, INNER: tl.constexpr, PRECISION: tl.constexpr, DROPS: tl.constexpr,
 ):  # fmt: skip
-    """Compute one block of queries' gradient, and the row sums that the other kernel needs."""
+    """Compute the gradient of one block of queries, and the row sums for the other kernel."""
     head = tl.program_id(1)
     row = tl.load(begin) + tl.program_id(0) * BLOCK
     if row >= num_queries:
@@ -177,7 +177,7 @@ def _memory_grad_kernel(
     KEY_BLOCK: tl.constexpr, VALUE_BLOCK: tl.constexpr,
     BLOCK: tl.constexpr, INNER: tl.constexpr, PRECISION: tl.constexpr, DROPS: tl.constexpr,
 ):  # fmt: skip
-    """Compute the gradients of one block of keys and values; scores stand on their side here."""
+    """Compute the gradients of one block of keys and values; scores are transposed here."""
     head = tl.program_id(1)
     row = tl.load(begin) + tl.program_id(0) * BLOCK
     if row >= num_keys:

@@ -1,4 +1,4 @@
-"""Words and their places to vectors in one pass, and a way back in a fixed order."""
+"""Embed tokens and positions in one pass, with a deterministic backward pass."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ COLUMN_BLOCK = 512
 ROW_BLOCK = 16
 
 
-def word_vectors(
+def embed_tokens(
     words: Float[Tensor, "vocabulary model_dim"],
     ids: Int[Tensor, "tokens"],
     positions: Float[Tensor, "positions model_dim"] | None,
@@ -32,22 +32,22 @@ def word_vectors(
     dropout: float,
     pad_id: int,
 ) -> Float[Tensor, "tokens model_dim"]:
-    """Look words and places up, add them and drop some of the sums.
+    """Look up tokens and positions, add them and apply dropout.
 
     Notes
     -----
-    On the way back each row of the gradient is summed by one program, over the places of its word
-    in the order in which they stand: unlike atomic additions that gives the same bits every time.
+    In the backward pass each row of the gradient is summed by one program over the occurrences of
+    its token in order: unlike atomic additions that gives the same bits every time.
     """
     is_learnt = positions is not None and positions.requires_grad
     is_ours = language.uses_kernels(words) or language.uses_compiled(words, positions)
     if is_ours and not is_learnt:
         settings = (scale, dropout, pad_id, working_type(words))
-        return _WordVectors.apply(words, ids, positions, places, *settings)
-    return plain_word_vectors(words, ids, positions, places, scale, dropout, pad_id)
+        return _EmbedTokens.apply(words, ids, positions, places, *settings)
+    return plain_embed_tokens(words, ids, positions, places, scale, dropout, pad_id)
 
 
-def plain_word_vectors(
+def plain_embed_tokens(
     words: Float[Tensor, "vocabulary model_dim"],
     ids: Int[Tensor, "tokens"],
     positions: Float[Tensor, "positions model_dim"] | None,
@@ -56,15 +56,15 @@ def plain_word_vectors(
     dropout: float,
     pad_id: int,
 ) -> Float[Tensor, "tokens model_dim"]:
-    """Compute the same one operation after another."""
+    """Compute the same with PyTorch's operations."""
     sums = functional.embedding(ids, words, padding_idx=pad_id) * scale
     if positions is not None:
         sums = sums + functional.embedding(places, positions)
     return functional.dropout(sums, dropout).to(working_type(words))
 
 
-class _WordVectors(torch.autograd.Function):
-    """The kernels with their way back."""
+class _EmbedTokens(torch.autograd.Function):
+    """Autograd function of the kernels."""
 
     @staticmethod
     def forward(
@@ -78,7 +78,7 @@ class _WordVectors(torch.autograd.Function):
         pad_id: int,
         dtype: torch.dtype,
     ) -> Tensor:
-        """Look words and places up."""
+        """Look up tokens and positions."""
         dim = words.size(1)
         sums = words.new_empty(len(ids), dim, dtype=dtype)
         seed = draw_seed(words.device) if dropout else None
@@ -97,12 +97,12 @@ class _WordVectors(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # noqa: ANN401
-        """Sum the gradients of each word's places."""
+        """Sum the gradients of all occurrences of each token."""
         ids, seed = ctx.saved_tensors
         (num_words, dim), dtype, scale, dropout, pad_id = ctx.settings
         if not grad.is_cuda:
             words_grad = grad.new_zeros(num_words, dim, dtype=dtype)
-            _add_to_words_on_cpu(grad, ids, pad_id, scale, dropout, seed, words_grad)
+            _add_to_embedding_on_cpu(grad, ids, pad_id, scale, dropout, seed, words_grad)
             return words_grad, None, None, None, None, None, None, None
         words_grad = grad.new_empty(num_words, dim, dtype=dtype)
         in_order, order = torch.sort(ids, stable=True)
@@ -129,7 +129,7 @@ def _look_up_on_cpu(
 ) -> None:
     """Run the compiled function."""
     from dragoman.kernels.training.cpu.arrays import as_array, make_drop, no_array
-    from dragoman.kernels.training.cpu.word_vectors import look_up
+    from dragoman.kernels.training.cpu.token_embedding import look_up
 
     look_up(
         as_array(words),
@@ -142,7 +142,7 @@ def _look_up_on_cpu(
     )
 
 
-def _add_to_words_on_cpu(
+def _add_to_embedding_on_cpu(
     grad: Tensor,
     ids: Tensor,
     pad_id: int,
@@ -153,11 +153,11 @@ def _add_to_words_on_cpu(
 ) -> None:
     """Run the compiled function backwards."""
     from dragoman.kernels.training.cpu.arrays import as_array, make_drop
-    from dragoman.kernels.training.cpu.word_vectors import add_to_words
+    from dragoman.kernels.training.cpu.token_embedding import add_to_embedding
 
     drop = make_drop(dropout, 0 if seed is None else int(seed))
     arrays = (as_array(grad.contiguous()), as_array(ids))
-    add_to_words(*arrays, pad_id, np.float32(scale), drop, as_array(words_grad))
+    add_to_embedding(*arrays, pad_id, np.float32(scale), drop, as_array(words_grad))
 
 
 @jit
@@ -165,7 +165,7 @@ def _forward_kernel(
     words, ids, positions, places, sums, seed, threshold, keep_scale, scale,
     DIM: tl.constexpr, BLOCK: tl.constexpr, DROPS: tl.constexpr, HAS_POSITIONS: tl.constexpr,
 ):  # fmt: skip
-    """Look one token up."""
+    """Embed one token."""
     token = tl.program_id(0)
     columns = tl.arange(0, BLOCK)
     mask = columns < DIM
@@ -185,7 +185,7 @@ def _backward_kernel(
     grad, words_grad, order, starts, seed, threshold, scale, pad_id,
     DIM: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr, DROPS: tl.constexpr,
 ):  # fmt: skip
-    """Sum some columns of one word's gradient."""
+    """Sum some columns of one token's gradient."""
     word = tl.program_id(0)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros([BLOCK], tl.float32)

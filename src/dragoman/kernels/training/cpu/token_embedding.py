@@ -1,4 +1,4 @@
-"""Word vectors of packed sentences on a CPU: looked up, added to positions, dropped."""
+"""Embed packed tokens on a CPU: look-up, position, dropout."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ _f32, _u32 = np.float32, np.uint32
 
 @compiled_freely
 def look_up(words, ids, positions, places, scale, drop, sums):
-    """Write for each token its word's vector times a scale, plus its position's if there are."""
+    """Write each token's embedding times a scale, plus its position's if there are positions."""
     num_tokens, width = sums.shape
     buffer = np.empty(width, _f32)
     seed_low, seed_high, threshold, keep_scale = drop
@@ -31,8 +31,8 @@ def look_up(words, ids, positions, places, scale, drop, sums):
 
 
 @compiled_freely
-def add_to_words(grad, ids, pad_id, scale, drop, words_grad):
-    """Add the gradient of each token to that of its word, in the order of the tokens."""
+def add_to_embedding(grad, ids, pad_id, scale, drop, words_grad):
+    """Add the gradient of each token to its row of the embedding, in the order of tokens."""
     num_tokens, width = grad.shape
     buffer = np.empty(width, _f32)
     seed_low, seed_high, threshold, keep_scale = drop
