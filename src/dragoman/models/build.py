@@ -1,4 +1,4 @@
-"""From options to a model."""
+"""Build a model from its options."""
 
 from torch import nn
 
@@ -67,5 +67,5 @@ def build_model(options: ModelOptions, vocabulary: Vocabulary) -> Model:
 
 
 def count_parameters(model: nn.Module) -> int:
-    """Count the numbers that training may change."""
+    """Count the trainable parameters."""
     return sum(parameter.numel() for parameter in model.parameters())

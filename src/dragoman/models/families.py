@@ -1,4 +1,4 @@
-"""All families of models: the options of each, of which a run has one."""
+"""Union of the options of all model families."""
 
 from dragoman.models.convolutional.options import ByteNetOptions, ConvS2SOptions
 from dragoman.models.options import TransformerOptions

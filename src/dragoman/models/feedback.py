@@ -1,4 +1,4 @@
-"""The Feedback Transformer (Fan et al., 2020): every layer sees what the top layer said before."""
+"""The Feedback Transformer (Fan et al., 2020): every layer attends to a memory of all layers."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ from dragoman.shapes import Float, Int
 
 
 class FeedbackMemory(nn.Module):
-    r"""Make one vector of what all layers say of a word, for later words to attend to.
+    r"""Make one memory vector of all layers' outputs for a token.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class FeedbackMemory(nn.Module):
     def forward(
         self, layers: Sequence[Float[Tensor, "sentences beams model_dim"]]
     ) -> Float[Tensor, "sentences beams 1 model_dim"]:
-        """Average what the layers say.
+        """Average the outputs of the layers.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class FeedbackMemory(nn.Module):
 
 
 class FeedbackAttention(nn.Module):
-    r"""Let the newest word attend to the memory of the words before it.
+    r"""Attend with the newest token to the memory of those before it.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class FeedbackAttention(nn.Module):
         past: KeysAndValues,
         num_places: int,
     ) -> Float[Tensor, "rows 1 model_dim"]:
-        """Look back.
+        """Attend to the memory.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class FeedbackAttention(nn.Module):
 
 
 class FeedbackLayer(nn.Module):
-    """Attention to the memory, attention to the source, feed-forward.
+    """Attention to the memory, cross-attention, feed-forward.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class FeedbackLayer(nn.Module):
 
 
 class FeedbackTransformer(nn.Module):
-    """The Transformer's encoder, and a decoder whose layers share one memory of all layers.
+    """The Transformer's encoder, and a decoder whose layers share one memory.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ class FeedbackTransformer(nn.Module):
 
     @torch.no_grad()
     def _initialise(self) -> None:
-        """Set the weights as in the Transformer; the memory begins as the layers' plain mean."""
+        """Initialise as the Transformer; the memory starts as the layers' mean."""
         initialise_transformer(self)
         self.feedback.layer_weights.zero_()
 
@@ -220,7 +220,7 @@ class FeedbackTransformer(nn.Module):
         return Output(torch.cat(hidden, dim=1), None)
 
     def encode(self, source: Sequences) -> Memory:
-        """Read the source sentences."""
+        """Encode the source sentences."""
         states = self.source_embedding(source.read_ids, lengths=source.lengths)
         for layer in self.encoder:
             states = layer(states, source.lengths)
@@ -229,7 +229,7 @@ class FeedbackTransformer(nn.Module):
         return Memory(states, source.lengths)
 
     def start(self, memory: Memory, capacity: int) -> HypothesisState:
-        """Begin one hypothesis for each sentence.
+        """Start one hypothesis for each sentence.
 
         Returns
         -------
@@ -247,7 +247,7 @@ class FeedbackTransformer(nn.Module):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: HypothesisState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]:
-        """Read one more word of each hypothesis."""
+        """Decode one more token of each hypothesis."""
         lengths = state.sentences["source_lengths"]
         embedded = self.target_embedding(
             tokens.flatten().unsqueeze(1),
@@ -260,7 +260,7 @@ class FeedbackTransformer(nn.Module):
     def _read(
         self, words: Tensor, state: HypothesisState, source_mask: Mask, num_places: int
     ) -> tuple[Tensor, HypothesisState]:
-        """Take embedded words through all layers, and remember them."""
+        """Run embedded tokens through all layers, and add them to the memory."""
         keys, values = state.hypotheses["keys"], state.hypotheses["values"]
         past = KeysAndValues(keys.flatten(0, 1), values.flatten(0, 1))
         layers = [words]

@@ -1,4 +1,4 @@
-"""The seam between models and everything else: what every family of models offers."""
+"""Interface that every model family implements, and that search and training use."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -13,7 +13,7 @@ State = TypeVar("State", bound="DecoderState")
 
 
 class Vocabulary(NamedTuple):
-    """What a model must know of its subwords."""
+    """Sizes and special symbols that a model needs of its subwords."""
 
     source_size: int
     target_size: int

@@ -1,4 +1,4 @@
-"""How probable a model finds a given translation."""
+"""Likelihood of given translations under a model."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from dragoman.shapes import Float
 
 
 def token_log_probabilities(model: TranslationModel, batch: Batch) -> Float[Tensor, "batch length"]:
-    """Compute the log-probability of every target word given the source and the words before."""
+    """Compute the log-probability of every target token given source and prefix."""
     logits = model.output(model.forward(batch).hidden).float()
     chosen = logits.gather(-1, batch.target.ids.unsqueeze(-1)).squeeze(-1)
     log_probabilities = chosen - logits.logsumexp(-1)
@@ -20,7 +20,7 @@ def token_log_probabilities(model: TranslationModel, batch: Batch) -> Float[Tens
 
 @torch.inference_mode()
 def mean_loss(model: TranslationModel, batches: Iterable[Batch]) -> float:
-    """Compute the mean negative log-likelihood of a target token: the cross-entropy in nats."""
+    """Compute the cross-entropy: the mean negative log-likelihood of a target token, in nats."""
     total, num_tokens = 0.0, 0
     for batch in batches:
         total -= token_log_probabilities(model, batch).sum().item()

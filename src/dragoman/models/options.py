@@ -1,4 +1,4 @@
-"""What a user may say about the Transformer, and the checks that all families share."""
+"""Options of the Transformer, and checks that all families share."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_type_hints
@@ -82,7 +82,7 @@ class TransformerOptions:
         self._check_combination()
 
     def _check_combination(self) -> None:
-        """Refuse what cannot be put together."""
+        """Refuse combinations that do not work."""
         kinds = (self.encoder_attention, self.decoder_attention)
         in_scores = self.positions in ("rotary", "alibi", "relative")
         if in_scores and kinds != ("full", "full"):
@@ -133,15 +133,12 @@ class TransformerOptions:
 
     @property
     def is_recurrent(self) -> bool:
-        """Whether the decoder remembers its words in a recurrent cell."""
+        """Whether the decoder has a recurrent cell in place of self-attention."""
         return self.decoder_attention == "ssru"
 
     @property
     def is_usual(self) -> bool:
-        """Whether every word looks at all it may, and all words take the same feed-forward layer.
-
-        What is written for speed is written for these.
-        """
+        """Whether attention is full and feed-forward layers are dense, as fast paths require."""
         kinds = (self.encoder_attention, self.decoder_attention)
         return kinds == ("full", "full") and self.num_experts is None
 
@@ -183,7 +180,7 @@ def check_counts(options: Any, *names: str) -> None:  # noqa: ANN401
 
 
 def check_share(options: Any, name: str) -> None:  # noqa: ANN401
-    """Check that an option is a share that leaves something.
+    """Check that an option is in [0, 1).
 
     Parameters
     ----------

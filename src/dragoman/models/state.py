@@ -1,4 +1,4 @@
-"""What a decoder remembers between two words, as plain tensors."""
+"""Decoder states of fixed size, as plain tensors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ COVERAGE = "coverage"
 
 @dataclass(frozen=True, kw_only=True)
 class HypothesisState:
-    """The state of every family whose memory does not grow with the translation.
+    """Decoder state of all families whose memory does not grow with the translation.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class HypothesisState:
     sentences : Mapping[str, Tensor]
         What the hypotheses of a sentence share; each tensor is [sentences, …].
     length : int
-        Words read so far.
+        Tokens read so far.
     """
 
     hypotheses: Mapping[str, Tensor]
@@ -41,7 +41,7 @@ class HypothesisState:
         return replace(self, hypotheses=chosen)
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> "HypothesisState":
-        """Forget all sentences but these."""
+        """Drop all sentences but these."""
         return replace(
             self,
             hypotheses={name: each[sentences] for name, each in self.hypotheses.items()},
@@ -49,23 +49,23 @@ class HypothesisState:
         )
 
     def after(self, **hypotheses: Tensor) -> "HypothesisState":
-        """Return the state after one more word."""
+        """Return the state after one more token."""
         changed = {**self.hypotheses, **hypotheses}
         return replace(self, hypotheses=changed, length=self.length + 1)
 
 
 def uncovered(is_token: Bool[Tensor, "sentences source"]) -> Float[Tensor, "sentences 1 source"]:
-    """Begin to count the attention that source words get."""
+    """Make zeros that accumulate the attention of each source token."""
     return (~is_token).to(torch.get_default_dtype()).unsqueeze(1)
 
 
 def rows_of_beams(beams: Int[Tensor, "sentences beams"], num_beams: int) -> Int[Tensor, "rows"]:
-    """Find the rows of hypotheses where each hypothesis has a row, sentence after sentence."""
+    """Return the row of each hypothesis where rows are hypotheses, sentence after sentence."""
     first_rows = torch.arange(len(beams), device=beams.device)[:, None] * num_beams
     return (first_rows + beams).flatten()
 
 
 def rows_of_sentences(sentences: Int[Tensor, "kept"], num_beams: int) -> Int[Tensor, "rows"]:
-    """Find the rows of all hypotheses of some sentences."""
+    """Return the rows of all hypotheses of some sentences."""
     beams = torch.arange(num_beams, device=sentences.device)
     return (sentences[:, None] * num_beams + beams).flatten()

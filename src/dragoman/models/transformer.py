@@ -36,7 +36,7 @@ from dragoman.shapes import Float, Int
 
 
 class Memory(NamedTuple):
-    """What the encoder made of the source sentences."""
+    """Encoder output, with the mask of the source."""
 
     hidden: Float[Tensor, "sentences length model_dim"]
     lengths: Int[Tensor, "sentences"]
@@ -44,7 +44,7 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerState:
-    """What the decoder remembers in each layer.
+    """Decoder state: cache of each layer, and projected source.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class TransformerState:
         return replace(self, past=past, num_beams=beams.size(1))
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> "TransformerState":
-        """Forget all sentences but these."""
+        """Drop all sentences but these."""
         rows = rows_of_sentences(sentences, self.num_beams)
         source = tuple(KeysAndValues(*(each[sentences] for each in layer)) for layer in self.source)
         lengths = self.source_mask.key_lengths
@@ -87,12 +87,12 @@ class TransformerState:
         return replace(self, past=self._past_rows(rows), source=source, source_mask=mask)
 
     def _past_rows(self, rows: Tensor) -> tuple[Cache, ...]:
-        """Copy some hypotheses' rows."""
+        """Copy the caches of some hypotheses."""
         return tuple(layer.rows(rows, self.length) for layer in self.past)
 
 
 class Transformer(nn.Module):
-    """The whole model: embeddings, encoder, decoder, output layer.
+    """Encoder–decoder Transformer: embeddings, encoder, decoder, output layer.
 
     Parameters
     ----------
@@ -121,11 +121,11 @@ class Transformer(nn.Module):
 
     @torch.no_grad()
     def _initialise(self) -> None:
-        """Set every weight that does not set itself: see `initialise_transformer`."""
+        """Initialise all weights: see `initialise_transformer`."""
         initialise_transformer(self)
 
     def forward(self, batch: Batch | PackedBatch) -> Output:
-        """Predict every target word from the source and the true words before it."""
+        """Run teacher forcing: the hidden state of every target position."""
         if isinstance(batch, PackedBatch):
             return Output(self._read_packed(batch), None)
         losses: list[Tensor] = []
@@ -144,7 +144,7 @@ class Transformer(nn.Module):
         return Output(states, torch.stack(losses).sum() if losses else None)
 
     def _read_packed(self, batch: PackedBatch) -> Float[Tensor, "tokens model_dim"]:
-        """Read packed sentences: the same layers, told otherwise where sentences end."""
+        """Run teacher forcing on packed sentences: the same layers with other masks."""
         source, target = batch.source, batch.target
         vectors = self.source_embedding.packed(source.read_ids, source.places, source.longest)
         states = begin_residual(vectors, self.encoder_norm)
@@ -161,7 +161,7 @@ class Transformer(nn.Module):
         return end_residual(states, self.decoder_norm)
 
     def encode(self, source: Sequences, routing: Routing | None = None) -> Memory:
-        """Read the source sentences."""
+        """Encode the source sentences."""
         states = self.source_embedding(source.read_ids, lengths=source.lengths)
         for layer in self.encoder:
             states = layer(states, source.lengths, routing)
@@ -170,7 +170,7 @@ class Transformer(nn.Module):
         return Memory(states, source.lengths)
 
     def start(self, memory: Memory, capacity: int) -> TransformerState:
-        """Begin one hypothesis for each sentence."""
+        """Start one hypothesis for each sentence."""
         source = tuple(
             layer.cross_attention.keys_and_values(memory.hidden) for layer in self.decoder
         )
@@ -184,7 +184,7 @@ class Transformer(nn.Module):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: TransformerState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], TransformerState]:
-        """Read one more word of each hypothesis."""
+        """Decode one more token of each hypothesis."""
         lengths = state.source_mask.key_lengths
         if lengths is not None:
             lengths = lengths[:, None].expand_as(tokens).flatten()
@@ -202,13 +202,7 @@ class Transformer(nn.Module):
 def make_embeddings(
     options: TransformerOptions, vocabulary: Vocabulary
 ) -> tuple[Embedding, Embedding, OutputLayer]:
-    """Make the ends of a Transformer.
-
-    Returns
-    -------
-    tuple[Embedding, Embedding, OutputLayer]
-        Of the source, of the target, and the output layer; positions are shared by both sides.
-    """
+    """Make source embedding, target embedding and output layer, tied as the options say."""
     sizes = (vocabulary.source_size, vocabulary.target_size)
     words = make_word_matrices(sizes, options.tied_embeddings, embedding_dim=options.model_dim)
     positions = make_positions(options)
@@ -228,7 +222,7 @@ def make_embeddings(
 
 @torch.no_grad()
 def initialise_transformer(model: nn.Module) -> None:
-    """Set the weights of a Transformer.
+    """Initialise the weights of a Transformer.
 
     Notes
     -----
@@ -246,7 +240,7 @@ def initialise_transformer(model: nn.Module) -> None:
 
 
 def make_positions(options: TransformerOptions) -> Positions | None:
-    """Make the positions that are added to words, shared by encoder and decoder."""
+    """Make the positional encoding, shared by encoder and decoder."""
     match options.positions:
         case "sinusoidal":
             return SinusoidalPositions(options.model_dim)

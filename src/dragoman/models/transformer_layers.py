@@ -1,4 +1,4 @@
-"""The two blocks of figure 1: a layer of the Transformer's encoder, and one of its decoder."""
+"""Layers of the Transformer's encoder and decoder (figure 1)."""
 
 from torch import Tensor, nn
 
@@ -21,7 +21,7 @@ RELATIVE_DISTANCE = 16
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then a feed-forward layer: the left block of figure 1.
+    """Encoder layer: self-attention, then feed-forward (figure 1, left).
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention, attention to the source, feed-forward: the right block of figure 1.
+    """Decoder layer: self-attention, cross-attention, feed-forward (figure 1, right).
 
     Parameters
     ----------
@@ -131,20 +131,20 @@ class DecoderLayer(nn.Module):
 
 
 def _packable(attention: SelfAttention) -> MultiheadAttention:
-    """Promise that a self-attention reads packed sentences, as the model's options say."""
+    """Narrow the type of a self-attention that reads packed sentences."""
     assert isinstance(attention, MultiheadAttention)
     return attention
 
 
 def make_final_norm(options: TransformerOptions) -> nn.Module | None:
-    """Make the norm at the end of a stack."""
+    """Make the norm at the end of a pre-norm stack."""
     if options.norm_position == "post":
         return None
     return make_norm(options.norm, options.model_dim, options.max_positions)
 
 
 def _self_attention(options: TransformerOptions, kind: str, *, causal: bool) -> SelfAttention:
-    """Make one self-attention of the model's kind."""
+    """Make the self-attention that the options name."""
     if kind == "ssru":
         return SSRU(options.model_dim)
     dims = {"key_dim": options.head_key_dim, "value_dim": options.head_value_dim}
@@ -185,7 +185,7 @@ def _self_attention(options: TransformerOptions, kind: str, *, causal: bool) -> 
 
 
 def make_cross_attention(options: TransformerOptions) -> MultiheadAttention:
-    """Make one attention to the source, in which positions take no part."""
+    """Make a cross-attention, without position bias."""
     return MultiheadAttention(
         options.model_dim,
         options.num_heads,
@@ -208,7 +208,7 @@ def make_feed_forward(options: TransformerOptions) -> FeedForward:
 
 
 def _feed_forward(options: TransformerOptions) -> FeedForward | Experts:
-    """Make one feed-forward layer, or the experts in its place."""
+    """Make a feed-forward layer, or a mixture of experts."""
     if options.num_experts is None:
         return make_feed_forward(options)
     return Experts(
@@ -221,7 +221,7 @@ def _feed_forward(options: TransformerOptions) -> FeedForward | Experts:
 
 
 def _feed(layer: FeedForward | Experts, states: Tensor, routing: Routing | None) -> Tensor:
-    """Apply a feed-forward layer; only experts have something to tell about routing."""
+    """Apply a feed-forward layer; only experts use the routing."""
     return layer(states, routing) if isinstance(layer, Experts) else layer(states)
 
 

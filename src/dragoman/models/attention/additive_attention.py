@@ -1,4 +1,4 @@
-"""Additive attention: a small network compares what is looked for with what is offered."""
+"""Additive attention (Bahdanau et al., 2015): a small network scores each query with each key."""
 
 import math
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ from dragoman.shapes import Bool, Float, Int
 
 
 class Attended(NamedTuple):
-    """What attention found, and where it looked."""
+    """Result of attention: the weighted average and the weights."""
 
     values: Float[Tensor, "batch queries value_dim"]
     weights: Float[Tensor, "batch queries keys"]
 
 
 class Annotations(NamedTuple):
-    """Source sentences as additive attention reads them: what it compares, and what it averages."""
+    """Source sentences prepared for additive attention: projected keys, values and mask."""
 
     values: Float[Tensor, "sentences length value_dim"]
     keys: Float[Tensor, "sentences length alignment_dim"]
@@ -29,16 +29,16 @@ class Annotations(NamedTuple):
 
     @property
     def is_token(self) -> Bool[Tensor, "sentences length"]:
-        """True where there is a word, False where there is padding."""
+        """True where there is a token, False where there is padding."""
         return self.mask.may_attend(1, self.values.size(1), self.values.device).flatten(1)
 
     def to_sentences(self) -> dict[str, Tensor]:
-        """Spell the annotations out for a decoder's state."""
+        """Convert to the tensors of a decoder's state."""
         return {"values": self.values, "keys": self.keys, "lengths": self.lengths}
 
     @classmethod
     def from_sentences(cls, sentences: Mapping[str, Tensor]) -> "Annotations":
-        """Read the annotations back from a decoder's state."""
+        """Convert from the tensors of a decoder's state."""
         lengths = sentences["lengths"]
         return cls(sentences["values"], sentences["keys"], lengths, Mask(key_lengths=lengths))
 
@@ -75,7 +75,7 @@ class AdditiveAttention(nn.Module):
     def prepare(
         self, memory: Float[Tensor, "batch keys key_dim"]
     ) -> Float[Tensor, "batch keys alignment_dim"]:
-        """Project what is to be attended to, once for all queries."""
+        """Project the keys, once for all queries."""
         return self.key(memory)
 
     def annotate(
@@ -83,7 +83,7 @@ class AdditiveAttention(nn.Module):
         memory: Float[Tensor, "sentences length key_dim"],
         lengths: Int[Tensor, "sentences"],
     ) -> Annotations:
-        """Prepare source sentences to be looked at word by word."""
+        """Prepare source sentences for attention token by token."""
         return Annotations(memory, self.prepare(memory), lengths, Mask(key_lengths=lengths))
 
     def forward(
@@ -93,7 +93,7 @@ class AdditiveAttention(nn.Module):
         values: Float[Tensor, "batch keys value_dim"],
         mask: Mask,
     ) -> Attended:
-        """Average the values, weighting each by how well its key fits the query."""
+        """Average the values, each weighted by the score of its key with the query."""
         pairs = self.query(query).unsqueeze(2) + projected.unsqueeze(1)
         scores = pairs.tanh() @ self.score
         may_attend = mask.may_attend(query.size(1), projected.size(1), query.device).squeeze(1)

@@ -1,4 +1,4 @@
-"""Fastformer: attention by two global vectors instead of n × n weights (Wu et al., 2021)."""
+"""Fastformer: attention by two global vectors in place of n × n weights (Wu et al., 2021)."""
 
 import math
 from typing import NamedTuple
@@ -10,12 +10,12 @@ from torch.nn import functional
 from dragoman.models.attention.observer import Observer
 from dragoman.shapes import Float, Int
 
-# Words whose running averages are computed at once, by a small triangular matrix.
+# Tokens whose running averages are computed at once, by a small triangular matrix.
 _CHUNK = 32
 
 
 class RunningSum(NamedTuple):
-    """A softmax-weighted sum that can go on, relative to the largest score so far."""
+    """Running softmax-weighted sum, relative to the largest score so far."""
 
     maxima: Float[Tensor, "rows heads"]
     totals: Float[Tensor, "rows heads"]
@@ -24,7 +24,7 @@ class RunningSum(NamedTuple):
     def add(
         self, scores: Float[Tensor, "rows heads"], values: Float[Tensor, "rows heads head_dim"]
     ) -> "RunningSum":
-        """Take in one more vector."""
+        """Add one vector."""
         maxima = self.maxima.maximum(scores)
         old, new = (self.maxima - maxima).exp(), (scores - maxima).exp()
         weighted = self.weighted * old.unsqueeze(-1) + values * new.unsqueeze(-1)
@@ -32,18 +32,18 @@ class RunningSum(NamedTuple):
 
     @property
     def mean(self) -> Float[Tensor, "rows heads head_dim"]:
-        """The average so far."""
+        """Return the average so far."""
         return self.weighted / self.totals.unsqueeze(-1)
 
 
 class FastformerCache(NamedTuple):
-    """What the causal form remembers, however many words there were."""
+    """Cache of the causal form, of constant size."""
 
     queries: RunningSum
     keys: RunningSum
 
     def rows(self, chosen: Int[Tensor, "chosen"], length: int) -> "FastformerCache":
-        """Copy some hypotheses' memory."""
+        """Copy the caches of some hypotheses."""
         del length
         return FastformerCache(*(RunningSum(*(each[chosen] for each in sums)) for sums in self))
 
@@ -111,7 +111,7 @@ class Fastformer(nn.Module):
     def attend(
         self, states: Float[Tensor, "batch length model_dim"], lengths: Int[Tensor, "batch"] | None
     ) -> Float[Tensor, "batch length model_dim"]:
-        """Mix all words at once.
+        """Mix all tokens at once.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class Fastformer(nn.Module):
     def step(
         self, states: Float[Tensor, "rows 1 model_dim"], cache: FastformerCache, length: int
     ) -> tuple[Float[Tensor, "rows 1 model_dim"], FastformerCache]:
-        """Mix the newest word with those before.
+        """Mix the newest token with those before.
 
         Notes
         -----
@@ -176,7 +176,7 @@ class Fastformer(nn.Module):
         return _exact(joined).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
 
     def _score(self, vectors: Tensor, scorer: Tensor, lengths: Tensor | None) -> Tensor:
-        """Score [batch, heads, length, head_dim] by each head's vector; padding gets nothing."""
+        """Score [batch, heads, length, head_dim] by each head's vector; −∞ for padding."""
         scores = (vectors * scorer.unsqueeze(1)).sum(-1) / math.sqrt(self.head_dim)
         if lengths is None or self.causal:
             return scores
@@ -184,19 +184,19 @@ class Fastformer(nn.Module):
         return scores.where(is_word, torch.finfo(scores.dtype).min)
 
     def _average(self, scores: Tensor, values: Tensor) -> Tensor:
-        """Average the values of all words, or up to each word."""
+        """Average the values of all tokens, or up to each token."""
         if self.causal:
             return running_averages(scores, values)
         return scores.softmax(-1).unsqueeze(-2) @ values
 
     def _weights(self, scores: Tensor) -> Tensor:
-        """Spell the weights out as a matrix, to be looked at."""
+        """Compute the weights as a matrix, for observers."""
         if self.causal:
             return _triangle(scores).softmax(-1)
         return scores.softmax(-1).unsqueeze(-2).repeat(1, 1, scores.size(-1), 1)
 
     def _finish(self, values: Tensor, joined_queries: Tensor) -> Tensor:
-        """Join the heads, transform them and add the queries."""
+        """Join the heads, project them and add the queries."""
         joined = values.transpose(1, 2).flatten(-2).to(joined_queries.dtype)
         return self.output(self.transform(joined) + joined_queries)
 
@@ -204,7 +204,7 @@ class Fastformer(nn.Module):
 def running_averages(
     scores: Float[Tensor, "*batch length"], values: Float[Tensor, "*batch length dim"]
 ) -> Float[Tensor, "*batch length dim"]:
-    r"""Average vectors up to each place, weighted by the softmax of their scores up to there.
+    r"""Average vectors up to each position, weighted by the softmax of their scores.
 
     Returns
     -------
@@ -229,7 +229,7 @@ def running_averages(
     full = scores[..., :-1, :]
     means = (full.softmax(-1).unsqueeze(-2) @ values[..., :-1, :, :]).squeeze(-2)
     masses = full.logsumexp(-1)
-    # The first chunk has nothing before it.
+    # Nothing precedes the first chunk.
     earlier_means = functional.pad(running_averages(masses, means), (0, 0, 1, 0))
     earlier_masses = functional.pad(masses.logcumsumexp(-1), (1, 0), value=-math.inf)
     rows = _triangle(scores)
@@ -239,12 +239,12 @@ def running_averages(
 
 
 def _triangle(scores: Tensor) -> Tensor:
-    """Give each of the last dimension's places a row of the scores up to it."""
+    """Expand the last dimension to a lower-triangular matrix of scores."""
     length = scores.size(-1)
     is_past = torch.ones(length, length, dtype=torch.bool, device=scores.device).tril()
     return scores.unsqueeze(-2).where(is_past, -math.inf)
 
 
 def _exact(tensor: Tensor) -> Tensor:
-    """Widen to at least 32 bits: sums over many words need them."""
+    """Cast to at least float32: sums over many tokens need it."""
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))

@@ -1,4 +1,4 @@
-"""Who may look where: a description, which each attention turns into what its kernel wants."""
+"""Attention masks as descriptions, which each attention turns into what its kernel wants."""
 
 from dataclasses import dataclass, field
 
@@ -29,7 +29,7 @@ class Mask:
     def may_attend(
         self, num_queries: int, num_keys: int, device: torch.device
     ) -> Bool[Tensor, "#batch 1 queries keys"]:
-        """Spell the description out.
+        """Expand the description to a boolean mask.
 
         Notes
         -----

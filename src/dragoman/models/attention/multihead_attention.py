@@ -18,7 +18,7 @@ from dragoman.shapes import Float, Int
 
 
 class KeysAndValues(NamedTuple):
-    """What a sequence offers to those who attend to it, split into heads."""
+    """Projected keys and values of a sequence, split into heads."""
 
     keys: Float[Tensor, "batch heads keys key_dim"]
     values: Float[Tensor, "batch heads keys value_dim"]
@@ -35,23 +35,23 @@ class KeysAndValues(NamedTuple):
 
 @runtime_checkable
 class ScoreBias(Protocol):
-    """What adds to the scores of attention because of where words stand."""
+    """Interface of position biases that are added to the scores."""
 
     def __call__(
         self, query: Float[Tensor, "batch heads queries key_dim"], num_keys: int
     ) -> Float[Tensor, "#batch heads queries keys"]:
-        """Say how much; the last query stands beside the last key."""
+        """Return the bias; the last query is at the position of the last key."""
         ...
 
 
 @runtime_checkable
 class Rotation(Protocol):
-    """What turns queries and keys according to where they stand."""
+    """Interface of rotary positions."""
 
     def __call__(
         self, vectors: Float[Tensor, "batch heads length key_dim"], first: int
     ) -> Float[Tensor, "batch heads length key_dim"]:
-        """Turn them; the first stands at the given position."""
+        """Rotate queries or keys; the first is at the given position."""
         ...
 
     def packed(
@@ -60,12 +60,12 @@ class Rotation(Protocol):
         mask: PackedMask,
         num_vectors: int,
     ) -> Float[Tensor, "tokens columns"]:
-        """Turn so many vectors at the beginning of each row."""
+        """Attend within packed sentences, to themselves or to others."""
         ...
 
 
 class MultiheadAttention(nn.Module):
-    r"""Attend with several heads, each in its own projection of the model's space.
+    r"""Attend with several heads, each with its own projections.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class MultiheadAttention(nn.Module):
     def keys_and_values(
         self, memory: Float[Tensor, "batch keys model_dim"], first: int = 0
     ) -> KeysAndValues:
-        """Project what is to be attended to."""
+        """Project memory to keys and values."""
         keys = self._heads(self.key(memory))
         if self.rotation is not None:
             keys = self.rotation(keys, first)
@@ -141,7 +141,7 @@ class MultiheadAttention(nn.Module):
         mask: Mask,
         first: int = 0,
     ) -> Float[Tensor, "batch queries model_dim"]:
-        """Let each position look at the memory in every head, and join what the heads found."""
+        """Attend to the memory in every head, and join the heads."""
         query = self._heads(self.query(queries))
         if self.rotation is not None:
             query = self.rotation(query, first)
@@ -164,7 +164,7 @@ class MultiheadAttention(nn.Module):
     def attend(
         self, states: Float[Tensor, "batch length model_dim"], lengths: Int[Tensor, "batch"] | None
     ) -> Float[Tensor, "batch length model_dim"]:
-        """Let a sequence attend to itself.
+        """Compute self-attention of whole sentences.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class MultiheadAttention(nn.Module):
         return linear(found, self.output)
 
     def start(self, num_rows: int, capacity: int, like: Float[Tensor, "..."]) -> KeysAndValues:
-        """Make room for the keys and values of words to come."""
+        """Allocate a cache of keys and values."""
         dims = (self.key.out_features, self.value.out_features)
         shape = (num_rows, self.num_heads, capacity)
         return KeysAndValues(*(like.new_zeros(*shape, dim // self.num_heads) for dim in dims))
@@ -213,7 +213,7 @@ class MultiheadAttention(nn.Module):
     def step(
         self, states: Float[Tensor, "rows 1 model_dim"], cache: KeysAndValues, length: int
     ) -> tuple[Float[Tensor, "rows 1 model_dim"], KeysAndValues]:
-        """Let the newest word attend to those before it and to itself."""
+        """Attend with the newest token to those before it and to itself."""
         new = self.keys_and_values(states, length)
         cache.keys[:, :, length : length + 1] = new.keys
         cache.values[:, :, length : length + 1] = new.values

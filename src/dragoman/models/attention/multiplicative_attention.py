@@ -1,4 +1,4 @@
-"""Luong's attention: four ways to score a source word, three ways to choose which are scored."""
+"""Luong's attention: four scoring functions, over all or a window of source tokens."""
 
 import math
 from typing import Literal
@@ -18,7 +18,7 @@ Span = Literal["global", "local-m", "local-p"]
 
 
 class MultiplicativeAttention(nn.Module):
-    r"""Attend as Luong et al. (2015) do.
+    r"""Global or local attention of Luong et al. (2015).
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class MultiplicativeAttention(nn.Module):
         self.score = score
         self.span = span
         self.half_width = half_width
-        # W_a of “concat” is kept as its two halves, so that the keys' share is had once.
+        # W_a of “concat” is stored as two halves, so that keys are projected once.
         self.key = nn.Linear(dim, dim, bias=False) if score in ("general", "concat") else None
         self.query = nn.Linear(dim, dim, bias=False) if score == "concat" else None
         self.weigh = nn.Linear(dim, 1, bias=False) if score == "concat" else None
@@ -84,13 +84,13 @@ class MultiplicativeAttention(nn.Module):
         self.observer: Observer | None = None
 
     def prepare(self, memory: Float[Tensor, "batch keys dim"]) -> Float[Tensor, "batch keys dim"]:
-        """Project what is to be attended to, once for all queries."""
+        """Project the keys, once for all queries."""
         return memory if self.key is None else self.key(memory)
 
     def annotate(
         self, memory: Float[Tensor, "sentences length dim"], lengths: Int[Tensor, "sentences"]
     ) -> Annotations:
-        """Prepare source sentences to be looked at word by word."""
+        """Prepare source sentences for attention token by token."""
         return Annotations(memory, self.prepare(memory), lengths, Mask(key_lengths=lengths))
 
     def forward(
@@ -101,7 +101,7 @@ class MultiplicativeAttention(nn.Module):
         mask: Mask,
         places: Int[Tensor, "queries"],
     ) -> Attended:
-        """Average the values, weighting each by how well its key fits the query."""
+        """Average the values, each weighted by the score of its key with the query."""
         num_keys = projected.size(1)
         may_attend = mask.may_attend(query.size(1), num_keys, query.device).squeeze(1)
         scores = self._scores(query, projected)
@@ -120,7 +120,7 @@ class MultiplicativeAttention(nn.Module):
         return Attended(weights @ values, weights)
 
     def _scores(self, query: Tensor, projected: Tensor) -> Tensor:
-        """Compare every query with every key."""
+        """Score every query with every key."""
         if self.location is not None:
             num_keys, num_rows = projected.size(1), self.location.out_features
             if num_keys > num_rows:
@@ -135,13 +135,13 @@ class MultiplicativeAttention(nn.Module):
         return query @ projected.transpose(1, 2)
 
     def _centres(self, query: Tensor, mask: Mask, num_keys: int, places: Tensor) -> Tensor:
-        """Find the source place about which each query looks: [batch, queries], or one row."""
+        """Compute the centre of each query's window: [batch, queries], or one row."""
         lengths = mask.key_lengths
         if lengths is None:
             lengths = places.new_tensor([num_keys])
         if self.centre is None:
             return torch.minimum(places, lengths[:, None] - 1)
         share = self.centre(query).squeeze(-1)
-        # In half precision a place in a long sentence could be wrong by a word.
+        # In half precision a position in a long sentence could be off by one.
         share = share.to(torch.promote_types(share.dtype, torch.float32))
         return lengths[:, None] * torch.sigmoid(share)

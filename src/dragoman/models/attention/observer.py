@@ -1,4 +1,4 @@
-"""Looking at attention, and changing it, without a flag in any signature."""
+"""Observe or replace attention weights, without a flag in any signature."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -12,12 +12,12 @@ from dragoman.shapes import Float
 
 @runtime_checkable
 class Observer(Protocol):
-    """What an attention module calls with its weights when somebody looks."""
+    """Callback that an attention module calls with its weights while it is observed."""
 
     def __call__(
         self, weights: Float[Tensor, "batch heads queries keys"]
     ) -> Float[Tensor, "batch heads queries keys"]:
-        """See the weights and return those to use: the same ones, or others in their place."""
+        """Receive the weights and return those to use, the same or others."""
         ...
 
 

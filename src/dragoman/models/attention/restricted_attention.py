@@ -1,4 +1,4 @@
-"""Restricted self-attention: each word looks only at its neighbours (section 4 of the paper)."""
+"""Restricted self-attention: each token attends to its neighbours (section 4 of the paper)."""
 
 import math
 from typing import NamedTuple
@@ -12,14 +12,14 @@ from dragoman.models.attention.observer import Observer
 from dragoman.models.attention.scaled_dot_product_attention import attend, score_scale
 from dragoman.shapes import Bool, Float, Int
 
-# Smaller products cost a processor more than the arithmetic they save.
+# Smaller products cost a CPU more than the arithmetic that they save.
 _FEWEST_QUERIES = 16
 # Fused kernels want rows of scores in such multiples.
 _KEYS_MULTIPLE = 8
 
 
 class _Blocks(NamedTuple):
-    """How a sequence is cut: so many blocks of queries, each with the keys around it."""
+    """Division of a sequence into blocks of queries, each with the keys around it."""
 
     num_blocks: int
     num_queries: int
@@ -28,7 +28,7 @@ class _Blocks(NamedTuple):
 
 
 class RestrictedAttention(nn.Module):
-    r"""Let each word attend with several heads to the few words around it, or just before it.
+    r"""Attend with several heads to a window of tokens around each, or just before it.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class RestrictedAttention(nn.Module):
     def attend(
         self, states: Float[Tensor, "batch length model_dim"], lengths: Int[Tensor, "batch"] | None
     ) -> Float[Tensor, "batch length model_dim"]:
-        """Let all words look at once.
+        """Attend with all tokens at once.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ class RestrictedAttention(nn.Module):
     def step(
         self, states: Float[Tensor, "rows 1 model_dim"], cache: KeysAndValues, length: int
     ) -> tuple[Float[Tensor, "rows 1 model_dim"], KeysAndValues]:
-        """Let the newest word look.
+        """Attend with the newest token.
 
         Notes
         -----
@@ -150,7 +150,7 @@ class RestrictedAttention(nn.Module):
         cache.keys[:, :, slot : slot + 1] = self._heads(self.key(states))
         cache.values[:, :, slot : slot + 1] = self._heads(self.value(states))
         if self.observer is None:
-            # The sum over a window does not mind in which order the ring holds it.
+            # The order of the ring buffer does not matter to the sum over a window.
             keys, values = (each[:, :, : length + 1] for each in cache)
             found = functional.scaled_dot_product_attention(query, keys, values, scale=self.scale)
         else:
@@ -166,7 +166,7 @@ class RestrictedAttention(nn.Module):
         return joined.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
 
     def _weights(self, query: Tensor, key: Tensor, may_attend: Tensor | None = None) -> Tensor:
-        """Compute the weights of all keys for all queries, spelt out."""
+        """Compute the weights of all keys for all queries explicitly."""
         scores = query @ key.transpose(-2, -1) * self.scale
         if may_attend is not None:
             scores = scores.masked_fill(~may_attend, -math.inf)
@@ -185,7 +185,7 @@ class RestrictedAttention(nn.Module):
     def _may_attend(
         self, blocks: _Blocks, lengths: Tensor | None, states: Tensor
     ) -> Bool[Tensor, "batch blocks queries keys"]:
-        """Say which keys of its block each query sees; every query sees at least itself."""
+        """Return which keys of its block each query attends to; at least itself."""
         num_blocks, num_queries, num_keys, num_leading = blocks
         firsts = torch.arange(num_blocks, device=states.device)[:, None, None] * num_queries
         query = firsts + torch.arange(num_queries, device=states.device)[:, None]
@@ -205,7 +205,7 @@ def _queries_of_blocks(queries: Tensor, blocks: _Blocks) -> Tensor:
 
 
 def _keys_of_blocks(keys: Tensor, blocks: _Blocks) -> Tensor:
-    """Copy out of [batch, length, width] what each block sees: [batch · blocks, keys, width]."""
+    """Gather from [batch, length, width] the keys of each block: [batch · blocks, keys, width]."""
     num_blocks, num_queries, num_keys, num_leading = blocks
     missing = (num_blocks - 1) * num_queries + num_keys - num_leading - keys.size(1)
     padded = functional.pad(keys, (0, 0, num_leading, missing))

@@ -1,4 +1,4 @@
-"""Equation 1 of the paper, twice: spelt out, and through PyTorch's fused kernel."""
+"""Scaled dot-product attention (equation 1 of the paper), explicit and fused."""
 
 import math
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from dragoman.shapes import Float, Shaped
 
 
 class Attended(NamedTuple):
-    """What attention found, and where it looked."""
+    """Result of attention: the weighted average and the weights."""
 
     values: Float[Tensor, "batch heads queries value_dim"]
     weights: Float[Tensor, "batch heads queries keys"]
@@ -27,7 +27,7 @@ def attention_weights(
     scaled: bool = True,
     bias: Float[Tensor, "#batch heads queries keys"] | None = None,
 ) -> Float[Tensor, "batch heads queries keys"]:
-    r"""Compute how much each query looks at each key.
+    r"""Compute the softmax of the scaled scores of each query with each key.
 
     Notes
     -----
@@ -48,7 +48,7 @@ def scaled_dot_product_attention(
     value: Float[Tensor, "batch heads keys value_dim"],
     mask: Mask,
 ) -> Attended:
-    r"""Average the values, weighting each by how well its key matches the query.
+    r"""Average the values, each weighted by how well its key matches the query.
 
     Notes
     -----
@@ -69,7 +69,7 @@ def fused_attention(
     bias: Float[Tensor, "#batch heads queries keys"] | None = None,
     dropout: float = 0.0,
 ) -> Float[Tensor, "batch heads queries value_dim"]:
-    """Compute the same values as `scaled_dot_product_attention` without keeping the weights."""
+    """Compute the same values as `scaled_dot_product_attention` without storing the weights."""
     scale = score_scale(query.size(-1), scaled)
     num_queries, num_keys = query.size(-2), key.size(-2)
     all_may = mask.key_lengths is None and (not mask.causal or num_queries in (1, num_keys))
@@ -92,7 +92,7 @@ def attend(
     is_causal: bool = False,
     dropout: float = 0.0,
 ) -> Float[Tensor, "batch heads queries value_dim"]:
-    """Call PyTorch's fused kernel, or spell it out where that is slower or would not drop as we do.
+    """Call PyTorch's fused kernel, or the explicit form where that is faster on a CPU.
 
     Parameters
     ----------
@@ -134,5 +134,5 @@ def attend(
 
 
 def score_scale(key_dim: int, scaled: bool) -> float:
-    """Say what the scores of attention are multiplied by."""
+    """Return the factor of attention scores."""
     return 1 / math.sqrt(key_dim) if scaled else 1.0

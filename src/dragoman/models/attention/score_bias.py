@@ -1,4 +1,4 @@
-"""Positions told inside attention instead of in the embedding: rotary, ALiBi and relative."""
+"""Positions inside attention: rotary, ALiBi and relative."""
 
 import math
 
@@ -12,7 +12,7 @@ from dragoman.shapes import Float, Int
 
 
 class RotaryPositions(nn.Module):
-    r"""Turn queries and keys by angles that grow with their places (Su et al., 2021).
+    r"""Rotate queries and keys by angles that grow with position (Su et al., 2021).
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class RotaryPositions(nn.Module):
     def forward(
         self, vectors: Float[Tensor, "batch heads length key_dim"], first: int
     ) -> Float[Tensor, "batch heads length key_dim"]:
-        """Turn queries, or keys, before their dot product is taken."""
+        """Rotate queries or keys before their dot product."""
         return _turn(vectors, self.sinusoids(first, vectors.size(-2), None))
 
     def packed(
@@ -43,7 +43,7 @@ class RotaryPositions(nn.Module):
         mask: PackedMask,
         num_vectors: int,
     ) -> Float[Tensor, "tokens columns"]:
-        """Turn the queries and keys of packed sentences."""
+        """Rotate the queries and keys of packed sentences."""
         key_dim = self.sinusoids.model_dim
         vectors, rest = columns.tensor_split([num_vectors * key_dim], dim=1)
         sinusoids = self.sinusoids(0, mask.longest, None)[mask.places.long()]
@@ -52,7 +52,7 @@ class RotaryPositions(nn.Module):
 
 
 class AlibiBias(nn.Module):
-    r"""Look less at what is far away, each head to another degree (Press et al., 2022).
+    r"""Subtract from scores a multiple of the distance, with one slope a head (Press et al., 2022).
 
     Parameters
     ----------
@@ -77,13 +77,13 @@ class AlibiBias(nn.Module):
     def forward(
         self, query: Float[Tensor, "batch heads queries key_dim"], num_keys: int
     ) -> Float[Tensor, "1 heads queries {num_keys}"]:
-        """Compute what is added to the scores."""
+        """Compute the bias of the scores."""
         distances = _distances(query.size(-2), num_keys, query.device).abs()
         return (-self.slopes[:, None, None] * distances).unsqueeze(0).to(query.dtype)
 
 
 class RelativeBias(nn.Module):
-    r"""Learn a vector for each distance, which is added to the key (Shaw et al., 2018).
+    r"""Learn a vector for each clipped distance, which is added to the key (Shaw et al., 2018).
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class RelativeBias(nn.Module):
     def forward(
         self, query: Float[Tensor, "batch heads queries key_dim"], num_keys: int
     ) -> Float[Tensor, "batch heads queries {num_keys}"]:
-        """Compute what is added to the scores."""
+        """Compute the bias of the scores."""
         distances = _distances(query.size(-2), num_keys, query.device)
         rows = distances.clamp(-self.max_distance, self.max_distance) + self.max_distance
         products = torch.einsum("bhqd,rhd->bhqr", query * self.scale, self.weight)
@@ -125,7 +125,7 @@ class RelativeBias(nn.Module):
 
 
 def _turn(vectors: Tensor, sinusoids: Tensor) -> Tensor:
-    """Turn each pair of entries by the angle whose sine and cosine are given."""
+    """Rotate each pair of entries by the angle whose sine and cosine are given."""
     sine, cosine = sinusoids.unflatten(-1, (-1, 2)).unbind(-1)
     even, odd = vectors.unflatten(-1, (-1, 2)).unbind(-1)
     turned = torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1)
@@ -133,7 +133,7 @@ def _turn(vectors: Tensor, sinusoids: Tensor) -> Tensor:
 
 
 def alibi_slopes(num_heads: int) -> list[float]:
-    """Compute how steeply each head's score falls with distance."""
+    """Compute the slope of each head."""
     power = 2 ** (num_heads.bit_length() - 1)
     slopes = [2 ** (-8 * head / power) for head in range(1, power + 1)]
     between = [2 ** (-4 * head / power) for head in range(1, 2 * power, 2)]
@@ -143,7 +143,7 @@ def alibi_slopes(num_heads: int) -> list[float]:
 def _distances(
     num_queries: int, num_keys: int, device: torch.device
 ) -> Int[Tensor, "{num_queries} {num_keys}"]:
-    """Compute how far each key stands after each query."""
+    """Compute key position minus query position."""
     keys = torch.arange(num_keys, device=device)
     queries = torch.arange(num_keys - num_queries, num_keys, device=device)
     return keys - queries[:, None]

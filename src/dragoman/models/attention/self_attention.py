@@ -1,4 +1,4 @@
-"""What every self-attention offers: all words at once, or one more word after those before."""
+"""Interface of self-attentions: all tokens at once, or one more token after those before."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -9,29 +9,29 @@ from dragoman.shapes import Float, Int
 
 @runtime_checkable
 class Cache(Protocol):
-    """What a causal self-attention remembers of the words before; one row a hypothesis."""
+    """What a causal self-attention stores of earlier tokens, one row a hypothesis."""
 
     def rows(self, chosen: Int[Tensor, "rows"], length: int) -> "Cache":
-        """Copy some hypotheses' memory, of which so many words are filled."""
+        """Copy the cache of some hypotheses, of which `length` tokens are filled."""
         ...
 
 
 @runtime_checkable
 class SelfAttention(Protocol):
-    """A sequence that attends to itself. Whether it may look ahead is decided when it is made."""
+    """Interface of self-attention; causal or not is decided when it is made."""
 
     def attend(
         self, states: Float[Tensor, "batch length model_dim"], lengths: Int[Tensor, "batch"] | None
     ) -> Float[Tensor, "batch length model_dim"]:
-        """Let all words look at once; those beyond a sentence's length are padding.
+        """Attend with all tokens at once; those beyond a sentence's length are padding.
 
-        No lengths: all are words, or the attention is causal and the padding stands at the end,
-        where no word sees it.
+        No lengths: there is no padding, or the attention is causal and padding stands at the end,
+        where no token attends to it.
         """
         ...
 
     def start(self, num_rows: int, capacity: int, like: Float[Tensor, "..."]) -> Any:  # noqa: ANN401
-        """Make an empty cache for so many hypotheses of at most so many words."""
+        """Make an empty cache for a number of hypotheses and of tokens."""
         ...
 
     def step(
@@ -40,5 +40,5 @@ class SelfAttention(Protocol):
         cache: Any,  # noqa: ANN401
         length: int,
     ) -> tuple[Float[Tensor, "rows 1 model_dim"], Any]:
-        """Let the newest word look, after so many words; the cache may be written in place."""
+        """Attend with the newest token; the cache may be written in place."""
         ...

@@ -9,18 +9,18 @@ from dragoman.shapes import Float, Int
 
 
 class CellState(NamedTuple):
-    """The cell of each hypothesis."""
+    """Cell state of each hypothesis."""
 
     cell: Float[Tensor, "rows model_dim"]
 
     def rows(self, chosen: Int[Tensor, "rows"], length: int) -> "CellState":
-        """Copy some hypotheses' cells."""
+        """Copy the cells of some hypotheses."""
         del length
         return CellState(self.cell[chosen])
 
 
 class SSRU(nn.Module):
-    r"""Remember the words before in one vector (Kim et al., 2019).
+    r"""Simpler simple recurrent unit (Kim et al., 2019).
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class SSRU(nn.Module):
     def attend(
         self, states: Float[Tensor, "batch length model_dim"], lengths: Int[Tensor, "batch"] | None
     ) -> Float[Tensor, "batch length model_dim"]:
-        """Read all words at once."""
+        """Process all tokens at once."""
         del lengths
         return scan(*self._gates(states)).relu().to(states.dtype)
 
@@ -58,14 +58,14 @@ class SSRU(nn.Module):
     def step(
         self, states: Float[Tensor, "rows 1 model_dim"], cache: CellState, length: int
     ) -> tuple[Float[Tensor, "rows 1 model_dim"], CellState]:
-        """Read one word more."""
+        """Process one more token."""
         del length
         forget, update = self._gates(states)
         cell = forget[:, 0] * cache.cell + update[:, 0]
         return cell.relu().to(states.dtype).unsqueeze(1), CellState(cell)
 
     def _gates(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute what is kept of the cell, and what is added to it, in at least float32."""
+        """Compute forget gate and update, in at least float32."""
         exact = torch.promote_types(states.dtype, torch.float32)
         forget = self.forget(states).to(exact).sigmoid()
         return forget, (1 - forget) * self.update(states).to(exact)

@@ -1,1 +1,5 @@
-"""Translation by convolutional networks: the Transformer's parallel rivals."""
+"""Convolutional encoder–decoder models: ByteNet and ConvS2S.
+
+Imports `dragoman.models.attention`, `layers`, `positions`, `interface` and `state`; no other
+family.
+"""

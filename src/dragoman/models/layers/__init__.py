@@ -1,4 +1,4 @@
-"""Layers that models are made of: embedding, feed-forward, norm, residual, experts.
+"""Layers that all families share: embedding, feed-forward, norm, residual, experts.
 
 Imports kernels; no layer knows the model around it.
 """

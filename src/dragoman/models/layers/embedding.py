@@ -1,4 +1,4 @@
-"""Words to vectors and back (section 3.4 of the paper)."""
+"""Token embedding and output layer (section 3.4 of the paper)."""
 
 import math
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
@@ -17,7 +17,7 @@ MORE_COLUMNS = 8
 
 @runtime_checkable
 class Positions(Protocol):
-    """What tells an embedding where words stand."""
+    """Interface of positional encodings."""
 
     def __call__(
         self, first: int, count: int, lengths: Int[Tensor, "batch"] | None
@@ -27,7 +27,7 @@ class Positions(Protocol):
 
 
 class Embedding(nn.Module):
-    """A sequence's words, and their places if the family tells them so, as vectors.
+    """Embed tokens, and add positions if there are any.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Embedding(nn.Module):
 
 
 class OutputLayer(nn.Module):
-    """From hidden states to a score for every subword.
+    """Project hidden states to a score for every subword.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class OutputLayer(nn.Module):
     def factors(
         self, hidden: Float[Tensor, "positions model_dim"]
     ) -> tuple[Float[Tensor, "positions width"], Float[Tensor, "vocabulary width"]]:
-        """Write the scores as a plain product, for a loss that never has them all at once.
+        """Return the scores as a matrix product, for a loss that never stores them all.
 
         Returns
         -------
@@ -140,7 +140,7 @@ class OutputLayer(nn.Module):
 
 
 class WordMatrices(NamedTuple):
-    """The three matrices of word vectors, some of which may be one."""
+    """The three embedding matrices, some of which may be one."""
 
     source: nn.Parameter
     target: nn.Parameter
@@ -154,7 +154,7 @@ def make_word_matrices(
     embedding_dim: int,
     output_dim: int | None = None,
 ) -> WordMatrices:
-    """Make the matrices of word vectors, empty."""
+    """Make the embedding matrices, empty."""
     target = nn.Parameter(torch.empty(sizes[1], embedding_dim))
     source, output = target, target
     if tied != "all":
@@ -166,7 +166,7 @@ def make_word_matrices(
 
 @torch.no_grad()
 def initialise_words(model: nn.Module, std: float | None = None) -> None:
-    """Fill a model's word vectors: normal, the padding's row zero."""
+    """Initialise the embeddings: normal, the padding's row zero."""
     for module in model.modules():
         if isinstance(module, Embedding | OutputLayer):
             nn.init.normal_(module.words, std=std or 1 / math.sqrt(module.words.size(1)))

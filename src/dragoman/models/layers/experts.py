@@ -1,4 +1,4 @@
-"""Mixture of experts: many feed-forward layers, of which each word visits a few."""
+"""Mixture of experts: many feed-forward layers, of which each token visits k."""
 
 import math
 from contextlib import AbstractContextManager, nullcontext
@@ -13,7 +13,7 @@ from dragoman.shapes import Bool, Float, Int
 
 @dataclass(frozen=True)
 class Routing:
-    """What the experts of a whole model share during one pass.
+    """State that all expert layers share during one pass.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Routing:
 
 
 class Gate(NamedTuple):
-    """How words are dealt out to experts, and what is needed to judge the balance."""
+    """Chosen experts of each token, and scores for the balance loss."""
 
     experts: Int[Tensor, "tokens chosen"]
     weights: Float[Tensor, "tokens chosen"]
@@ -38,7 +38,7 @@ class Gate(NamedTuple):
 
 
 class Experts(nn.Module):
-    r"""Send each word to the experts its gate finds best and mix what they say.
+    r"""Send each token to its k best experts and sum their outputs by the gate.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Experts(nn.Module):
         return (weights * said).sum(1).view(states.shape)
 
     def gate(self, tokens: Float[Tensor, "tokens model_dim"]) -> Gate:
-        """Choose the experts of each word.
+        """Choose the experts of each token.
 
         Returns
         -------
@@ -137,10 +137,10 @@ class Experts(nn.Module):
         experts: Int[Tensor, "tokens chosen"],
         is_token: Bool[Tensor, "tokens"] | None,
     ) -> Float[Tensor, "tokens chosen model_dim"]:
-        """Let the chosen experts speak, each once for all its words."""
+        """Run the chosen experts, each once on all its tokens."""
         visits = experts
         if is_token is not None:
-            # Padding is sorted behind all experts, where nobody is asked.
+            # Padding is sorted behind all experts, so none processes it.
             visits = experts.masked_fill(~is_token[:, None], self.num_experts)
         order = visits.flatten().argsort(stable=True)
         copies = tokens.unsqueeze(1).expand(*experts.shape, -1).flatten(0, 1)
@@ -162,16 +162,16 @@ class Experts(nn.Module):
         return restored.view(*experts.shape, tokens.size(-1))
 
     def _num_visits(self, visits: Tensor) -> list[int]:
-        """Count the words of each expert, and at the end the padding."""
+        """Count the tokens of each expert, and at the end the padding."""
         if visits.is_meta:
-            # There are no numbers to count: equal shares have the right shapes and costs.
+            # Nothing can be counted on the meta device: equal counts have the right costs.
             share, rest = divmod(visits.numel(), self.num_experts)
             return [share + (index < rest) for index in range(self.num_experts)] + [0]
         return visits.flatten().bincount(minlength=self.num_experts + 1).tolist()
 
 
 def balance_loss(gate: Gate, is_token: Bool[Tensor, "tokens"] | None) -> Float[Tensor, ""]:
-    r"""Measure how unequally the experts are used.
+    r"""Compute the importance and load losses of the gate.
 
     Returns
     -------
@@ -192,7 +192,7 @@ def balance_loss(gate: Gate, is_token: Bool[Tensor, "tokens"] | None) -> Float[T
 
 
 def chances(gate: Gate) -> Float[Tensor, "tokens experts"]:
-    r"""Compute how likely each expert would be chosen, were its noise alone drawn again.
+    r"""Compute the probability that each expert is chosen, over its own noise.
 
     Notes
     -----
@@ -211,7 +211,7 @@ def chances(gate: Gate) -> Float[Tensor, "tokens experts"]:
 
 
 def _squared_variation(amounts: Tensor) -> Tensor:
-    """Square the coefficient of variation; no words at all are balanced."""
+    """Compute the squared coefficient of variation; 0 without tokens."""
     mean = amounts.mean()
     spread = (amounts - mean).square().mean()
     return spread / mean.square().clamp(min=torch.finfo(amounts.dtype).tiny)

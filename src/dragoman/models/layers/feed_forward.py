@@ -14,7 +14,7 @@ GATED = ("swiglu", "geglu")
 
 
 class FeedForward(nn.Module):
-    r"""Transform each position by itself: widen, rectify or gate, narrow.
+    r"""Transform each position by itself: expand, activate or gate, project back.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Normalisation: the “Norm” of figure 1, and what it is compared with."""
+"""Normalisation layers: layer norm, RMS norm, and batch norm for comparison."""
 
 from typing import Literal
 
@@ -16,7 +16,7 @@ def layer_norm(
     bias: Float[Tensor, "model_dim"],
     epsilon: float,
 ) -> Float[Tensor, "... model_dim"]:
-    r"""Normalise each vector by its own mean and variance: the equation spelt out.
+    r"""Normalise each vector by its own mean and variance, explicitly.
 
     Notes
     -----
@@ -30,7 +30,7 @@ def layer_norm(
 
 
 class LayerNorm(nn.Module):
-    """Normalise each word's vector by itself, as the paper does.
+    """Layer normalisation, as in the paper.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class LayerNorm(nn.Module):
 
 
 class RMSNorm(nn.Module):
-    r"""Divide each word's vector by its root mean square (Zhang and Sennrich, 2019).
+    r"""Divide each vector by its root mean square (Zhang and Sennrich, 2019).
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class RMSNorm(nn.Module):
 
 
 class BatchNorm(nn.Module):
-    r"""Normalise each entry over the words of a batch (Ioffe and Szegedy, 2015).
+    r"""Normalise each entry over the tokens of a batch (Ioffe and Szegedy, 2015).
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class BatchNorm(nn.Module):
     def forward(
         self, states: Float[Tensor, "*batch length model_dim"], first_position: int = 0
     ) -> Float[Tensor, "*batch length model_dim"]:
-        """Normalise, and in training remember the batch's statistics."""
+        """Normalise, and in training update the running statistics."""
         running_mean, running_variance = self._running_statistics(first_position, states.size(-2))
         if self.training:
             exact = states.to(torch.promote_types(states.dtype, torch.float32))
@@ -159,7 +159,7 @@ class BatchNorm(nn.Module):
         return (states - mean) * scale + self.bias
 
     def _running_statistics(self, first: int, count: int) -> tuple[Tensor, Tensor]:
-        """Return views of the statistics that belong to some time steps."""
+        """Return views of the statistics of some time steps."""
         if self.per_step_positions is None:
             return self.running_mean, self.running_variance
         end = first + count
@@ -175,7 +175,7 @@ class BatchNorm(nn.Module):
 def make_norm(
     kind: Literal["layer", "rms", "batch", "batch-per-step"], model_dim: int, max_positions: int
 ) -> nn.Module:
-    """Make a normalisation, called with the words and the place of the first of them."""
+    """Make a normalisation layer, called with vectors and the position of the first."""
     match kind:
         case "layer":
             return LayerNorm(model_dim)

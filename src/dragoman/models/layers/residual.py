@@ -1,4 +1,4 @@
-"""The residual connection around a sub-layer: the “Add & Norm” of figure 1."""
+"""Residual connection around a sub-layer: the “Add & Norm” of figure 1."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple
@@ -12,7 +12,7 @@ from dragoman.shapes import Float
 
 
 class Forked(NamedTuple):
-    """The residual stream with norms after the sub-layers: what goes into the next, and around it.
+    """Post-norm residual stream: one tensor for the next sub-layer, one for its residual.
 
     Both are the same numbers; that they are two tensors lets the gradients of the two be added
     where they are read.
@@ -23,7 +23,7 @@ class Forked(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """The residual stream with norms before the sub-layers, and what has yet to be added to it.
+    """Pre-norm residual stream, and an update that has not been added yet.
 
     The addition waits for the next norm, which is computed in the same pass.
     """
@@ -40,7 +40,7 @@ Residual = Forked | Pending
 def begin_residual(
     states: Float[Tensor, "tokens model_dim"], final_norm: nn.Module | None
 ) -> Residual:
-    """Begin the residual stream of a stack of layers.
+    """Start the residual stream of a stack of layers.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def begin_residual(
 def end_residual(
     states: Residual, final_norm: nn.Module | None
 ) -> Float[Tensor, "tokens model_dim"]:
-    """End the residual stream of a stack of layers."""
+    """End the residual stream: add what is pending and apply the final norm."""
     if isinstance(states, Forked):
         return states.into
     assert final_norm is not None
@@ -63,7 +63,7 @@ def end_residual(
 
 
 def _weights(norm: nn.Module) -> tuple[Tensor, Tensor | None, float]:
-    """Return gain, bias and epsilon of a norm that looks at one word."""
+    """Return gain, bias and epsilon of a norm over single vectors."""
     assert isinstance(norm, LayerNorm | RMSNorm), "packed sentences meet in other norms"
     return norm.weight, norm.bias if isinstance(norm, LayerNorm) else None, norm.epsilon
 

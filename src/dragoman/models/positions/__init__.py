@@ -1,4 +1,4 @@
-"""How word order is told: positional encodings, and criteria that judge them.
+"""Positional encodings, and criteria that judge them.
 
-Imports nothing but options and PyTorch; `sinusoids` not even that.
+Imports nothing of models but `layers`; `sinusoids` does not even need PyTorch.
 """

@@ -1,4 +1,4 @@
-"""The four criteria by which one of the notes judges a way of telling word order.
+"""Four criteria by which one of the notes judges positional encodings.
 
 1. It gives every time step of a sentence a vector of its own.
 2. The distance between two time steps is the same in sentences of different lengths.
@@ -64,7 +64,7 @@ class Verdict:
 
 @torch.no_grad()
 def judge(scheme: Positions, *, trained_length: int = 128, longest: int = 10_000) -> Verdict:
-    """Score a scheme against the four criteria, by what it does.
+    """Test a positional encoding against the four criteria.
 
     Parameters
     ----------
@@ -115,23 +115,23 @@ def judge(scheme: Positions, *, trained_length: int = 128, longest: int = 10_000
 
 
 def _vectors(scheme: Positions, length: int) -> Float[Tensor, "{length} model_dim"]:
-    """Ask for all places of one sentence of some length."""
+    """Return the vectors of all positions of a sentence."""
     vectors = scheme(0, length, torch.tensor([length]))
     return vectors.reshape(length, -1).double()
 
 
 def _distances(vectors: Tensor) -> Float[Tensor, "length length"]:
-    """Compute the distance between every two vectors, without the rounding of a fast product."""
+    """Compute the distance between every two vectors, without the error of a fast product."""
     return torch.cdist(vectors, vectors, compute_mode="donot_use_mm_for_euclid_dist")
 
 
 def _smallest_between(distances: Tensor) -> float:
-    """Find the smallest distance between two different places."""
+    """Return the smallest distance between two different positions."""
     length = len(distances)
     is_pair = torch.ones(length, length, dtype=torch.bool).triu(1)
     return float(distances[is_pair].min())
 
 
 def _largest(values: Tensor) -> float:
-    """Find the largest absolute value."""
+    """Return the largest absolute value."""
     return float(values.abs().max())

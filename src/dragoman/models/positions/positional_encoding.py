@@ -1,7 +1,7 @@
-"""Where a word stands, as a vector added to the word's: the paper's sinusoids and their rivals.
+"""Positional encodings that are added to embeddings: the paper's sinusoids and alternatives.
 
-Each scheme is called with the first place, how many places follow, and how long the sentences are,
-which only one of them asks.
+Each is called with the first position, the number of positions, and the sentences' lengths, which
+only `NormalisedPositions` uses.
 """
 
 import torch
@@ -21,7 +21,7 @@ def sinusoidal_positions(
     *,
     is_inclusive: bool = False,
 ) -> Float[Tensor, "count model_dim"]:
-    r"""Compute the paper's position vectors.
+    r"""Compute the paper's sinusoids.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def sinusoidal_positions(
 
 
 def offset_map(offset: int, model_dim: int) -> Float[Tensor, "model_dim model_dim"]:
-    r"""Compute the linear map that moves every sinusoid by some places.
+    r"""Compute the linear map that shifts every sinusoid by some positions.
 
     Notes
     -----
@@ -94,10 +94,10 @@ class SinusoidalPositions(nn.Module):
     ) -> Float[Tensor, "count model_dim"]:
         """Return the vectors of some positions."""
         del lengths
-        table = self.table  # which another thread may change meanwhile
+        table = self.table  # another thread may replace it meanwhile
         if first + count > len(table):
             rows = 2 * (first + count)
-            # A table that grew while nobody trained must serve training too.
+            # A table made in inference mode could not be used in training.
             with torch.inference_mode(mode=False):
                 grown = sinusoidal_positions(
                     0, rows, self.model_dim, table.device, is_inclusive=self.is_inclusive
@@ -107,7 +107,7 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """A vector for each position, learnt like a word's; it ends where its table ends.
+    """A learned vector for each position, up to a largest one.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class LearnedPositions(nn.Module):
 
 
 class NormalisedPositions(nn.Module):
-    r"""How much of the sentence lies before a word: 0 at its first word, 1 at its last.
+    r"""The relative position in the sentence: 0 at its first token, 1 at its last.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class NormalisedPositions(nn.Module):
 
     def __init__(self, model_dim: int) -> None:
         super().__init__()
-        # Its precision and its place are those of what is returned.
+        # Only its type and device are used.
         self.register_buffer("ones", torch.ones(model_dim), persistent=False)
 
     def forward(
@@ -180,7 +180,7 @@ class NormalisedPositions(nn.Module):
 
 
 class IndexPositions(nn.Module):
-    """The plain number of the word: 1, 2, 3 and so on.
+    """The plain index of the token: 1, 2, 3 and so on.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The paper's position vectors (section 3.5), without PyTorch."""
+"""Sinusoidal positions (section 3.5 of the paper), without PyTorch."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from dragoman.shapes import Float64
 def sinusoids(
     first: int, count: int, model_dim: int, *, is_inclusive: bool = False
 ) -> Float64[np.ndarray, "count model_dim"]:
-    r"""Compute the vectors of some positions.
+    r"""Compute the vectors of a range of positions.
 
     Parameters
     ----------
@@ -34,6 +34,6 @@ def sinusoids(
 
 
 def wavelengths(model_dim: int, *, is_inclusive: bool = False) -> Float64[np.ndarray, "pairs"]:
-    """Compute in how many places each pair of sine and cosine turns by an angle of 1."""
+    """Compute the wavelength, divided by 2π, of each pair of sine and cosine."""
     whole = max(1, model_dim - 2) if is_inclusive else model_dim
     return 10_000 ** (np.arange(0, model_dim, 2, dtype=np.float64) / whole)

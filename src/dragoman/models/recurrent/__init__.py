@@ -1,1 +1,4 @@
-"""Translation by recurrent networks: what the Transformer replaced."""
+"""Recurrent encoder–decoder models: seq2seq, RNNsearch, Luong, GNMT and Deep-Att.
+
+Imports `dragoman.models.attention`, `layers`, `interface` and `state`; no other family.
+"""
