@@ -203,3 +203,12 @@ def check_learns_task(model: nn.Module, *, is_reversed: bool, most_updates: int 
             if share >= 0.95:
                 return
     raise AssertionError(f"only {share:.0%} of the sequences are right")
+
+
+def check_all(model: nn.Module) -> None:
+    """All laws that take no training."""
+    check_step_equals_forward(model)
+    check_reorder_and_keep(model)
+    check_padding_and_batching(model)
+    check_padding_while_searching(model)
+    check_future_is_unseen(model)

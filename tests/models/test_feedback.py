@@ -61,24 +61,8 @@ def model(request):
     return make_model(**VARIANTS[request.param])
 
 
-# What every family must do
-
-
-def test_steps_equal_teacher_forcing(model):
-    contract.check_step_equals_forward(model)
-
-
-def test_reorder_and_keep_commute_with_steps(model):
-    contract.check_reorder_and_keep(model)
-
-
-def test_padding_and_batching_change_nothing(model):
-    contract.check_padding_and_batching(model)
-    contract.check_padding_while_searching(model)
-
-
-def test_the_future_is_unseen(model):
-    contract.check_future_is_unseen(model)
+def test_the_contract(model):
+    contract.check_all(model)
 
 
 def test_overfits():

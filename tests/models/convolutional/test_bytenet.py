@@ -51,18 +51,8 @@ def model(request):
 # The contract
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        contract.check_step_equals_forward,
-        contract.check_reorder_and_keep,
-        contract.check_padding_and_batching,
-        contract.check_padding_while_searching,
-        contract.check_future_is_unseen,
-    ],
-)
-def test_keeps_the_contract(model, check):
-    check(model)
+def test_the_contract(model):
+    contract.check_all(model)
 
 
 @pytest.mark.parametrize("variant", ["relu", "multiplicative"])

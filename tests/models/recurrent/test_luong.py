@@ -49,13 +49,9 @@ def read_words(model: Luong, batch) -> tuple[list[torch.Tensor], object]:
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_contract(name):
+def test_the_contract(name):
     model = make_model(VARIANTS[name])
-    contract.check_step_equals_forward(model)
-    contract.check_reorder_and_keep(model)
-    contract.check_padding_and_batching(model)
-    contract.check_padding_while_searching(model)
-    contract.check_future_is_unseen(model)
+    contract.check_all(model)
 
 
 @pytest.mark.parametrize("name", ["general", "concat-local-p", "location-local-m"])

@@ -96,11 +96,7 @@ def test_equals_the_published_equations(model):
 
 
 def test_the_contract(model):
-    contract.check_step_equals_forward(model)
-    contract.check_reorder_and_keep(model)
-    contract.check_padding_and_batching(model)
-    contract.check_padding_while_searching(model)
-    contract.check_future_is_unseen(model)
+    contract.check_all(model)
 
 
 @pytest.mark.parametrize("name", ["published", "tied"])

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.kernels.cpu_search.compiler.instructions import borrow, compiled, is_float, keep
+from dragoman.kernels.cpu_search.compiler.instructions import borrow, compiled, is_float, keep_alive
 from dragoman.kernels.cpu_search.team import multiply_together
 from dragoman.kernels.cpu_search.tiles import fill_tiles
 from dragoman.kernels.cpu_search.vectors import activate, attend, normalise, update_cell, write_kv
@@ -155,7 +155,7 @@ def encode(states, lengths, encoder, shape, team) -> None:
         feed_forward(normed, count, encoder, index, shape, inner, update, team)
         add_and_norm(states, count, update, norms[1], shape)
     norm_at_end(states, count, encoder.final, shape, room)
-    keep(own_arrays)
+    keep_alive(own_arrays)
 
 
 @compiled
@@ -257,4 +257,4 @@ def decode_step(states, count, rows, decoder, shape, pool, attention, team) -> N
         feed_forward(normed, count, decoder, index, shape, inner, update, team)
         add_and_norm(states, count, update, norms[2], shape)
     norm_at_end(states, count, decoder.final, shape, room)
-    keep(own_arrays)
+    keep_alive(own_arrays)
