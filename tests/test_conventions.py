@@ -115,6 +115,84 @@ def test_no_star_imports_and_no_pickle():
         assert "torch.load(" not in text, path
 
 
+# Modules without a test file of their own: the file that tests them, or why there is none.
+TESTED_ELSEWHERE = {
+    "test_checks.py": ["cli/check.py"],
+    "test_verbs.py": ["cli/quantise.py", "cli/shortlist.py", "__main__.py"],
+    "test_generator.py": [
+        "data/builtin/lexicon/adjectives.py", "data/builtin/lexicon/place_names.py",
+        "data/builtin/lexicon/verbs.py", "data/builtin/lexicon/weather.py",
+        "data/builtin/lexicon/word_meanings.py", "data/builtin/sampling/choosing.py",
+        "data/builtin/sampling/clauses.py", "data/builtin/sampling/frames.py",
+        "data/builtin/sampling/noun_phrases.py", "data/builtin/sampling/sentence_templates.py",
+    ],
+    "test_english.py": ["data/builtin/languages/english_phrases.py"],
+    "test_french.py": ["data/builtin/languages/french_phrases.py"],
+    "test_spanish.py": ["data/builtin/languages/spanish_phrases.py"],
+    "test_constrained_beam.py": [
+        "decoding/constraints/term_automaton.py", "decoding/constraints/term_speller.py",
+    ],
+    "test_cpu_engine.py": [
+        "decoding/engines/cpu/cpu_weights.py", "kernels/cpu_search/head_attention.py",
+        "kernels/cpu_search/slot_search.py", "kernels/cpu_search/steps.py",
+        "kernels/cpu_search/transformer_steps.py",
+    ],
+    "test_rebuilt_transformer.py": [
+        "decoding/engines/cuda/rebuilt_layers.py", "decoding/engines/cuda/rebuilt_state.py",
+    ],
+    "test_beam.py": ["decoding/search/hypotheses.py"],
+    "test_translator.py": [
+        "decoding/search/batched_search.py", "decoding/segment.py", "decoding/translation.py",
+    ],
+    "test_evaluate.py": ["evaluation/evaluate.py"],
+    "test_huggingface.py": ["exchange/huggingface_layout.py"],
+    "test_marian.py": ["exchange/marian_files.py", "exchange/unsupported.py"],
+    "test_attention.py": ["insight/maps.py"],
+    "test_feed_forward.py": ["kernels/training/activations.py"],
+    "test_packed_attention.py": [
+        "data/packed_mask.py", "kernels/training/attention_blocks.py",
+        "kernels/training/attention_tiles.py", "kernels/training/cpu/products.py",
+    ],
+    "test_add_and_norm.py": [
+        "kernels/training/cpu/add_and_norm.py", "kernels/training/cpu/norms.py",
+    ],
+    "test_token_embedding.py": ["kernels/training/cpu/token_embedding.py"],
+    "test_families.py": ["models/recurrent/options.py", "models/state.py"],
+    "test_transformer.py": ["models/transformer_layers.py"],
+    "test_experiment_runs.py": ["paper/training_runs/outcomes.py"],
+    "test_markup.py": [
+        "serving/markup/markup_elements.py", "serving/markup/markup_segments.py",
+        "serving/markup/tag_rules.py",
+    ],
+    "test_deepl.py": ["serving/protocols/deepl/deepl_common.py"],
+    "test_openapi.py": [
+        "serving/protocols/openapi/openapi_deepl.py", "serving/protocols/openapi/openapi_parts.py",
+    ],
+    "test_run.py": ["training/assembly.py", "training/loop.py", "training/run_setup.py"],
+    "test_folder.py": ["weights.py"],
+    "types and constants alone": [
+        "data/builtin/lexicon/entries.py", "data/builtin/meaning.py",
+        "decoding/engines/search_engine.py", "errors.py", "kernels/cpu_search/model.py",
+        "kernels/cpu_search/task.py", "models/attention/self_attention.py", "models/interface.py",
+        "shapes.py", "training/options.py",
+    ],
+}  # fmt: skip
+
+
+def test_every_module_has_its_test_file_or_a_reason():
+    tests = {path.name for path in (ROOT / "tests").rglob("test_*.py")}
+    mirrored = {
+        str(path.relative_to(ROOT / "tests").with_name(path.name[5:]))
+        for path in (ROOT / "tests").rglob("test_*.py")
+    }
+    excused = {module for modules in TESTED_ELSEWHERE.values() for module in modules}
+    modules = {name_of(path) for path in SOURCES if path.name != "__init__.py"}
+    assert sorted(modules - mirrored - excused) == []
+    assert sorted(excused - modules) == []
+    assert sorted(excused & mirrored) == []
+    assert [each for each in TESTED_ELSEWHERE if each.endswith(".py") and each not in tests] == []
+
+
 def test_tests_mirror_the_sources():
     known = {name_of(path) for path in SOURCES}
     for path in (ROOT / "tests").rglob("test_*.py"):
