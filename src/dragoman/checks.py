@@ -1,4 +1,4 @@
-"""Checking a model folder or a run for damage, file by file."""
+"""Check a model folder or a run for damage, file by file."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from dragoman.training.run_setup import RUN_FILE
 
 
 def find_damage(path: Path) -> list[str]:
-    """Read everything of a model folder or a run, and list what is broken."""
+    """Read every file of a model folder or a run, and list what is damaged."""
     is_run = (path / RUN_FILE).exists()
     needs_weights = not is_run or (path / WEIGHTS_FILE).exists()
     found: list[str] = []
@@ -28,18 +28,18 @@ def find_damage(path: Path) -> list[str]:
 
 
 def lacks_digests(path: Path) -> bool:
-    """Say whether damage of a model's weights could not be noticed."""
+    """Say whether a model's weights have no digests, so that damage would go unnoticed."""
     return (path / WEIGHTS_FILE).exists() and not read_folder(path).open_weights().has_digests
 
 
 def _check_run_store(path: Path) -> list[str]:
-    """Read the prepared corpus of a run."""
+    """Check the prepared corpus of a run."""
     store = read_facts(path).get("store")
     return [f"{path}: damaged; get it again"] if store is None else check_store(Path(store))
 
 
 def _check_model(folder: ModelFolder) -> list[str]:
-    """Read all weights, and the short-list if there is one."""
+    """Check all weights, and the short-list if there is one."""
     found = []
     if folder.weights is not None:
         for name in folder.weights.names:

@@ -1,4 +1,4 @@
-"""Matrices in eight bits: whole numbers, and what each row is multiplied by."""
+"""Quantise matrices to int8 with a scale for each row, as NumPy arrays."""
 
 from typing import NamedTuple
 
@@ -10,18 +10,18 @@ SCALES = ".scales"
 """What the name of a matrix's scales ends with in a file of weights."""
 LARGEST_WEIGHT = 127
 SMALLEST = 1e-20
-ROWS_AT_ONCE = 2048  # of a whole vocabulary's matrix, the copies between would take 200 MB
+ROWS_AT_ONCE = 2048  # temporary copies of a whole output matrix would take 200 MB
 
 
 class Rounded(NamedTuple):
-    """A matrix in eight bits."""
+    """A matrix in int8 with a scale for each row."""
 
     numbers: Int8[np.ndarray, "rows columns"]
     scales: Float32[np.ndarray, "rows"]
 
 
 def round_matrix(matrix: Float[np.ndarray, "rows columns"]) -> Rounded:
-    """Round a matrix to eight bits, each row by a scale of its own."""
+    """Quantise a matrix to int8, with a scale for each row."""
     numbers = np.empty(matrix.shape, np.int8)
     scales = np.empty(len(matrix), np.float32)
     for start in range(0, len(matrix), ROWS_AT_ONCE):

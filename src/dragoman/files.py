@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, read only if they are ordinary, their digests, and locks."""
+"""Atomic writes, reads of ordinary files only, digests, and locks."""
 
 import errno
 import json
@@ -21,20 +21,20 @@ from dragoman.errors import FolderError
 
 try:
     import fcntl
-except ImportError:  # Windows: there two processes in one folder are not kept apart
+except ImportError:  # Windows: folders are not locked there
     fcntl = None  # type: ignore[assignment]
 
 CHUNK_BYTES = 1 << 20
 DIGEST_DIGITS = 32
 LOCK_FILE = ".lock"
 _LEFTOVER = re.compile(r"\.(?P<name>.+)\.(?P<pid>\d+)\.(?P<kind>new|old)")
-# Where nothing can be written or locked, as on a read-only disk, there is nothing to collide.
+# Errors of disks that cannot be written or locked, where no two writers can collide.
 _UNLOCKABLE = {errno.EACCES, errno.EROFS, errno.ENOLCK, errno.ENOTSUP, errno.EEXIST, errno.ENOTDIR}
 
 
 @contextmanager
 def written_beside(path: Path) -> Iterator[Path]:
-    """Write a file or folder under another name and move it into place when it is complete.
+    """Write a file or folder under a temporary name and move it into place when complete.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def written_beside(path: Path) -> Iterator[Path]:
     beside = path.with_name(f".{path.name}.{os.getpid()}.new")
     former = path.with_name(f".{path.name}.{os.getpid()}.old")
     _put_back(path, former)
-    shutil.rmtree(beside, ignore_errors=True)  # of a killed process that had this number
+    shutil.rmtree(beside, ignore_errors=True)  # left by a killed process with this id
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield beside
@@ -58,7 +58,7 @@ def written_beside(path: Path) -> Iterator[Path]:
         _flush(beside)
         _move(beside, path, former)
         _flush(path.parent)
-    except FolderError as error:  # of a file within, which shall be elsewhere in the end
+    except FolderError as error:  # an error of a file within names its final path
         raise FolderError(str(error).replace(str(beside), str(path))) from error
     except OSError as error:
         raise FolderError(
@@ -74,7 +74,7 @@ def written_beside(path: Path) -> Iterator[Path]:
 
 
 def write_file(path: Path, contents: bytes | str) -> None:
-    """Write a whole file, or leave the old one."""
+    """Write a file atomically."""
     with written_beside(path) as beside:
         beside.write_bytes(contents.encode() if isinstance(contents, str) else contents)
 
@@ -97,7 +97,7 @@ def open_ordinary(path: Path) -> IO[bytes]:
 
 
 def read_small(path: Path, most_bytes: int) -> bytes:
-    """Read a whole file that should be small."""
+    """Read a whole file, refusing more than a number of bytes."""
     with open_ordinary(path) as file:
         parts: list[bytes] = []
         left = most_bytes + 1
@@ -110,7 +110,7 @@ def read_small(path: Path, most_bytes: int) -> bytes:
 
 
 def digest_of(contents: bytes | memoryview) -> str:
-    """Compute the digest by which damage is noticed.
+    """Compute the digest that detects damage.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def digest_of(contents: bytes | memoryview) -> str:
 
 @contextmanager
 def locked(folder: Path, wait: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Keep other processes out of a folder while the context lasts.
+    """Lock a folder against other processes while the context lasts.
 
     Parameters
     ----------
@@ -153,13 +153,13 @@ def locked(folder: Path, wait: Callable[[str], None] | None = None) -> Iterator[
 
 
 def list_own(folder: Path) -> list[Path]:
-    """List what a folder holds but for locks and what killed writers left."""
+    """List a folder without locks and leftovers of killed writers."""
     there = sorted(folder.iterdir()) if folder.is_dir() else []
     return [each for each in there if each.name != LOCK_FILE and not _LEFTOVER.fullmatch(each.name)]
 
 
 def sweep(folder: Path, *, is_ours: bool = False) -> None:
-    """Remove what killed writers left in a folder; a folder that lost its place gets it back.
+    """Remove leftovers of killed writers, and restore a folder whose replacement was interrupted.
 
     Parameters
     ----------
@@ -181,13 +181,13 @@ def sweep(folder: Path, *, is_ours: bool = False) -> None:
 
 
 def _put_back(path: Path, former: Path) -> None:
-    """Undo the first half of a move if the second never came."""
+    """Undo an interrupted move."""
     if former.exists() and not path.exists():
         former.replace(path)
 
 
 def _is_another(pid: int) -> bool:
-    """Whether a number is that of a living process other than this one."""
+    """Say whether a number is the id of another living process."""
     if pid == os.getpid():
         return False
     try:
@@ -200,7 +200,7 @@ def _is_another(pid: int) -> bool:
 
 
 def _take_lock(folder: Path, wait: Callable[[str], None] | None) -> int | None:
-    """Open and lock the lock file of a folder; None where that cannot be."""
+    """Open and lock the lock file of a folder; None where that is impossible."""
     if fcntl is None:
         return None
     path, has_told = folder / LOCK_FILE, False
@@ -232,7 +232,7 @@ def _take_lock(folder: Path, wait: Callable[[str], None] | None) -> int | None:
             if error.errno in _UNLOCKABLE:
                 return None
             raise
-        # Whoever had the lock has removed its file: a lock on a file that is gone locks nothing.
+        # The former owner has removed the file: a lock on a removed file locks nothing.
         if _is_same_file(path, handle):
             _sign(handle)
             return handle
@@ -247,20 +247,20 @@ def _is_same_file(path: Path, handle: int) -> bool:
 
 
 def _sign(handle: int) -> None:
-    """Write into a lock file whose it is."""
+    """Write the owner into a lock file."""
     owner = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
         "since": time.strftime("%Y-%m-%d %H:%M:%S"),
         "command": shlex.join(sys.argv),
     }
-    with suppress(OSError):  # a full disk is no reason to stop: the lock holds without it
+    with suppress(OSError):  # a full disk is no reason to stop: the lock holds without a name
         os.ftruncate(handle, 0)
         os.pwrite(handle, json.dumps(owner).encode(), 0)
 
 
 def _describe_owner(handle: int) -> str:
-    """Say whose a lock is."""
+    """Describe the owner of a lock."""
     try:
         owner = json.loads(os.pread(handle, CHUNK_BYTES, 0))
         return "process {pid} on {host} since {since} ({command})".format(**owner)
@@ -269,7 +269,7 @@ def _describe_owner(handle: int) -> str:
 
 
 def _move(beside: Path, path: Path, former: Path) -> None:
-    """Put the new into its place; a folder there gives way to a folder only."""
+    """Move the new file or folder into place; only a folder replaces a folder."""
     if not (path.is_dir() and beside.is_dir()):
         beside.replace(path)
         return
@@ -278,7 +278,7 @@ def _move(beside: Path, path: Path, former: Path) -> None:
 
 
 def _flush(path: Path) -> None:
-    """Make the system write a file or folder out to the disk."""
+    """Flush a file or folder to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

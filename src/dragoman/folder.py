@@ -186,7 +186,7 @@ def _read_folder(path: Path, needs_weights: bool) -> ModelFolder:
 
 
 def from_plain_facts(plain: Mapping[str, Any], place: Path) -> Facts:
-    """Build the facts of a folder, complaining about what they should not hold.
+    """Build the facts of a folder, refusing invalid ones.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def model_card(folder: ModelFolder, num_parameters: int) -> str:
 
 
 def _signature(path: Path) -> list[tuple[int, ...]]:
-    """Return inode, time and size of the main files, by which a replaced folder is noticed."""
+    """Return inode, time and size of the main files, to notice that a folder was replaced."""
     names = (FACTS_FILE, CONFIG_FILE, WEIGHTS_FILE)
     try:
         found = [each.stat() for each in (path, *(path / name for name in names))]
@@ -332,7 +332,7 @@ def _signature(path: Path) -> list[tuple[int, ...]]:
 
 
 def _read_facts(path: Path) -> tuple[Facts, Any]:
-    """Read ``dragoman.json``, checking that nothing has changed it; give the digests of others."""
+    """Read and check ``dragoman.json``; return facts and digests of other files."""
     try:
         plain = json.loads(read_small(path, LARGEST_DESCRIPTION))
         found = plain["format"]
@@ -356,12 +356,12 @@ def _read_facts(path: Path) -> tuple[Facts, Any]:
 
 
 def _canonical(plain: Mapping[str, Any]) -> bytes:
-    """Write what a JSON file says in one form, whatever its spaces."""
+    """Serialise JSON in one form, whatever its white space."""
     return json.dumps(plain, sort_keys=True).encode()
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    """Parse ``config.toml``, and compare it with its digest."""
+    """Parse ``config.toml`` and check its digest."""
     try:
         contents = read_small(path, LARGEST_DESCRIPTION)
     except OSError as error:
@@ -376,7 +376,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 
 def _check_vocabularies(folder: ModelFolder, digests: Any) -> None:  # noqa: ANN401
-    """Check the subwords against their digests, and options against subwords."""
+    """Check subword models against their digests, and options against vocabularies."""
     if not isinstance(digests, dict):
         raise FolderError(f"{folder.path / FACTS_FILE}: digests are no table; get the folder again")
     if digests:
@@ -394,7 +394,7 @@ def _check_vocabularies(folder: ModelFolder, digests: Any) -> None:  # noqa: ANN
 
 
 def _check_weights(folder: ModelFolder, weights: TensorFile) -> None:
-    """Check that weights belong to the folder, before anything is built or reserved for them."""
+    """Check that weights belong to the folder, before a model is built."""
     belongs_to = weights.metadata.get(IDENTITY)
     if belongs_to is not None and belongs_to != folder.identity:
         raise FolderError(

@@ -19,7 +19,7 @@ from dragoman.errors import OptionError
 from dragoman.files import read_small
 
 LARGEST_FILE = 1 << 20
-# The parser of the standard library takes gigabytes for a key of 50,000 parts.
+# The standard library's parser takes gigabytes for a key of 50,000 parts.
 DEEP_KEY = re.compile(rb"(?:[^.\s=]{1,64}[ \t]*\.[ \t]*){64}")
 Plain = dict[str, Any]
 OFF = "off"
@@ -42,7 +42,7 @@ def option(default: Any, help: str, words: tuple[str, ...] = ()) -> Any:  # noqa
 
 
 def to_plain(options: Any) -> Plain:  # noqa: ANN401
-    """Turn an options dataclass into a nested dictionary in which what is off says “off”."""
+    """Convert an options dataclass to a nested dictionary; None becomes “off”."""
     plain: Plain = {}
     for each in dataclasses.fields(options):
         value = getattr(options, each.name)
@@ -86,7 +86,7 @@ def from_plain(kind: Any, plain: Mapping[str, Any], *, place: str) -> Any:  # no
 
 
 def from_section(kind: Any, config: Mapping[str, Any], name: str, path: Path) -> Any:  # noqa: ANN401
-    """Build an options dataclass from a section of a file, naming both in complaints."""
+    """Build an options dataclass from a section of a file, named in errors."""
     place = f"{path}: {name}"
     try:
         return from_plain(kind, config.get(name, {}), place=place)
@@ -96,7 +96,7 @@ def from_section(kind: Any, config: Mapping[str, Any], name: str, path: Path) ->
 
 
 def check_names(kind: Any, plain: Mapping[str, Any], *, place: str) -> None:  # noqa: ANN401
-    """Complain about names that an options dataclass does not have."""
+    """Refuse names that an options dataclass does not have."""
     hints: Plain = {}
     for each in section_kinds(kind):
         hints = get_type_hints(each) | hints
@@ -120,12 +120,12 @@ def section_kinds(hint: Any) -> tuple[type, ...]:  # noqa: ANN401
 
 
 def tag_of(kind: type) -> object:
-    """Say which of several kinds of section a dataclass is."""
+    """Return the tag of a dataclass within its union."""
     return dataclasses.fields(kind)[0].default
 
 
 def merge(*layers: Mapping[str, Any]) -> Plain:
-    """Lay nested dictionaries over one another."""
+    """Merge nested dictionaries, later ones over earlier ones."""
     merged: Plain = {}
     for layer in layers:
         for name, value in layer.items():
@@ -138,7 +138,7 @@ def merge(*layers: Mapping[str, Any]) -> Plain:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Say which known name was probably meant."""
+    """Return the known name nearest to a mistyped one."""
     names = list(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
@@ -176,13 +176,13 @@ def write_toml(plain: Mapping[str, Any]) -> str:
 
 
 def require(condition: bool, name: str, value: object, remedy: str) -> None:
-    """Check one option's value."""
+    """Refuse an option's value unless a condition holds."""
     if not condition:
         raise OptionError(f"{name} is {value}: {remedy}")
 
 
 def _check_name(name: str, known: Iterable[str], place: str, others: tuple[type, ...] = ()) -> None:
-    """Complain about a name that is not known, or known only to others."""
+    """Refuse a name that is unknown, or known only to other kinds."""
     if name in known:
         return
     owners = [
@@ -196,13 +196,13 @@ def _check_name(name: str, known: Iterable[str], place: str, others: tuple[type,
 
 
 def _check_section(name: str, value: object, place: str) -> None:
-    """Complain about a single value where several options belong."""
+    """Refuse a single value where a section belongs."""
     if not isinstance(value, Mapping):
         raise OptionError(f"{place}: “{name}” is a section, found {value!r}")
 
 
 def _choose_kind(kinds: tuple[type, ...], plain: Mapping[str, Any], place: str) -> type:
-    """Choose the dataclass that a section means; the first if it does not say."""
+    """Choose the dataclass of a section by its tag; the first without one."""
     if len(kinds) == 1:
         return kinds[0]
     name = dataclasses.fields(kinds[0])[0].name
@@ -218,7 +218,7 @@ def _is_section(value: object) -> bool:
 
 
 def _toml(value: object) -> str:
-    """One TOML value; JSON's strings, numbers, booleans and lists are TOML's too."""
+    """Serialise one TOML value; JSON's strings, numbers, booleans and lists are TOML's too."""
     if isinstance(value, float):
         return repr(value)
     if isinstance(value, list):
@@ -234,7 +234,7 @@ def without_none(hint: Any) -> Any:  # noqa: ANN401
 
 
 def _checked(value: Any, hint: Any, place: str) -> Any:  # noqa: ANN401
-    """Return the value in the type its field wants, or complain."""
+    """Return a value in its field's type, or refuse it."""
     inner = without_none(hint)
     if inner is not hint and (value is None or value == OFF):
         return None
@@ -257,13 +257,13 @@ def _checked(value: Any, hint: Any, place: str) -> Any:  # noqa: ANN401
 
 
 def _short(value: object) -> str:
-    """Show a value to a person; not all of a long one."""
+    """Abbreviate a value for a message."""
     shown = repr(value)
     return shown if len(shown) <= 200 else f"{shown[:200]}…"
 
 
 def _is_a(value: object, kind: type) -> bool:
-    """Whether a value has a type; a whole number is good enough for a number, a truth is not."""
+    """Say whether a value has a type; an int is a float, a bool is no number."""
     if isinstance(value, bool):
         return kind is bool
     if kind is float and isinstance(value, int):

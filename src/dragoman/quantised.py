@@ -1,4 +1,4 @@
-"""Matrices in eight bits as tensors, and how a file of weights holds them."""
+"""Quantised matrices as PyTorch tensors, and in files of weights."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,23 +13,23 @@ from dragoman.shapes import Float, Int8
 
 
 class Quantised(NamedTuple):
-    """A matrix in eight bits: whole numbers, and what each row is multiplied by."""
+    """A matrix in int8 with a scale for each row."""
 
     numbers: Int8[Tensor, "rows columns"]
     scales: Float[Tensor, "rows"]
 
     @staticmethod
     def of(matrix: Rounded) -> "Quantised":
-        """See a matrix as PyTorch does."""
+        """View NumPy arrays as tensors."""
         return Quantised(*map(torch.from_numpy, matrix))
 
     def restored(self) -> Float[Tensor, "rows columns"]:
-        """Multiply out."""
+        """Dequantise to float."""
         return self.numbers * self.scales[:, None]
 
 
 def pair(place: Path, name: str, numbers: Tensor, scales: Tensor) -> Quantised:
-    """Put a matrix and its scales together, checking that they belong together."""
+    """Combine a matrix and its scales, checking types and shapes."""
     is_right = numbers.dtype == torch.int8 and scales.is_floating_point()
     if not is_right or numbers.dim() != 2 or scales.shape != numbers.shape[:1]:
         raise FolderError(f"{place}: damaged ({name} and its scales do not fit); get it again")
@@ -37,7 +37,7 @@ def pair(place: Path, name: str, numbers: Tensor, scales: Tensor) -> Quantised:
 
 
 def restore(weights: Mapping[str, Tensor], place: Path) -> dict[str, Tensor]:
-    """Multiply out what is in eight bits."""
+    """Dequantise all int8 matrices of a model."""
     return {
         name: pair(place, name, each, weights[name + SCALES]).restored()
         if name + SCALES in weights

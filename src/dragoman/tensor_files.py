@@ -1,4 +1,4 @@
-"""Safetensors files: written one tensor at a time with digests, opened once and checked whole.
+"""Read and write safetensors files, with digests, one tensor at a time.
 
 The format is that of the safetensors library. `TensorFile` reads it without the library because
 that one opens a path for every read and believes what it finds there: a file that is replaced
@@ -19,7 +19,7 @@ from dragoman.errors import FolderError
 from dragoman.files import DIGEST_DIGITS, digest_of, open_ordinary
 from dragoman.shapes import Shaped
 
-if TYPE_CHECKING:  # PyTorch, which translating on a CPU does not need
+if TYPE_CHECKING:  # PyTorch is not needed to translate on a CPU
     from torch import Tensor
 
 # The names that the format has for types, in the order in which it stores tensors: wide ones first,
@@ -78,7 +78,7 @@ def write_tensors(
 
 
 class TensorFile:
-    """A safetensors file that is opened once; its header is checked then, tensors when read.
+    """A safetensors file, opened once; its header is checked then, tensors when read.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class TensorFile:
         return self._entry(name)["dtype"]
 
     def read(self, name: str) -> Shaped[np.ndarray, "..."]:
-        """Read one tensor as it is, and check that it is not damaged."""
+        """Read one tensor and check its digest."""
         entry = self._entry(name)
         start, end = entry["data_offsets"]
         contents = np.empty(end - start, np.uint8)
@@ -156,14 +156,14 @@ class TensorFile:
         return contents.view(READ_AS[entry["dtype"]]).reshape(entry["shape"])
 
     def read_wide(self, name: str) -> Shaped[np.ndarray, "..."]:
-        """Read one tensor as `read` does, but bfloat16 as float32."""
+        """Read one tensor as `read` does, with bfloat16 widened to float32."""
         found = self.read(name)
         if self.type(name) != BFLOAT16:
             return found
-        return (found.astype(np.uint32) << 16).view(np.float32)  # its upper halves
+        return (found.astype(np.uint32) << 16).view(np.float32)  # the upper halves of float32
 
     def check(self) -> None:
-        """Read every tensor, one at a time, and compare it with its digest."""
+        """Read every tensor and check its digest."""
         for name in self.names:
             self.read(name)
 
@@ -183,7 +183,7 @@ class TensorFile:
                 filled += count
 
     def _read_header(self) -> tuple[bytes, dict[str, Any]]:
-        """Read the header's bytes, the eight before it too, and what it says."""
+        """Read and parse the header; also return its bytes."""
         first = np.zeros(8, np.uint8)
         if self.size < len(first):
             raise self._broken("shorter than a header")
@@ -202,7 +202,7 @@ class TensorFile:
         return first.tobytes() + header.tobytes(), said
 
     def _check_entry(self, name: str, entry: dict[str, Any], start: int) -> None:
-        """Check what the header says of a tensor; those before it end at `start`."""
+        """Check a tensor's entry in the header; those before it end at `start`."""
         shape: Any = entry.get("shape")
         offsets, kind = entry.get("data_offsets"), entry.get("dtype")
         if not isinstance(kind, str) or kind not in READ_AS:
@@ -214,7 +214,7 @@ class TensorFile:
             raise self._broken(f"{name} does not lie where it should")
 
     def _read_digests(self, raw: bytes) -> dict[str, str] | None:
-        """Check the header's own digest, and give those of tensors; None if there are none."""
+        """Check the header's own digest and return those of tensors; None if there are none."""
         own = self.metadata.get(HEADER_DIGEST)
         joined = self.metadata.get(TENSOR_DIGESTS, "")
         if own is None:
@@ -241,7 +241,7 @@ class TensorFile:
 
 
 def _bytes_of(tensor: "Tensor | np.ndarray") -> memoryview:
-    """See a tensor as bytes; one that is on the CPU and in one stretch is not copied."""
+    """View a tensor as bytes; copied only if it is not contiguous on the CPU."""
     if isinstance(tensor, np.ndarray):
         return np.ascontiguousarray(tensor).reshape(-1).view(np.uint8).data
     from torch import uint8
@@ -250,7 +250,7 @@ def _bytes_of(tensor: "Tensor | np.ndarray") -> memoryview:
 
 
 def _header(metadata: Mapping[str, str], entries: Mapping[str, Any]) -> bytes:
-    """Write a header and the eight bytes that say how long it is."""
+    """Serialise a header with its length."""
     said = {METADATA: metadata} | dict(entries)
     text = json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % ALIGNED)
@@ -258,13 +258,13 @@ def _header(metadata: Mapping[str, str], entries: Mapping[str, Any]) -> bytes:
 
 
 def _first_byte(item: tuple[str, dict[str, Any]]) -> tuple[int, int]:
-    """Where a tensor lies; anything for an entry that will be refused. Empty tensors come first."""
+    """Return the offset of a tensor for sorting, empty tensors first; invalid entries anywhere."""
     offsets: Any = item[1].get("data_offsets")
     return (offsets[0], offsets[1]) if _are_sizes(offsets) and len(offsets) == 2 else (0, 0)
 
 
 def _are_sizes(value: Any) -> bool:  # noqa: ANN401
-    """Whether something is a list of whole numbers that can be sizes."""
+    """Say whether a value is a list of integers that can be sizes."""
     return isinstance(value, list) and all(type(each) is int and each >= 0 for each in value)
 
 
@@ -273,7 +273,7 @@ def _is_text(metadata: Any) -> bool:  # noqa: ANN401
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build a dictionary from the pairs of a JSON object, refusing a repeated key."""
+    """Build a dictionary from the pairs of a JSON object, refusing repeated keys."""
     table = dict(pairs)
     if len(table) < len(pairs):
         raise ValueError("a name twice")

@@ -1,4 +1,4 @@
-"""The weights of a model folder: read into a model, and written from one."""
+"""Read a model folder's weights into a model, and write them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,20 +31,20 @@ FILLING = ("kaiming_uniform_", "xavier_uniform_", "uniform_", "normal_", "zero_"
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Collect a model's weights, each tied matrix once, and the statistics it keeps beside them."""
+    """Collect a model's parameters, each tied matrix once, and its buffers."""
     kept = model.state_dict().keys()
     statistics = {name: each for name, each in model.named_buffers() if name in kept}
     return {name: each.detach() for name, each in model.named_parameters()} | statistics
 
 
 def write_weights(path: Path, weights: Mapping[str, Tensor], identity: str | None = None) -> None:
-    """Write weights, or leave the old ones."""
+    """Write weights atomically."""
     with written_beside(path) as beside:
         write_tensors(beside, weights, None if identity is None else {IDENTITY: identity})
 
 
 def read_weights(place: Path | TensorFile) -> dict[str, Tensor]:
-    """Read weights, checking that none is damaged."""
+    """Read weights and check their digests."""
     file = place if isinstance(place, TensorFile) else TensorFile(place)
     return restore({name: read_tensor(file, name) for name in file.names}, file.path)
 
@@ -57,14 +57,14 @@ def read_tensor(file: TensorFile, name: str) -> Tensor:
 
 @torch.no_grad()
 def put_weights(model: nn.Module, weights: Mapping[str, Tensor], place: Path) -> None:
-    """Copy weights into a model, checking that they are its own."""
+    """Copy weights into a model, checking names and shapes."""
     own = weights_of(model)
     foreign = sorted(own.keys() ^ weights.keys())
     if foreign:
         raise FolderError(f"{place}: holds another model ({foreign[0]} does not fit this one)")
     for name, parameter in own.items():
         check_shape(place, name, weights[name].shape, parameter.shape)
-        is_divided = type(weights[name]) is not Tensor  # then all processes would have to look
+        is_divided = type(weights[name]) is not Tensor  # then all processes would have to check
         if parameter.is_floating_point() and not is_divided:
             check_numbers(place, name, weights[name])
     for name, parameter in own.items():
@@ -72,7 +72,7 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor], place: Path) ->
 
 
 def check_numbers(place: Path, name: str, weight: Tensor) -> None:
-    """Check that a weight has numbers with which one can compute.
+    """Check that a weight is finite.
 
     Notes
     -----
@@ -96,7 +96,7 @@ def load_model(folder: ModelFolder) -> Model:
 
 
 def _read_weight(file: TensorFile, name: str, parameter: Tensor) -> Tensor:
-    """Read one weight, multiplied out if it is in eight bits, and check its numbers."""
+    """Read one weight, dequantised if it is int8, and check that it is finite."""
     parts = [each for each in (name, name + SCALES) if each in file.names]
     weight = restore({each: read_tensor(file, each) for each in parts}, file.path)[name]
     if parameter.is_floating_point():
@@ -105,7 +105,7 @@ def _read_weight(file: TensorFile, name: str, parameter: Tensor) -> Tensor:
 
 
 def build_unfilled(folder: ModelFolder, file: TensorFile) -> Model:
-    """Build a folder's model without numbers in its large weights, checking that the file fits.
+    """Build a folder's model with uninitialised large weights, checking that the file fits.
 
     Returns
     -------
@@ -138,18 +138,18 @@ def write_model(path: Path, folder: ModelFolder, model: nn.Module) -> None:
 
 
 def vocabulary_of(vocabularies: Vocabularies) -> Vocabulary:
-    """Tell a model what it must know of its subwords."""
+    """Make the model's view of the vocabularies."""
     source_size, target_size = (len(each) for each in vocabularies)
     return Vocabulary(source_size, target_size, vocabularies.pad_id, vocabularies.eos_id)
 
 
 def _is_scales(name: str, file: TensorFile) -> bool:
-    """Whether a tensor is the scales of another."""
+    """Say whether a tensor has the scales of another."""
     return name.endswith(SCALES) and name.removesuffix(SCALES) in file.names
 
 
 class _Untouched(TorchFunctionMode):
-    """Writes nothing into large new parameters, which are about to be read from a file.
+    """Leave large new parameters uninitialised, as they are about to be read from a file.
 
     PyTorch's own way, the device “meta”, imports 150 MB of compilers to compute with no numbers.
     """

@@ -151,7 +151,7 @@ class FeedbackLayer(nn.Module):
         source_mask: Mask,
         num_places: int,
     ) -> Float[Tensor, "sentences beams model_dim"]:
-        """Apply the layer to the newest word of each hypothesis."""
+        """Apply the layer to the newest token of each hypothesis."""
 
         def attend_to_past(x: Tensor) -> Tensor:
             rows = x.flatten(0, 1).unsqueeze(1)
@@ -206,7 +206,7 @@ class FeedbackTransformer(nn.Module):
         self.feedback.layer_weights.zero_()
 
     def forward(self, batch: Batch) -> Output:
-        """Predict every target word from the source and the true words before it."""
+        """Run teacher forcing: the hidden state of every target position."""
         num_words = batch.target.ids.size(1)
         state = self.start(self.encode(batch.source), num_words)
         source_mask = Mask(key_lengths=batch.source.lengths)

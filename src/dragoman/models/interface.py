@@ -65,7 +65,7 @@ class SearchedModel(Protocol):
             ...
 
     def encode(self, source: Sequences) -> Any:  # noqa: ANN401
-        """Read the source sentences."""
+        """Encode the source sentences."""
         ...
 
     def start(self, memory: Any, capacity: int) -> Any:  # noqa: ANN401
@@ -77,7 +77,7 @@ class SearchedModel(Protocol):
         tokens: Int[Tensor, "sentences beams"],
         state: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], Any]:
-        """Read one more word of each hypothesis."""
+        """Decode one more token of each hypothesis."""
         ...
 
 

@@ -108,7 +108,7 @@ class DecoderLayer(nn.Module):
         source_mask: Mask,
         length: int,
     ) -> tuple[Float[Tensor, "rows 1 model_dim"], Cache]:
-        """Apply the layer to the newest word of each hypothesis.
+        """Apply the layer to the newest token of each hypothesis.
 
         Notes
         -----

@@ -54,7 +54,7 @@ class Fastformer(nn.Module):
     Parameters
     ----------
     model_dim : int
-        Width of what comes in and goes out.
+        Width of inputs and outputs.
     num_heads : int
         Heads.
     head_dim : int

@@ -25,7 +25,7 @@ class SSRU(nn.Module):
     Parameters
     ----------
     model_dim : int
-        Width of what comes in and goes out.
+        Width of inputs and outputs.
 
     Notes
     -----

@@ -27,7 +27,7 @@ Length = TypeVar("Length", int, Tensor)
 
 
 class Block(nn.Module):
-    """Narrow to d, convolve, widen to 2d, and add to what came in.
+    """Residual block: narrow to d, dilated convolution, widen to 2d.
 
     Parameters
     ----------
@@ -77,18 +77,18 @@ class Block(nn.Module):
         states: Float[Tensor, "sentences beams stream_dim"],
         past: Float[Tensor, "sentences beams memory inner_dim"],
     ) -> tuple[Float[Tensor, "sentences beams stream_dim"], Tensor]:
-        """Apply the block to the newest word of each hypothesis."""
+        """Apply the block to the newest token of each hypothesis."""
         inner = self._narrow(states)
         convolved, past = self.convolution.step(inner, past)
         return states + self._widen(inner, convolved), past
 
     def _narrow(self, states: Tensor) -> Tensor:
-        """Make what the convolution reads."""
+        """Compute the input of the convolution."""
         inner = self.inner_norm(self.narrow(self.input_norm(states).relu()))
         return inner if self.is_multiplicative else inner.relu()
 
     def _widen(self, inner: Tensor, convolved: Tensor) -> Tensor:
-        """Make what the block adds."""
+        """Compute the output of the block's residual branch."""
         if self.is_multiplicative:
             convolved = multiplicative_unit(inner, convolved)
         return self.dropout(self.widen(self.output_norm(convolved).relu()))
@@ -97,7 +97,7 @@ class Block(nn.Module):
 def multiplicative_unit(
     states: Float[Tensor, "*places dim"], convolved: Float[Tensor, "*places four_dim"]
 ) -> Float[Tensor, "*places dim"]:
-    r"""Let gates decide between what was there and what is new.
+    r"""Combine states and convolved states by three gates.
 
     Notes
     -----
@@ -110,7 +110,7 @@ def multiplicative_unit(
 
 
 class ByteNet(nn.Module):
-    r"""The whole model: embeddings, encoder, the decoder standing upon it, output layer.
+    r"""Encoder–decoder model: embeddings, encoder, decoder stacked on it, output layer.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class ByteNet(nn.Module):
     def __init__(self, options: ByteNetOptions, vocabulary: Vocabulary) -> None:
         super().__init__()
         self.pad_id = vocabulary.pad_id
-        # As a fraction, so that lengths are computed exactly and alike on every device.
+        # A fraction, so that lengths are exact and equal on every device.
         self.length_ratio = Fraction(options.length_ratio).limit_denominator(1000)
         self.length_extra = options.length_extra
         dim = 2 * options.model_dim
@@ -161,7 +161,7 @@ class ByteNet(nn.Module):
 
     @torch.no_grad()
     def _initialise(self) -> None:
-        """Set every weight: all of it happens here.
+        """Initialise all weights.
 
         The paper does not say how. Maps are normal with variance 2/n where a ReLU stands before
         or after them and 1/n in a multiplicative unit, n being their inputs; biases zero, norms
@@ -181,17 +181,17 @@ class ByteNet(nn.Module):
                 nn.init.zeros_(module.bias)
 
     def forward(self, batch: Batch) -> Output:
-        """Predict every target word from the source and the true words before it."""
+        """Run teacher forcing: the hidden state of every target position."""
         source = self.encode(batch.source)
         states = self.target_embedding(batch.target.shifted(self.pad_id))
-        # Lengthens with zeros, or cuts off what no target word stands upon.
+        # Pads with zeros, or cuts what is longer than the target.
         states = states + functional.pad(source, (0, 0, 0, states.size(1) - source.size(1)))
         for block in self.decoder:
             states = block(states)
         return Output(self._finish(states), None)
 
     def encode(self, source: Sequences) -> Float[Tensor, "sentences unfolded stream_dim"]:
-        """Read the source sentences.
+        """Encode the source sentences.
 
         Notes
         -----
@@ -210,7 +210,7 @@ class ByteNet(nn.Module):
         return found.masked_fill(~is_place.unsqueeze(-1), 0.0)
 
     def unfold(self, length: Length) -> Length:
-        """Say over how many places a source sentence is unfolded."""
+        """Return the length to which a source sentence is unfolded."""
         numerator, denominator = self.length_ratio.as_integer_ratio()
         return -(-length * numerator // denominator) + self.length_extra
 
@@ -219,14 +219,14 @@ class ByteNet(nn.Module):
         memory: Float[Tensor, "sentences unfolded stream_dim"],
         capacity: int,  # noqa: ARG002
     ) -> HypothesisState:
-        """Begin one hypothesis for each sentence.
+        """Start one hypothesis for each sentence.
 
         Parameters
         ----------
         memory : Float[Tensor, "sentences unfolded stream_dim"]
             The source sentences.
         capacity : int
-            How many words a hypothesis may get; the memory is the same for any number.
+            Largest number of tokens of a hypothesis; ignored, as the state does not grow.
 
         Notes
         -----
@@ -242,7 +242,7 @@ class ByteNet(nn.Module):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: HypothesisState
     ) -> tuple[Float[Tensor, "sentences beams stream_dim"], HypothesisState]:
-        """Read one more word of each hypothesis."""
+        """Decode one more token of each hypothesis."""
         states = self.target_embedding(tokens)
         source = state.sentences[SOURCE]
         if state.length < source.size(1):
@@ -253,5 +253,5 @@ class ByteNet(nn.Module):
         return self._finish(states), state.after(**past)
 
     def _finish(self, states: Tensor) -> Tensor:
-        """Make of the decoder's stream what the output layer reads."""
+        """Compute the input of the output layer."""
         return self.decoder_output(self.decoder_norm(states)).relu()

@@ -1,4 +1,4 @@
-"""Convolutions over words: all places at once, or one more word after those before."""
+"""Convolutions over tokens: all positions at once, or one more token after those before."""
 
 from collections.abc import Iterable
 
@@ -10,14 +10,14 @@ from dragoman.shapes import Bool, Float
 
 
 class WeightNormLinear(nn.Module):
-    r"""A linear map whose rows are kept as a length and a direction (Salimans & Kingma, 2016).
+    r"""Linear layer with weight normalisation (Salimans & Kingma, 2016).
 
     Parameters
     ----------
     in_features : int
-        Width of what comes in.
+        Width of the inputs.
     out_features : int
-        Width of what goes out.
+        Width of the outputs.
 
     Notes
     -----
@@ -43,7 +43,7 @@ class WeightNormLinear(nn.Module):
 
     @property
     def weight(self) -> Float[Tensor, "out_features in_features"]:
-        """The matrix itself."""
+        """Compute the matrix."""
         lengths = torch.linalg.vector_norm(self.direction, dim=1)
         return self.direction * (self.magnitude / lengths).unsqueeze(1)
 
@@ -55,7 +55,7 @@ class WeightNormLinear(nn.Module):
 
 
 class Convolution(nn.Module):
-    r"""Give each place a linear map of the places around it, or of those before it.
+    r"""Convolve over positions, centred or causal.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class Convolution(nn.Module):
     def start(
         self, num_sentences: int, like: Float[Tensor, "..."]
     ) -> Float[Tensor, "sentences 1 memory input_dim"]:
-        """Make the memory of one hypothesis a sentence, before its first word."""
+        """Make the empty history of one hypothesis a sentence."""
         input_dim = self.linear.in_features // self.kernel_size
         return like.new_zeros(num_sentences, 1, self.memory_size, input_dim)
 
@@ -137,7 +137,7 @@ class Convolution(nn.Module):
         states: Float[Tensor, "*rows input_dim"],
         past: Float[Tensor, "*rows memory input_dim"],
     ) -> tuple[Float[Tensor, "*rows output_dim"], Float[Tensor, "*rows memory input_dim"]]:
-        """Apply a causal convolution to the newest word of each hypothesis.
+        """Apply a causal convolution to the newest token of each hypothesis.
 
         Returns
         -------
@@ -154,7 +154,7 @@ class Convolution(nn.Module):
 
 
 def receptive_field(kernel_size: int, dilations: Iterable[int]) -> int:
-    r"""Count the places that a place can see through a stack of convolutions.
+    r"""Count the positions that one position depends on through a stack of convolutions.
 
     Notes
     -----

@@ -24,13 +24,13 @@ from dragoman.models.positions.positional_encoding import LearnedPositions
 from dragoman.models.state import HypothesisState
 from dragoman.shapes import Bool, Float, Int
 
-# Keeps the variance of a sum of two.
+# Scale that keeps the variance of a sum of two.
 HALVED = math.sqrt(0.5)
 WORD_STD = 0.1
 
 
 class Memory(NamedTuple):
-    """What the encoder made of the source sentences: z, z + e, and where there are words."""
+    """Encoder output of the source sentences: z, z + e, and where there are words."""
 
     keys: Float[Tensor, "sentences length model_dim"]
     values: Float[Tensor, "sentences length model_dim"]
@@ -38,14 +38,14 @@ class Memory(NamedTuple):
 
 
 class EncoderBlock(nn.Module):
-    r"""A centred convolution with gates, and a way around it.
+    r"""Residual block of a centred convolution and a gated linear unit.
 
     Parameters
     ----------
     input_dim : int
-        Width of what comes in.
+        Width of the inputs.
     shape : BlockShape
-        Width of what goes out, and the kernel.
+        Width of the outputs, and the kernel size.
     dropout : float
         Dropout on what the convolution reads.
 
@@ -72,7 +72,7 @@ class EncoderBlock(nn.Module):
 
 
 class SourceAttention(nn.Module):
-    r"""Let each target position look at the source and add what it finds.
+    r"""Cross-attention of a decoder block.
 
     Parameters
     ----------
@@ -114,14 +114,14 @@ class SourceAttention(nn.Module):
 
 
 class DecoderBlock(nn.Module):
-    """A causal convolution with gates, attention to the source, and a way around both.
+    """Residual block of a causal convolution, a gated linear unit and cross-attention.
 
     Parameters
     ----------
     input_dim : int
-        Width of what comes in.
+        Width of the inputs.
     shape : BlockShape
-        Width of what goes out, and the kernel.
+        Width of the outputs, and the kernel size.
     model_dim : int
         Width of the word vectors and of the encoder's output.
     dropout : float
@@ -157,7 +157,7 @@ class DecoderBlock(nn.Module):
         memory: Memory,
         past: Float[Tensor, "sentences beams memory input_dim"],
     ) -> tuple[Float[Tensor, "sentences beams width"], Tensor]:
-        """Apply the block to the newest word of each hypothesis."""
+        """Apply the block to the newest token of each hypothesis."""
         convolved, past = self.convolution.step(self.dropout(states), past)
         gated = functional.glu(convolved, dim=-1)
         found = self.cross_attention(gated, embedded, memory)
@@ -165,7 +165,7 @@ class DecoderBlock(nn.Module):
 
 
 class ConvS2S(nn.Module):
-    """The whole model: embeddings, encoder, decoder, output layer.
+    """Encoder–decoder model: embeddings, encoder, decoder, output layer.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ class ConvS2S(nn.Module):
 
     @torch.no_grad()
     def _initialise(self) -> None:
-        """Set every weight: all of it happens here.
+        """Initialise all weights.
 
         With p the share that dropout keeps and n the inputs of a neuron: convolutions before
         gates N(0, √(4p/n)), linear maps and an output layer of its own N(0, √(p/n)), so that each
@@ -232,7 +232,7 @@ class ConvS2S(nn.Module):
                 nn.init.normal_(module.weight, std=WORD_STD)
 
     def forward(self, batch: Batch) -> Output:
-        """Predict every target word from the source and the true words before it."""
+        """Run teacher forcing: the hidden state of every target position."""
         memory = self.encode(batch.source)
         embedded = self.target_embedding(batch.target.shifted(self.pad_id))
         states = self.decoder_input(embedded)
@@ -241,7 +241,7 @@ class ConvS2S(nn.Module):
         return Output(self.dropout(self.decoder_output(states)), None)
 
     def encode(self, source: Sequences) -> Memory:
-        """Read the source sentences.
+        """Encode the source sentences.
 
         Notes
         -----
@@ -254,19 +254,19 @@ class ConvS2S(nn.Module):
         for block in self.encoder:
             states = block(states, is_token)
         keys = self.encoder_output(states)
-        # From itself to itself: the value stays to the last bit, the gradient is scaled.
+        # The value stays the same to the last bit; the gradient is scaled.
         keys = keys.detach().lerp(keys, 1 / (2 * len(self.decoder)))
         return Memory(keys, keys + embedded, is_token)
 
     def start(self, memory: Memory, capacity: int) -> HypothesisState:  # noqa: ARG002
-        """Begin one hypothesis for each sentence.
+        """Start one hypothesis for each sentence.
 
         Parameters
         ----------
         memory : Memory
             The source sentences.
         capacity : int
-            How many words a hypothesis may get; the memory is the same for any number.
+            Largest number of tokens of a hypothesis; ignored, as the state does not grow.
 
         Notes
         -----
@@ -283,7 +283,7 @@ class ConvS2S(nn.Module):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: HypothesisState
     ) -> tuple[Float[Tensor, "sentences beams output_dim"], HypothesisState]:
-        """Read one more word of each hypothesis."""
+        """Decode one more token of each hypothesis."""
         memory = Memory(**state.sentences)
         flat = tokens.flatten().unsqueeze(1)
         embedded = self.target_embedding(flat, state.length).view(*tokens.shape, -1)
@@ -301,5 +301,5 @@ def _convolution(input_dim: int, shape: BlockShape, *, causal: bool) -> Convolut
 
 
 def _shortcut(input_dim: int, width: int) -> nn.Module:
-    """Make the way around a block: nothing, unless the width changes."""
+    """Make the residual path: identity, unless the width changes."""
     return nn.Identity() if input_dim == width else WeightNormLinear(input_dim, width)

@@ -1,4 +1,4 @@
-"""What a user may say about convolutional models; the defaults are published shapes."""
+"""Options of convolutional models; the defaults are the published shapes."""
 
 import re
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class BlockShape(NamedTuple):
 
 
 def parse_blocks(name: str, text: str) -> tuple[BlockShape, ...]:
-    """Read the shapes of a stack of blocks.
+    """Parse the shapes of a stack of blocks.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ class Experts(nn.Module):
     Parameters
     ----------
     model_dim : int
-        Width of what comes in and goes out.
+        Width of inputs and outputs.
     expert_dim : int
         Inner width of an expert.
     num_experts : int

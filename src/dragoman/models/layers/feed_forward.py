@@ -19,7 +19,7 @@ class FeedForward(nn.Module):
     Parameters
     ----------
     model_dim : int
-        Width of what comes in and goes out.
+        Width of inputs and outputs.
     feed_forward_dim : int
         Width between the linear maps (d_ff), whatever the kind.
     kind : FeedForwardKind

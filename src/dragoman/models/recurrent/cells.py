@@ -1,4 +1,4 @@
-"""What a recurrent layer repeats at each word: plain, gated and long short-term memory cells."""
+"""Recurrent cells: plain RNN, GRU and LSTM."""
 
 import math
 from typing import Literal
@@ -18,7 +18,7 @@ class RNNCell(nn.Module):
     Parameters
     ----------
     input_dim : int
-        Width of what is read.
+        Width of the inputs.
     hidden_dim : int
         Width of the state.
 
@@ -36,17 +36,17 @@ class RNNCell(nn.Module):
         self.weight_input, self.weight_hidden, self.bias = _make_weights(1, input_dim, hidden_dim)
 
     def project(self, inputs: Float[Tensor, "*places input_dim"]) -> Float[Tensor, "*places gates"]:
-        """Compute what the inputs contribute, for all words at once."""
+        """Project the inputs of all tokens at once."""
         return functional.linear(inputs, self.weight_input, self.bias)
 
     def forward(self, projected: Float[Tensor, "*places gates"], state: CellState) -> CellState:
-        """Read one more word."""
+        """Process one token."""
         (hidden,) = state
         after = torch.tanh(projected + functional.linear(hidden, self.weight_hidden))
         return (after.to(hidden.dtype),)
 
     def start(self, shape: tuple[int, ...], like: Tensor) -> CellState:
-        """Make the state before the first word."""
+        """Make the initial state."""
         return (_zeros(self.weight_hidden, shape, like),)
 
 
@@ -56,7 +56,7 @@ class GRUCell(nn.Module):
     Parameters
     ----------
     input_dim : int
-        Width of what is read.
+        Width of the inputs.
     hidden_dim : int
         Width of the state.
     reset : Literal["after", "before"]
@@ -89,11 +89,11 @@ class GRUCell(nn.Module):
         self.weight_input, self.weight_hidden, self.bias = _make_weights(3, input_dim, hidden_dim)
 
     def project(self, inputs: Float[Tensor, "*places input_dim"]) -> Float[Tensor, "*places gates"]:
-        """Compute what the inputs contribute, for all words at once."""
+        """Project the inputs of all tokens at once."""
         return functional.linear(inputs, self.weight_input, self.bias)
 
     def forward(self, projected: Float[Tensor, "*places gates"], state: CellState) -> CellState:
-        """Read one more word."""
+        """Process one token."""
         (hidden,) = state
         input_gates, input_candidate = self._split(projected, dim=-1)
         if self.reset == "after":
@@ -109,11 +109,11 @@ class GRUCell(nn.Module):
         return (candidate + update * (hidden - candidate),)
 
     def start(self, shape: tuple[int, ...], like: Tensor) -> CellState:
-        """Make the state before the first word."""
+        """Make the initial state."""
         return (_zeros(self.weight_hidden, shape, like),)
 
     def _split(self, gates: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-        """Divide what belongs to the two gates from what belongs to the candidate."""
+        """Split the two gates from the candidate."""
         both, candidate = gates.split([2 * self.hidden_dim, self.hidden_dim], dim=dim)
         return both, candidate
 
@@ -124,7 +124,7 @@ class LSTMCell(nn.Module):
     Parameters
     ----------
     input_dim : int
-        Width of what is read.
+        Width of the inputs.
     hidden_dim : int
         Width of the state.
 
@@ -145,15 +145,15 @@ class LSTMCell(nn.Module):
 
     @property
     def forget_bias(self) -> Float[Tensor, "hidden_dim"]:
-        """The part of the bias that keeps the forget gate open: a view, to be set in place."""
+        """A view of the forget gate's bias, to be set in place."""
         return self.bias[self.hidden_dim : 2 * self.hidden_dim]
 
     def project(self, inputs: Float[Tensor, "*places input_dim"]) -> Float[Tensor, "*places gates"]:
-        """Compute what the inputs contribute, for all words at once."""
+        """Project the inputs of all tokens at once."""
         return functional.linear(inputs, self.weight_input, self.bias)
 
     def forward(self, projected: Float[Tensor, "*places gates"], state: CellState) -> CellState:
-        """Read one more word."""
+        """Process one token."""
         hidden, memory = state
         recurrent = functional.linear(hidden, self.weight_hidden)
         if projected.is_cuda:
@@ -163,7 +163,7 @@ class LSTMCell(nn.Module):
         return torch.sigmoid(show) * torch.tanh(memory), memory
 
     def start(self, shape: tuple[int, ...], like: Tensor) -> CellState:
-        """Make the state before the first word."""
+        """Make the initial state."""
         return tuple(_zeros(self.weight_hidden, shape, like) for _ in range(2))
 
 
@@ -171,7 +171,7 @@ Cell = RNNCell | GRUCell | LSTMCell
 
 
 def make_cell(kind: Literal["rnn", "gru", "lstm"], input_dim: int, hidden_dim: int) -> Cell:
-    """Make a cell of a kind."""
+    """Make a cell of the given kind."""
     match kind:
         case "rnn":
             return RNNCell(input_dim, hidden_dim)
@@ -184,7 +184,7 @@ def make_cell(kind: Literal["rnn", "gru", "lstm"], input_dim: int, hidden_dim: i
 def _make_weights(
     num_gates: int, input_dim: int, hidden_dim: int
 ) -> tuple[nn.Parameter, nn.Parameter, nn.Parameter]:
-    """Make W, U and b, uniform within ±1/√hidden_dim, as PyTorch begins; a model sets its own."""
+    """Make W, U and b, uniform within ±1/√hidden_dim as in PyTorch; models initialise their own."""
     bound = 1 / math.sqrt(hidden_dim)
     rows = num_gates * hidden_dim
     weights = (
@@ -198,12 +198,12 @@ def _make_weights(
 
 
 def _zeros(weight: Tensor, shape: tuple[int, ...], like: Tensor) -> Tensor:
-    """Make a state in the weights' precision, which it keeps where only products are rounded."""
+    """Make a state in the weights' precision, also where products are computed in half."""
     return weight.new_zeros(*shape, weight.size(1), device=like.device)
 
 
 def _fused_gates(projected: Tensor, recurrent: Tensor, memory: Tensor) -> CellState:
-    """Compute all that an LSTM does behind its products by one kernel instead of a dozen.
+    """Compute the gates of an LSTM by one fused kernel.
 
     It wants one precision for all and two dimensions. Autocast would choose the lower one for c.
     """

@@ -1,4 +1,4 @@
-"""A cell over whole sentences: by one call of a fused kernel where there is one, else in a loop."""
+"""Run a cell over whole sentences, by a fused kernel where there is one, else in a loop."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,14 +9,14 @@ from torch import Tensor, nn
 from dragoman.models.recurrent.cells import Cell, CellState, GRUCell, LSTMCell, RNNCell
 from dragoman.shapes import Float, Int, Shaped
 
-# Far enough out for a gate to be exactly 0 or 1 in every precision, and finite in all of them.
+# Large enough for a gate to be exactly 0 or 1 in every precision, and finite in all of them.
 SHUT = 1e4
-# One would do, but matrix units want widths that are multiples of this.
+# One would do, but matrix units need widths that are multiples of this.
 NUM_COLUMNS = 8
 
 
 class RecurrentLayer(nn.Module):
-    """Read sentences word by word.
+    """Apply a cell to sentences token by token.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class RecurrentLayer(nn.Module):
         state: CellState | None = None,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> tuple[Float[Tensor, "batch length hidden_dim"], CellState]:
-        """Read sentences.
+        """Process sentences.
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class RecurrentLayer(nn.Module):
 
 
 class BidirectionalLayer(nn.Module):
-    """Read sentences from both ends.
+    """Apply one cell from each end of the sentences.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class BidirectionalLayer(nn.Module):
         inputs: Float[Tensor, "batch length input_dim"],
         lengths: Int[Tensor, "batch"],
     ) -> tuple[Float[Tensor, "batch length both_dims"], tuple[CellState, CellState]]:
-        """Read sentences.
+        """Process sentences.
 
         Returns
         -------
@@ -106,7 +106,7 @@ class BidirectionalLayer(nn.Module):
 def reverse_sequences(
     states: Shaped[Tensor, "batch length *rest"], lengths: Int[Tensor, "batch"]
 ) -> Shaped[Tensor, "batch length *rest"]:
-    """Turn each sentence round within its length, and leave padding where it is."""
+    """Reverse each sentence within its length; padding stays in place."""
     places = torch.arange(states.size(1), device=states.device)
     ends = lengths[:, None]
     sources = torch.where(places < ends, ends - 1 - places, places)
@@ -120,7 +120,7 @@ def run_in_loop(
     state: CellState,
     lengths: Int[Tensor, "batch"] | None,
 ) -> tuple[Float[Tensor, "batch length hidden_dim"], CellState]:
-    """Apply a cell to one word after another."""
+    """Apply a cell token by token."""
     outputs = []
     for place, projected in enumerate(cell.project(inputs).unbind(1)):
         after = cell(projected, state)
@@ -140,7 +140,7 @@ def run_fused(
     state: CellState,
     lengths: Int[Tensor, "batch"] | None,
 ) -> tuple[Float[Tensor, "batch length hidden_dim"], CellState]:
-    """Apply a cell to all words by one call of PyTorch's (or cuDNN's) kernel.
+    """Apply a cell to all tokens by one call of PyTorch's (or cuDNN's) kernel.
 
     Notes
     -----
@@ -168,7 +168,7 @@ def run_fused(
 
 
 def _tell_padding(cell: LSTMCell, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Widen inputs and weights by what is 1 at padding, shuts the gate i there and opens f."""
+    """Add an input that is 1 at padding, closes the gate i there and opens f."""
     batch, length, _ = inputs.shape
     is_padding = torch.arange(length, device=inputs.device) >= lengths[:, None]
     told = inputs.new_zeros(batch, length, NUM_COLUMNS)
@@ -181,7 +181,7 @@ def _tell_padding(cell: LSTMCell, inputs: Tensor, lengths: Tensor) -> tuple[Tens
 
 @contextmanager
 def _kernel_precision(device_type: str, own: torch.dtype) -> Iterator[torch.dtype]:
-    """Say in which precision a kernel is to run, and keep autocast from having a say.
+    """Choose the precision of a kernel, and disable autocast within it.
 
     Left to itself it would choose float16 on a GPU, where small gradients vanish, and on a CPU
     bfloat16 even where the processor has no kernel for it.
@@ -199,7 +199,7 @@ def _call_kernel(
     cell: Cell, inputs: Tensor, state: CellState, weights: list[Tensor]
 ) -> tuple[Tensor, ...]:
     """Call the kernel of a cell's kind for one layer in one direction, batch first."""
-    # Even a model that is not being trained may be asked for gradients.
+    # Gradients may be needed in evaluation too.
     rest = (True, 1, 0.0, torch.is_grad_enabled(), False, True)
     match cell:
         case RNNCell():
@@ -211,7 +211,7 @@ def _call_kernel(
 
 
 def _side_by_side(weights: list[Tensor], dtype: torch.dtype) -> list[Tensor]:
-    """Lay weights out as cuDNN wants them, lest it copy them with a warning."""
+    """Copy weights into one buffer, as cuDNN expects."""
     flat = torch.cat([each.flatten() for each in weights]).to(dtype)
     parts = flat.split([each.numel() for each in weights])
     return [part.view_as(each) for part, each in zip(parts, weights, strict=True)]

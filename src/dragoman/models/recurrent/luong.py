@@ -1,4 +1,4 @@
-"""Global and local attention over a stack of LSTMs (Luong et al., 2015)."""
+"""Luong's models: global and local attention over LSTMs (Luong et al., 2015)."""
 
 from typing import NamedTuple
 
@@ -23,14 +23,14 @@ from dragoman.shapes import Float, Int
 
 
 class Memory(NamedTuple):
-    """What the encoder made of the source sentences: the decoder's start, and what it looks at."""
+    """Encoder output of the source sentences: the decoder's start, and what it looks at."""
 
     states: Float[Tensor, "sentences layers 2 model_dim"]
     annotations: Annotations
 
 
 class LuongDecoder(nn.Module):
-    r"""A stack of LSTMs whose highest state looks at the source.
+    r"""A stack of LSTMs whose top state attends to the source.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class LuongDecoder(nn.Module):
     def forward(
         self, words: Float[Tensor, "batch length word_dim"], memory: Memory
     ) -> Float[Tensor, "batch length model_dim"]:
-        """Read all words of known sentences."""
+        """Process whole target sentences, as in training."""
         places = torch.arange(words.size(1), device=words.device)
         if self.feed is None:
             highest, _ = self.stack(words, part_states(memory.states))
@@ -85,7 +85,7 @@ class LuongDecoder(nn.Module):
         words: Float[Tensor, "sentences beams word_dim"],
         state: HypothesisState,
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]:
-        """Read one more word of each hypothesis."""
+        """Decode one more token of each hypothesis."""
         before = state.hypotheses
         projected = self.stack.project(words)
         if self.feed is not None:
@@ -102,7 +102,7 @@ class LuongDecoder(nn.Module):
     def _look(
         self, highest: Tensor, annotations: Annotations, places: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Let states look at the source: what both say together, and where they looked."""
+        """Attend to the source; return the combined states and the attention weights."""
         attended: Attended = self.cross_attention(
             highest, annotations.keys, annotations.values, annotations.mask, places
         )
@@ -145,19 +145,19 @@ class Luong(nn.Module):
         self._initialise()
 
     def _initialise(self) -> None:
-        """Set every weight: matrices uniform, ±0.1 at the published size (`initialise_uniformly`).
+        """Initialise: matrices uniform, ±0.1 at the published size (`initialise_uniformly`).
 
         The paper draws all weights from ±0.1 and says nothing of biases.
         """
         initialise_uniformly(self, 0.1)
 
     def forward(self, batch: Batch) -> Output:
-        """Predict every target word from the source and the true words before it."""
+        """Run teacher forcing: the hidden state of every target position."""
         words = self.target_embedding(batch.target.shifted(self.pad_id))
         return Output(self.decoder(words, self.encode(batch.source)), None)
 
     def encode(self, source: Sequences) -> Memory:
-        """Read the source sentences.
+        """Encode the source sentences.
 
         Returns
         -------
@@ -175,7 +175,7 @@ class Luong(nn.Module):
         return Memory(join_states(states), self.decoder.cross_attention.annotate(hidden, lengths))
 
     def start(self, memory: Memory, capacity: int) -> HypothesisState:  # noqa: ARG002
-        """Begin one hypothesis for each sentence."""
+        """Start one hypothesis for each sentence."""
         states, annotations = memory
         hypotheses = {
             "states": states.unsqueeze(1),
@@ -188,12 +188,12 @@ class Luong(nn.Module):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: HypothesisState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]:
-        """Read one more word of each hypothesis."""
+        """Decode one more token of each hypothesis."""
         return self.decoder.step(self.target_embedding(tokens), state)
 
 
 def _make_stack(options: LuongOptions) -> RecurrentStack:
-    """Make the encoder's layers, or the decoder's."""
+    """Make the layers of encoder or decoder."""
     return RecurrentStack(
         "lstm",
         options.num_layers,

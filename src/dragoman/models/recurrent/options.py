@@ -1,4 +1,4 @@
-"""What a user may say about recurrent models; the defaults are the shapes that were published."""
+"""Options of recurrent models; the defaults are the published shapes."""
 
 from dataclasses import dataclass
 from typing import Literal

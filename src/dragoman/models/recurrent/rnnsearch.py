@@ -1,4 +1,4 @@
-"""RNNsearch (Bahdanau et al., 2015): the first model that aligned while it translated."""
+"""RNNsearch (Bahdanau et al., 2015): encoder–decoder with additive attention."""
 
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from dragoman.shapes import Float, Int
 
 
 class Memory(NamedTuple):
-    """What the encoder made of the source sentences."""
+    """Encoder output of the source sentences."""
 
     hidden: Float[Tensor, "sentences length both_dims"]
     first: Float[Tensor, "sentences model_dim"]
@@ -30,7 +30,7 @@ class Memory(NamedTuple):
 
 
 class RNNsearchDecoder(nn.Module):
-    r"""A gated recurrent unit that looks at the source before each word.
+    r"""A GRU that attends to the source before each token.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class RNNsearchDecoder(nn.Module):
     def start(
         self, first: Float[Tensor, "sentences model_dim"]
     ) -> Float[Tensor, "sentences 1 model_dim"]:
-        """Make the state before the first word.
+        """Make the initial state.
 
         Parameters
         ----------
@@ -79,7 +79,7 @@ class RNNsearchDecoder(nn.Module):
         state: Float[Tensor, "sentences beams model_dim"],
         source: Annotations,
     ) -> tuple[Attended, Float[Tensor, "sentences beams model_dim"]]:
-        """Look at the source, then read one word."""
+        """Attend to the source, then process one token."""
         found = self.cross_attention(state, source.keys, source.values, source.mask)
         (after,) = self.cell(projected + self.cell.project(found.values), (state,))
         return found, after
@@ -90,13 +90,13 @@ class RNNsearchDecoder(nn.Module):
         states: Float[Tensor, "batch length model_dim"],
         contexts: Float[Tensor, "batch length both_dims"],
     ) -> Float[Tensor, "batch length maxout_dim"]:
-        """Compute what the output layer reads: the deep output."""
+        """Compute the input of the output layer: the deep output."""
         deep = self.deep_state(states) + self.deep_word(words) + self.deep_context(contexts)
         return self.dropout(deep.unflatten(-1, (-1, 2)).amax(-1))
 
 
 class RNNsearch(nn.Module):
-    """The whole model: a bidirectional encoder, and a decoder that searches through it.
+    """Encoder–decoder model: a bidirectional encoder and an attentional decoder.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class RNNsearch(nn.Module):
 
     @torch.no_grad()
     def _initialise(self) -> None:
-        """Set every weight as published (appendix B.1): all of it happens here.
+        """Initialise all weights as published (appendix B.1).
 
         Recurrent matrices are orthogonal, those of the alignment model N(0, .001²), its vector v_a
         zero, so that at first it looks everywhere alike, biases zero, all else N(0, .01²).
@@ -147,7 +147,7 @@ class RNNsearch(nn.Module):
         initialise_words(self, std=0.01)
 
     def forward(self, batch: Batch) -> Output:
-        """Predict every target word from the source and the true words before it."""
+        """Run teacher forcing: the hidden state of every target position."""
         memory = self.encode(batch.source)
         source = self.decoder.cross_attention.annotate(memory.hidden, memory.lengths)
         words = self.target_embedding(batch.target.shifted(self.pad_id))
@@ -162,20 +162,20 @@ class RNNsearch(nn.Module):
         return Output(hidden, None)
 
     def encode(self, source: Sequences) -> Memory:
-        """Read the source sentences from both ends."""
+        """Encode the source sentences in both directions."""
         words = self.source_embedding(source.read_ids)
         hidden, (_, (first,)) = self.encoder(words, source.lengths)
         return Memory(hidden, first, source.lengths)
 
     def start(self, memory: Memory, capacity: int) -> HypothesisState:  # noqa: ARG002
-        """Begin one hypothesis for each sentence.
+        """Start one hypothesis for each sentence.
 
         Parameters
         ----------
         memory : Memory
             The source sentences.
         capacity : int
-            How many words a hypothesis may get: any number, as the state does not grow.
+            Largest number of tokens of a hypothesis; ignored, as the state does not grow.
         """
         source = self.decoder.cross_attention.annotate(memory.hidden, memory.lengths)
         begun = {"state": self.decoder.start(memory.first), COVERAGE: uncovered(source.is_token)}
@@ -184,7 +184,7 @@ class RNNsearch(nn.Module):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: HypothesisState
     ) -> tuple[Float[Tensor, "sentences beams maxout_dim"], HypothesisState]:
-        """Read one more word of each hypothesis."""
+        """Decode one more token of each hypothesis."""
         before, coverage = state.hypotheses["state"], state.hypotheses[COVERAGE]
         source = Annotations.from_sentences(state.sentences)
         words = self.target_embedding(tokens)

@@ -1,4 +1,4 @@
-"""The plain encoder–decoder (Sutskever et al., 2014): one vector carries the whole sentence."""
+"""Plain encoder–decoder (Sutskever et al., 2014): one vector represents the source sentence."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from dragoman.shapes import Float, Int
 
 
 class RecurrentStack(nn.Module):
-    """Layers one upon another, each of which reads what the one below says.
+    """A stack of recurrent layers.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class RecurrentStack(nn.Module):
         states: Sequence[CellState] | None = None,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> tuple[Float[Tensor, "batch length hidden_dim"], list[CellState]]:
-        """Read sentences.
+        """Process sentences.
 
         Returns
         -------
@@ -73,13 +73,13 @@ class RecurrentStack(nn.Module):
         return inputs, after
 
     def project(self, inputs: Float[Tensor, "*places input_dim"]) -> Float[Tensor, "*places gates"]:
-        """Compute what words contribute to the lowest layer, for all of them at once."""
+        """Project the inputs of the lowest layer for all tokens at once."""
         return self.layers[0].cell.project(inputs)
 
     def step(
         self, projected: Float[Tensor, "*places gates"], states: Sequence[CellState]
     ) -> tuple[Float[Tensor, "*places hidden_dim"], list[CellState]]:
-        """Read one more word."""
+        """Process one more token."""
         after: list[CellState] = []
         for layer, before in zip(self.layers, states, strict=True):
             if after:
@@ -89,17 +89,17 @@ class RecurrentStack(nn.Module):
 
 
 def join_states(states: Sequence[CellState]) -> Float[Tensor, "*places layers kinds hidden_dim"]:
-    """Put the states of all layers into one tensor."""
+    """Stack the states of all layers into one tensor."""
     return torch.stack([torch.stack(each, dim=-2) for each in states], dim=-3)
 
 
 def part_states(states: Float[Tensor, "*places layers kinds hidden_dim"]) -> list[CellState]:
-    """Undo `join_states`."""
+    """Split what `join_states` has stacked."""
     return [each.unbind(-2) for each in states.unbind(-3)]
 
 
 class Memory(NamedTuple):
-    """All that the decoder learns of the source sentences, however long they are."""
+    """Encoder output: the final state, of fixed size."""
 
     states: Float[Tensor, "sentences layers kinds model_dim"]
 
@@ -140,21 +140,21 @@ class Seq2seq(nn.Module):
         self._initialise()
 
     def _initialise(self) -> None:
-        """Set every weight: matrices uniform, ±0.08 at the published size (`initialise_uniformly`).
+        """Initialise: matrices uniform, ±0.08 at the published size (`initialise_uniformly`).
 
         The paper draws all weights from ±0.08 and says nothing of biases.
         """
         initialise_uniformly(self, 0.08)
 
     def forward(self, batch: Batch) -> Output:
-        """Predict every target word from the source and the true words before it."""
+        """Run teacher forcing: the hidden state of every target position."""
         memory = self.encode(batch.source)
         words = self.target_embedding(batch.target.shifted(self.pad_id))
         hidden, _ = self.decoder(words, part_states(memory.states))
         return Output(self.dropout(hidden), None)
 
     def encode(self, source: Sequences) -> Memory:
-        """Read the source sentences."""
+        """Encode the source sentences."""
         ids = source.read_ids
         if self.options.reverse_source:
             ids = reverse_sequences(ids, source.lengths)
@@ -162,20 +162,20 @@ class Seq2seq(nn.Module):
         return Memory(join_states(states))
 
     def start(self, memory: Memory, capacity: int) -> HypothesisState:  # noqa: ARG002
-        """Begin one hypothesis for each sentence."""
+        """Start one hypothesis for each sentence."""
         return HypothesisState(hypotheses={"states": memory.states.unsqueeze(1)})
 
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: HypothesisState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]:
-        """Read one more word of each hypothesis."""
+        """Decode one more token of each hypothesis."""
         projected = self.decoder.project(self.target_embedding(tokens))
         hidden, states = self.decoder.step(projected, part_states(state.hypotheses["states"]))
         return self.dropout(hidden), state.after(states=join_states(states))
 
 
 def _make_stack(options: Seq2seqOptions) -> RecurrentStack:
-    """Make the encoder's layers, or the decoder's."""
+    """Make the layers of encoder or decoder."""
     return RecurrentStack(
         options.cell,
         options.num_layers,
@@ -187,7 +187,7 @@ def _make_stack(options: Seq2seqOptions) -> RecurrentStack:
 
 @torch.no_grad()
 def initialise_uniformly(model: nn.Module, bound: float) -> None:
-    """Fill every weight of a model, drawing matrices from a uniform distribution.
+    """Initialise all weights, matrices from a uniform distribution.
 
     Parameters
     ----------
