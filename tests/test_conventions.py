@@ -157,7 +157,9 @@ TESTED_ELSEWHERE = {
         "kernels/training/cpu/add_and_norm.py", "kernels/training/cpu/norms.py",
     ],
     "test_token_embedding.py": ["kernels/training/cpu/token_embedding.py"],
-    "test_families.py": ["models/recurrent/options.py", "models/state.py"],
+    "test_families.py": [
+        "models/recurrent/encoder_decoder.py", "models/recurrent/options.py", "models/state.py",
+    ],
     "test_transformer.py": ["models/transformer_layers.py"],
     "test_experiment_runs.py": ["paper/training_runs/outcomes.py"],
     "test_markup.py": [
@@ -168,8 +170,12 @@ TESTED_ELSEWHERE = {
     "test_openapi.py": [
         "serving/protocols/openapi/openapi_deepl.py", "serving/protocols/openapi/openapi_parts.py",
     ],
-    "test_run.py": ["training/assembly.py", "training/loop.py", "training/run_setup.py"],
+    "test_run.py": [
+        "training/assembly.py", "training/loop.py",
+        "training/run_setup.py",
+    ],
     "test_folder.py": ["weights.py"],
+    "test_subwords.py": ["text/sentencepiece_training.py"],
     "types and constants alone": [
         "data/builtin/lexicon/entries.py", "data/builtin/meaning.py",
         "decoding/engines/search_engine.py", "errors.py", "kernels/cpu_search/model.py",

@@ -315,18 +315,9 @@ def search(model, sentences, rules, queue, size, results, team, forbidden, terms
             is_over = past == num_sentences or first >= num_sentences
             if first < past:
                 refill(
-                    empty,
-                    first,
-                    past,
-                    model,
-                    sentences,
-                    rules,
-                    slots,
-                    free_list,
-                    pool,
-                    shortlists,
+                    empty, first, past, model, sentences, rules, slots, free_list, pool, shortlists,
                     team,
-                )
+                )  # fmt: skip
         count = fill_step_rows(model, slots, sentences, rules, free_list, terms, samples, step_room)
         if count == 0 and is_over:
             break

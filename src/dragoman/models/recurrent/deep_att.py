@@ -1,4 +1,4 @@
-"""Deep-Att (Zhou et al., 2016): a linear path beside the LSTMs lets a stack be deep."""
+"""Deep-Att (Zhou et al., 2016): fast-forward connections beside the LSTMs of a deep stack."""
 
 import math
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from dragoman.shapes import Float, Int
 
 
 class FastForwardLayer(nn.Module):
-    r"""One layer of a column: a linear map that goes on upwards, and an LSTM that reads half of it.
+    r"""Layer of a column: a linear fast-forward path, and an LSTM that reads half of it.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class FastForwardLayer(nn.Module):
         states: Float[Tensor, "batch length input_dim"],
         reversed_lengths: Int[Tensor, "batch"] | None = None,
     ) -> tuple[Float[Tensor, "batch length fast_dim"], Float[Tensor, "batch length model_dim"]]:
-        """Read whole sentences."""
+        """Process whole sentences."""
         fast = self.fast(states)
         if reversed_lengths is None:
             return fast, self.recurrent(_half(fast))[0]
@@ -65,7 +65,7 @@ class FastForwardLayer(nn.Module):
 
 
 class DeepAttEncoder(nn.Module):
-    r"""Two columns of layers, each of which reads against the direction of its neighbours.
+    r"""Two columns of layers that alternate in direction.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class DeepAttEncoder(nn.Module):
         words: Float[Tensor, "sentences length word_dim"],
         lengths: Int[Tensor, "sentences"],
     ) -> Float[Tensor, "sentences length memory_dim"]:
-        """Read the source sentences."""
+        """Encode the source sentences."""
         tops = []
         for first, column in enumerate(self.columns):
             states = words
@@ -106,7 +106,7 @@ class DeepAttEncoder(nn.Module):
 
 
 class DeepAttDecoder(nn.Module):
-    r"""A column whose lowest layer looks at the source.
+    r"""A column of layers whose lowest attends to the source.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class DeepAttDecoder(nn.Module):
     def forward(
         self, words: Float[Tensor, "sentences length word_dim"], source: Annotations
     ) -> Float[Tensor, "sentences length model_dim"]:
-        """Read whole target sentences, as in training."""
+        """Process whole target sentences, as in training."""
         state = self.bottom.start((len(words), 1), words)
         outputs, paths = [], []
         for word in self.fast_word(words).split(1, dim=1):
@@ -158,7 +158,7 @@ class DeepAttDecoder(nn.Module):
         states: Sequence[CellState],
         source: Annotations,
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], list[CellState], Attended]:
-        """Read one more word of each hypothesis.
+        """Decode one more token of each hypothesis.
 
         Returns
         -------
@@ -177,18 +177,18 @@ class DeepAttDecoder(nn.Module):
     def _read(
         self, word: Tensor, state: CellState, source: Annotations
     ) -> tuple[Attended, Tensor, CellState]:
-        """Look at the source, then read one word of each hypothesis with the lowest layer."""
+        """Attend to the source, then run the lowest layer on one token of each hypothesis."""
         found = self.cross_attention(state[0], source.keys, source.values, source.mask)
         fast = word + self.fast_context(found.values)
         return found, fast, self.bottom(self.bottom.project(_half(fast)), state)
 
     def _join(self, fast: Tensor, hidden: Tensor) -> Tensor:
-        """Put f and h side by side, with dropout on h."""
+        """Concatenate f and h, with dropout on h."""
         return torch.cat([fast, self.dropout(hidden)], dim=-1)
 
 
 class DeepAtt(nn.Module):
-    """The whole model: embeddings, encoder, decoder, output layer.
+    """Encoder–decoder model: embeddings, encoder, decoder, output layer.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ class DeepAtt(nn.Module):
 
     @torch.no_grad()
     def _initialise(self) -> None:
-        """Set every weight: all of it happens here.
+        """Initialise all weights.
 
         Linear maps are normal with variance 1/fan-in, so that nothing grows or dies on the fast
         path however long it is; recurrent matrices are orthogonal, biases zero, but one for the
@@ -239,41 +239,41 @@ class DeepAtt(nn.Module):
         initialise_words(self)
 
     def forward(self, batch: Batch) -> Output:
-        """Predict every target word from the source and the true words before it."""
+        """Run teacher forcing: the hidden state of every target position."""
         source = self.decoder.cross_attention.annotate(*self.encode(batch.source))
         words = self.target_embedding(batch.target.shifted(self.pad_id))
         return Output(self.decoder(words, source), None)
 
     def encode(self, source: Sequences) -> Memory:
-        """Read the source sentences."""
+        """Encode the source sentences."""
         words = self.source_embedding(source.read_ids)
         return Memory(self.encoder(words, source.lengths), source.lengths)
 
     def start(self, memory: Memory, capacity: int) -> HypothesisState:  # noqa: ARG002
-        """Begin one hypothesis for each sentence.
+        """Start one hypothesis for each sentence.
 
         Parameters
         ----------
         memory : Memory
             The source sentences.
         capacity : int
-            How many words a hypothesis may get: any number, as the state does not grow.
+            Largest number of tokens of a hypothesis; ignored, as the state does not grow.
         """
         return start_stack(self.decoder, memory)
 
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: HypothesisState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]:
-        """Read one more word of each hypothesis."""
+        """Decode one more token of each hypothesis."""
         return step_stack(self.decoder, self.target_embedding(tokens), state)
 
 
 def _make_layers(num_layers: int, input_dim: int, model_dim: int) -> nn.ModuleList:
-    """Make a stack whose upper layers read [f; h] of those below."""
+    """Make a stack whose upper layers read [f; h] of the layer below."""
     dims = [input_dim if index == 0 else 5 * model_dim for index in range(num_layers)]
     return nn.ModuleList(FastForwardLayer(each, model_dim) for each in dims)
 
 
 def _half(fast: Tensor) -> Tensor:
-    """Take the first half of the elements."""
+    """Return the first half of the elements."""
     return fast[..., : fast.size(-1) // 2]

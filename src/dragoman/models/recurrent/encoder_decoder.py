@@ -50,7 +50,7 @@ def make_word_layers(
 
 
 class Memory(NamedTuple):
-    """What the encoder made of the source sentences."""
+    """Encoder output of the source sentences."""
 
     hidden: Float[Tensor, "sentences length memory_dim"]
     lengths: Int[Tensor, "sentences"]
@@ -67,7 +67,7 @@ class StackedDecoder(Protocol):
     def step(
         self, words: Tensor, states: Sequence[CellState], source: Annotations
     ) -> tuple[Tensor, list[CellState], Attended]:
-        """Read one more word of each hypothesis."""
+        """Decode one more token of each hypothesis."""
         ...
 
 
@@ -85,7 +85,7 @@ def step_stack(
     words: Float[Tensor, "sentences beams word_dim"],
     state: HypothesisState,
 ) -> tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]:
-    """Read one more word of each hypothesis."""
+    """Decode one more token of each hypothesis."""
     before = state.hypotheses
     layers = list(zip(before["hidden"].unbind(2), before["cells"].unbind(2), strict=True))
     source = Annotations.from_sentences(state.sentences)

@@ -1,4 +1,4 @@
-"""Google's deep LSTM stack (Wu et al., 2016), and that of the mixture of experts built on it."""
+"""GNMT (Wu et al., 2016), and the mixture of experts built on it (Shazeer et al., 2017)."""
 
 import math
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from dragoman.models.state import HypothesisState
 from dragoman.shapes import Float, Int
 
 PUBLISHED_BOUND, PUBLISHED_DIM = 0.04, 1024
-# Counted from 1: what this layer and those above it compute is added to what they read.
+# Counted from 1: this layer and those above it have residual connections.
 FIRST_RESIDUAL_LAYER = 3
 
 
@@ -62,12 +62,12 @@ class ExpertsBetweenLayers(nn.Module):
     def forward(
         self, states: Float[Tensor, "*places states_dim"], routing: Routing | None = None
     ) -> Float[Tensor, "*places states_dim"]:
-        """Add what the experts say."""
+        """Add the output of the experts."""
         return states + self.dropout(torch.sigmoid(self.experts(states, routing)))
 
 
 class GNMTEncoder(nn.Module):
-    r"""A bidirectional layer, and unidirectional ones upon it.
+    r"""A bidirectional layer below unidirectional ones.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class GNMTEncoder(nn.Module):
             for number in range(2, num_layers + 1)
         )
         self.memory_dim = dim if num_layers > 1 else 2 * dim
-        # Below the third layer as published, or below the last where there are but two.
+        # Below the third layer as published, or below the last if there are only two.
         self.first_above_experts = min(3, num_layers)
         self.experts: ExpertsBetweenLayers | None = None
         if options.num_experts is not None:
@@ -103,7 +103,7 @@ class GNMTEncoder(nn.Module):
         lengths: Int[Tensor, "sentences"],
         routing: Routing | None = None,
     ) -> Float[Tensor, "sentences length memory_dim"]:
-        """Read the source sentences."""
+        """Encode the source sentences."""
         states, _ = self.bottom(words, lengths)
         for number, layer in enumerate(self.upper, start=2):
             if self.experts is not None and number == self.first_above_experts:
@@ -113,7 +113,7 @@ class GNMTEncoder(nn.Module):
 
 
 class GNMTDecoder(nn.Module):
-    r"""A stack of LSTMs, of which the lowest looks at the source for all.
+    r"""A stack of LSTMs, of which the lowest attends to the source for all.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class GNMTDecoder(nn.Module):
         source: Annotations,
         routing: Routing | None = None,
     ) -> Float[Tensor, "sentences length model_dim"]:
-        """Read whole target sentences, as in training."""
+        """Process whole target sentences, as in training."""
         below = self.bottom.start((len(words), 1), words)
         outputs, found = [], []
         for projected in self.word(words).split(1, dim=1):
@@ -173,7 +173,7 @@ class GNMTDecoder(nn.Module):
         states: Sequence[CellState],
         source: Annotations,
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], list[CellState], Attended]:
-        """Read one more word of each hypothesis.
+        """Decode one more token of each hypothesis.
 
         Returns
         -------
@@ -193,13 +193,13 @@ class GNMTDecoder(nn.Module):
     def _read(
         self, projected: Tensor, state: CellState, source: Annotations
     ) -> tuple[Attended, CellState]:
-        """Look at the source, then read one word of each hypothesis with the lowest layer."""
+        """Attend to the source, then run the lowest layer on one token of each hypothesis."""
         found = self.cross_attention(state[0], source.keys, source.values, source.mask)
         return found, self.bottom(projected + self.bottom.project(found.values), state)
 
 
 class GNMT(nn.Module):
-    """The whole model: embeddings, encoder, decoder, output layer.
+    """Encoder–decoder model: embeddings, encoder, decoder, output layer.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class GNMT(nn.Module):
 
     @torch.no_grad()
     def _initialise(self, bound: float) -> None:
-        """Set every weight: all of it happens here.
+        """Initialise all weights.
 
         Weights are uniform, within ±.04 at the published width of 1024 and so that sums keep their
         size at any other: ±.04 would silence a stack of 64. The padding's row is zero. Experts
@@ -241,7 +241,7 @@ class GNMT(nn.Module):
             layer.words[self.pad_id] = 0
 
     def forward(self, batch: Batch) -> Output:
-        """Predict every target word from the source and the true words before it."""
+        """Run teacher forcing: the hidden state of every target position."""
         losses: list[Tensor] = []
         memory = self._encode(batch.source, Routing(batch.source.is_token, losses))
         source = self.decoder.cross_attention.annotate(*memory)
@@ -250,33 +250,33 @@ class GNMT(nn.Module):
         return Output(hidden, torch.stack(losses).sum() if losses else None)
 
     def encode(self, source: Sequences) -> Memory:
-        """Read the source sentences."""
+        """Encode the source sentences."""
         return self._encode(source, Routing(source.is_token))
 
     def start(self, memory: Memory, capacity: int) -> HypothesisState:  # noqa: ARG002
-        """Begin one hypothesis for each sentence.
+        """Start one hypothesis for each sentence.
 
         Parameters
         ----------
         memory : Memory
             The source sentences.
         capacity : int
-            How many words a hypothesis may get: any number, as the state does not grow.
+            Largest number of tokens of a hypothesis; ignored, as the state does not grow.
         """
         return start_stack(self.decoder, memory)
 
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: HypothesisState
     ) -> tuple[Float[Tensor, "sentences beams model_dim"], HypothesisState]:
-        """Read one more word of each hypothesis."""
+        """Decode one more token of each hypothesis."""
         return step_stack(self.decoder, self.target_embedding(tokens), state)
 
     def _encode(self, source: Sequences, routing: Routing) -> Memory:
-        """Read the source sentences, and leave the experts' losses in the routing."""
+        """Encode the source sentences; expert losses are added to the routing."""
         words = self.source_embedding(source.read_ids)
         return Memory(self.encoder(words, source.lengths, routing), source.lengths)
 
 
 def _join(number: int, said: Tensor, read: Tensor) -> Tensor:
-    """Add to what a layer, counted from 1, says what it has read, from the third layer on."""
+    """Add the residual connection to the output of a layer, from the third layer on."""
     return said + read if number >= FIRST_RESIDUAL_LAYER else said

@@ -150,18 +150,9 @@ def extend_with_terms(
         np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64),
     )  # fmt: skip
     count = propose_candidates(
-        slot,
-        first_row,
-        forced,
-        best,
-        tokens,
-        requested_scores,
-        slots,
-        sentences,
-        rules,
-        terms,
+        slot, first_row, forced, best, tokens, requested_scores, slots, sentences, rules, terms,
         room,
-    )
+    )  # fmt: skip
     order, ranks = np.empty(count, np.int64), np.empty(count, np.int64)
     sort_falling(room.totals[:count], order, ranks)
     needed = terms.sizes[terms.size_starts[sentence] : terms.size_starts[sentence + 1]].sum()
