@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from dragoman.decoding import device
 from dragoman.decoding.device import choose_device
 from dragoman.errors import OptionError
 
@@ -57,3 +58,17 @@ def test_what_nobody_knows():
     with pytest.raises(OptionError) as caught:
         choose_device("gpu")
     assert str(caught.value) == "device is “gpu”; give auto, cpu, cuda or mps"
+
+
+@pytest.mark.parametrize("name", ["nvidiactl", "kfd", "dxg"])
+def test_drivers_leave_traces(monkeypatch, tmp_path, name):
+    monkeypatch.setattr(device, "Path", lambda _, *names: tmp_path.joinpath(*names))
+    monkeypatch.setattr("sys.platform", "linux")
+    assert not device.may_have_accelerator()
+    (tmp_path / name).touch()
+    assert device.may_have_accelerator()
+
+
+def test_other_systems_must_be_asked(monkeypatch):
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert device.may_have_accelerator()

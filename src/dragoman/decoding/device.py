@@ -1,11 +1,24 @@
-"""Choose the device."""
+"""Choose the device; PyTorch is imported only where one must be asked for."""
 
-import torch
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dragoman.errors import OptionError
 
+if TYPE_CHECKING:
+    import torch
 
-def choose_device(name: str) -> torch.device:
+# Device files of NVIDIA's and AMD's drivers, and the one of both in Windows' Linux.
+_DEVICES = ("nvidiactl", "nvhost-gpu", "kfd", "dxg")
+
+
+def may_have_accelerator() -> bool:
+    """Say whether it is worth importing PyTorch to look for an accelerator."""
+    return sys.platform != "linux" or any(Path("/dev", name).exists() for name in _DEVICES)
+
+
+def choose_device(name: str) -> "torch.device":
     """Turn a name into a device, and set PyTorch up for it.
 
     Notes
@@ -14,13 +27,15 @@ def choose_device(name: str) -> torch.device:
     plan for every new shape, which takes many milliseconds and some memory of the host, and padded
     batches and growing sentences have a new shape all the time.
     """
+    import torch
+
     device = find_device(name)
     if device.type == "cuda":
         torch.backends.cuda.enable_cudnn_sdp(enabled=False)
     return device
 
 
-def find_device(name: str) -> torch.device:
+def find_device(name: str) -> "torch.device":
     """Turn a name into a device.
 
     Returns
@@ -28,6 +43,8 @@ def find_device(name: str) -> torch.device:
     torch.device
         ``auto`` takes an NVIDIA card if there is one, else Apple's, else the CPU.
     """
+    import torch
+
     there = {
         "cuda": torch.cuda.is_available(),
         "mps": torch.backends.mps.is_available(),

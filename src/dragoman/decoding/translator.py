@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.data.workers import count_cores
-from dragoman.decoding.accelerator import may_have_accelerator
 from dragoman.decoding.constraints.constraints import Constraints
+from dragoman.decoding.device import choose_device, may_have_accelerator
 from dragoman.decoding.engines.cpu.background_compile import (
     BackgroundCompilation,
     compile_in_background,
 )
 from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine, ShortListEngine
 from dragoman.decoding.engines.select import Choice, choose_engine, load_engine
-from dragoman.decoding.gc_freeze import frozen_garbage_collector
+from dragoman.decoding.memory import frozen_garbage_collector
 from dragoman.decoding.options import LARGEST_BEAM, Precision, SearchOptions
 from dragoman.decoding.output.quality_checks import search_again
 from dragoman.decoding.search.shortlist import ShortList
@@ -181,8 +181,6 @@ class Translator:
         folder = read_folder(Path(path))
         where: torch.device | str = "cpu"
         if device != "cpu" and (device != "auto" or may_have_accelerator()):
-            from dragoman.decoding.device import choose_device
-
             where = choose_device(device)
         kind = where if isinstance(where, str) else where.type
         choice = choose_engine(folder, kind, precision)

@@ -135,7 +135,7 @@ def load_engine(
         return CpuDecoder(CpuEngine.load(folder, choice.precision, searches=False))
     import torch
 
-    from dragoman.decoding.allocator import keep_freed_memory
+    from dragoman.decoding.memory import keep_freed_memory
     from dragoman.weights import load_model, vocabulary_of
 
     where = torch.device(device)

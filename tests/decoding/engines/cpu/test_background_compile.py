@@ -15,7 +15,7 @@ from dragoman.decoding.engines.cpu.background_compile import (
     compile_in_background,
 )
 from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine
-from dragoman.decoding.translator import FEW_PIECES, Translator
+from dragoman.decoding.translator import FEW_SEGMENTS, Translator
 from dragoman.kernels import processor
 
 pytestmark = pytest.mark.skipif(not processor.can_compile(), reason="nothing is compiled here")
@@ -61,7 +61,7 @@ def test_few_texts_are_translated_by_the_model_itself(tiny_folder, process, monk
 
 
 def test_many_texts_wait(tiny_folder, process):
-    found, texts = load(tiny_folder), TEXTS * FEW_PIECES
+    found, texts = load(tiny_folder), TEXTS * FEW_SEGMENTS
     assert len(found.translate_all(texts)) == len(texts)
     assert process.num_waits == 1
     assert isinstance(found.cpu_engine, CpuEngine)

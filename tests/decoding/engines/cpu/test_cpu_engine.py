@@ -385,7 +385,7 @@ class TestDevices:
             return torch.device("cpu")
 
         monkeypatch.setattr("dragoman.decoding.translator.may_have_accelerator", lambda: may_have)
-        monkeypatch.setattr("dragoman.decoding.device.choose_device", choose)
+        monkeypatch.setattr("dragoman.decoding.translator.choose_device", choose)
         translator = Translator.load(folder.path, "auto", precision="int8")
         assert asked == ["auto"] * may_have
         assert translator.device_type == "cpu"

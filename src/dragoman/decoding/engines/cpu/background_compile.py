@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dragoman.decoding.allocator import drop_code_pages, release_freed_memory
+from dragoman.decoding.memory import drop_code_pages, release_freed_memory
 from dragoman.decoding.options import CpuPrecision
 from dragoman.files import locked
 from dragoman.kernels.cpu_search.task import IS_OVER, make_empty_task, make_team

@@ -14,7 +14,6 @@ from itertools import chain
 import numpy as np
 
 from dragoman.data.workers import count_cores
-from dragoman.decoding.allocator import keep_freed_memory, return_large_blocks
 from dragoman.decoding.engines.cpu.background_compile import announce_compilation, compile_search
 from dragoman.decoding.engines.cpu.cpu_constraints import (
     find_starts,
@@ -23,6 +22,7 @@ from dragoman.decoding.engines.cpu.cpu_constraints import (
 )
 from dragoman.decoding.engines.cpu.cpu_weights import make_positions, read_cpu_model
 from dragoman.decoding.engines.search_engine import Hypothesis, SearchRequest, count_candidates
+from dragoman.decoding.memory import keep_freed_memory, return_large_blocks
 from dragoman.decoding.options import CpuPrecision
 from dragoman.errors import DataError
 from dragoman.folder import ModelFolder

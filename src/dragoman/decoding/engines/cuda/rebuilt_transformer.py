@@ -13,8 +13,8 @@ from torch.nn.functional import embedding
 
 from dragoman.data.batches import Sequences
 from dragoman.decoding.engines.cuda.kv_cache import DecoderKVCache, SourceKVCache, round_to_blocks
-from dragoman.decoding.engines.cuda.linear_products import FloatProduct
 from dragoman.decoding.engines.cuda.rebuilt_layers import (
+    FloatProduct,
     RebuiltAttention,
     RebuiltDecoderLayer,
     RebuiltEncoderLayer,

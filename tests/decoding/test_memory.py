@@ -1,18 +1,21 @@
 """Memory that is kept or given back; what it is for stays as it was."""
 
+import gc
 import subprocess
 import sys
+import weakref
 
 import pytest
 
-from dragoman.decoding import allocator as memory
+from dragoman.decoding import memory
+from dragoman.decoding.memory import MANY, frozen_garbage_collector
 from dragoman.kernels.processor import can_compile
 
 FORGET = """
 import ctypes, re
 from pathlib import Path
 import llvmlite.binding as llvm
-from dragoman.decoding.allocator import drop_code_pages, release_freed_memory
+from dragoman.decoding.memory import drop_code_pages, release_freed_memory
 
 def resident():
     text = Path("/proc/self/smaps").read_text()
@@ -39,3 +42,35 @@ def test_elsewhere_nothing_happens(monkeypatch):
         forget()
     memory.release_freed_memory()
     memory.drop_code_pages("libllvmlite")
+
+
+class Ring:
+    """Refers to itself, so that only the collector can remove it."""
+
+    def __init__(self):
+        self.me = self
+
+
+def test_old_garbage_waits_and_new_garbage_goes():
+    gc.collect()
+    old = weakref.ref(Ring())
+    with frozen_garbage_collector(MANY):
+        new = weakref.ref(Ring())
+        gc.collect()
+        assert new() is None
+        assert old() is not None
+    gc.collect()
+    assert old() is None
+
+
+def test_everything_is_looked_at_again_after_a_failure():
+    with pytest.raises(ValueError, match="broken"), frozen_garbage_collector(MANY):
+        raise ValueError("broken")
+    assert gc.get_freeze_count() == 0
+
+
+def test_few_results_leave_the_collector_alone():
+    with frozen_garbage_collector(MANY - 1):
+        assert gc.get_freeze_count() == 0
+    with frozen_garbage_collector(MANY):
+        assert gc.get_freeze_count() > 0

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from dragoman.decoding.engines.cuda.linear_products import FloatProduct, join_layers
+from dragoman.decoding.engines.cuda.rebuilt_layers import FloatProduct, join_layers
 
 
 def test_a_product_in_float_is_the_linear_layer():
