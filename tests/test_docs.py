@@ -225,6 +225,18 @@ def test_paper_map_names_what_exists():
                 assert re.search(rf"(def|class) {part}\b", source), f"{path}: {name}"
 
 
+def test_tour_names_what_exists():
+    text = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+    drawn = re.findall(r"([a-z_0-9/]+\.py): (\w+)", text)
+    linked = re.findall(r"`([\w.]+)`\s+in\s+\[`[\w/.]+`\]\(\.\./src/dragoman/([\w/.]+)\)", text)
+    assert len(drawn) > 15
+    assert len(linked) > 8
+    for path, name in [*drawn, *(reversed(each) for each in linked)]:
+        source = (ROOT / "src" / "dragoman" / path).read_text(encoding="utf-8")
+        for part in name.split("."):
+            assert re.search(rf"(def|class) {part}\b", source), f"{path}: {name}"
+
+
 def test_readme_tree_names_what_exists():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     tree = text.split("src/dragoman/\n", 1)[1].split("```", 1)[0]
