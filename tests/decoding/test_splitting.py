@@ -32,5 +32,15 @@ def test_parts_give_back_the_text_and_fit(tiny_folder, text, longest, splits, is
         assert all(segment.text.rstrip() + segment.space == segment.text for segment in own)
 
 
+@given(texts=st.lists(TEXTS, max_size=4), longest=st.integers(8, 30))
+def test_known_ids_are_used_in_place_of_encoding(tiny_folder, texts, longest):
+    facts = replace(tiny_folder.folder.facts, longest_source=longest)
+    splitter = Splitter(replace(tiny_folder.folder, facts=facts))
+    options = SearchOptions()
+    encoded = {text: encode(splitter, text) for text in texts[::2]}
+    plain = splitter.segments(texts, options, lambda _: 1)
+    assert splitter.segments(texts, options, lambda _: 1, encoded) == plain
+
+
 def encode(splitter, part):
     return splitter._subwords.encode([part])[0]

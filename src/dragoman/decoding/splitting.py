@@ -1,7 +1,7 @@
 """Split texts into segments that a model translates one by one."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.segment import Segment
@@ -37,22 +37,29 @@ class Splitter:
         return [part for unit in units for part in self._cut(unit)] if cuts_long else units
 
     def segments(
-        self, texts: Sequence[str], options: SearchOptions, num_threads: Callable[[int], int]
+        self,
+        texts: Sequence[str],
+        options: SearchOptions,
+        num_threads: Callable[[int], int],
+        encoded: Mapping[str, Sequence[int]] | None = None,
     ) -> list[Segment]:
-        """Split texts and tokenise the segments."""
+        """Split texts; tokenise the segments that are not among the encoded ones."""
+        known = encoded or {}
         units = [
             (index, unit)
             for index, text in enumerate(texts)
             for unit in self.split(text, options, cuts_long=False)
         ]
-        every = self._subwords.encode([unit for _, unit in units], num_threads(len(units)))
+        missing = [unit for _, unit in units if unit not in known]
+        new_ids = iter(self._subwords.encode(missing, num_threads(len(missing))))
         segments: list[Segment] = []
-        for (index, unit), unit_ids in zip(units, every, strict=True):
-            parts, encoded = [unit], [unit_ids]
+        for index, unit in units:
+            unit_ids = known[unit] if unit in known else next(new_ids)
+            parts, ids_of_parts = [unit], [unit_ids]
             if len(unit_ids) >= self._longest:
                 parts = self._cut(unit)
-                encoded = self._subwords.encode(parts)
-            for part, ids in zip(parts, encoded, strict=True):
+                ids_of_parts = [*self._subwords.encode(parts)]
+            for part, ids in zip(parts, ids_of_parts, strict=True):
                 if ids:
                     segment = Segment(
                         text_index=index,

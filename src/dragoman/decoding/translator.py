@@ -215,6 +215,8 @@ class Translator:
         SearchOptions
             For `translate`.
         """
+        if not said:
+            return self.options
         return from_plain(SearchOptions, to_plain(self.options) | dict(said), place="options")
 
     def translate(
@@ -258,6 +260,7 @@ class Translator:
         prefix: str = "",
         options: SearchOptions | None = None,
         constraints: Constraints | None = None,
+        encoded: Mapping[str, Sequence[int]] | None = None,
     ) -> list[Translation]:
         """Translate several texts, which is faster than one by one.
 
@@ -273,6 +276,9 @@ class Translator:
             How to search; None: as the model folder says.
         constraints : Constraints | None
             Terms, forbidden words or chance, from `prepare_constraints`; None: nothing special.
+        encoded : Mapping[str, Sequence[int]] | None
+            Source subword ids of sentences, without an end, where they are known already; the
+            others are encoded here.
 
         Returns
         -------
@@ -299,7 +305,7 @@ class Translator:
             return self._write(segments, job.find(segments), options)
 
         with frozen_garbage_collector(len(texts)):
-            segments = self._splitter.segments(texts, options, self._num_threads)
+            segments = self._splitter.segments(texts, options, self._num_threads, encoded)
             job = self._make_search(len(segments), options, *wanted)
             parts = self._write(segments, job.find(segments), options)
             if options.search_again:
@@ -408,6 +414,8 @@ class Translator:
 
     def _prefix_ids(self, prefix: str) -> list[int]:
         """Tokenise the forced prefix of translations."""
+        if not prefix:
+            return []
         subwords = self.folder.vocabularies.target
         ids = subwords.encode([prefix])[0]
         if subwords.unk_id in ids:

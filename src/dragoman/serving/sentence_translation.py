@@ -54,10 +54,11 @@ class TranslationSettings:
 
 
 class SentenceTask(NamedTuple):
-    """A sentence with its settings."""
+    """A sentence with its settings and, if it is encoded already, its subword ids."""
 
     text: str
     settings: TranslationSettings
+    ids: list[int] | None = None
 
 
 class Candidate(NamedTuple):
@@ -101,14 +102,15 @@ class SentenceTranslator:
         """Translate sentences."""
         texts = list(dict.fromkeys(task.text for task in tasks))
         try:
-            translations = self._translate_texts(texts, tasks[0].settings)
+            encoded = {task.text: task.ids for task in tasks if task.ids is not None}
+            translations = self._translate_texts(texts, tasks[0].settings, encoded)
         except DragomanError as error:
             raise ServiceError("bad_request", str(error)) from None
         by_text = dict(zip(texts, translations, strict=True))
         return [by_text[task.text] for task in tasks]
 
     def _translate_texts(
-        self, texts: list[str], settings: TranslationSettings
+        self, texts: list[str], settings: TranslationSettings, encoded: dict[str, list[int]]
     ) -> list[SentenceTranslation]:
         prepared = self._prepare(settings)
         said: dict[str, Any] = {} if settings.splits_sentences else {"split_sentences": "off"}
@@ -119,6 +121,7 @@ class SentenceTranslator:
             num_best=settings.num_best,
             prefix=settings.prefix,
             options=self._translator.options_with(said),
+            encoded=encoded,
             constraints=replace(prepared.constraints, is_aligned=settings.wants_alignment),
         )
         notes: list[list[str]] = [list(prepared.warnings) for _ in texts]

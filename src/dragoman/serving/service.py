@@ -187,38 +187,38 @@ class Service:
             plans = await asyncio.to_thread(self._plan, request)
         else:
             plans = self._plan(request)
-        groups: dict[tuple[str, ...], list[int]] = {}
+        by_path: dict[tuple[str, ...], list[int]] = {}
         for index, plan in enumerate(plans):
-            groups.setdefault(tuple(model.name for model in plan.path), []).append(index)
-        answers: dict[int, Answer] = {}
-
-        async def translate_group(indices: list[int]) -> None:
-            found = await self._translate_plans([plans[index] for index in indices], request)
-            for index, translations in zip(indices, found, strict=True):
-                answers[index] = write_answer(plans[index], translations, request)
-
-        if len(groups) == 1:
-            await translate_group(list(range(len(plans))))
+            by_path.setdefault(tuple(model.name for model in plan.path), []).append(index)
+        groups = list(by_path.values())
+        calls = [
+            self._translate_plans([plans[index] for index in each], request) for each in groups
+        ]
+        if len(calls) == 1:
+            found = [await calls[0]]
         else:
             try:
-                async with asyncio.TaskGroup() as tasks:
-                    for indices in groups.values():
-                        tasks.create_task(translate_group(indices))
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(call) for call in calls]
             except BaseExceptionGroup as failures:
                 raise failures.exceptions[0] from None
+            found = [task.result() for task in tasks]
+        answers = {
+            index: answer
+            for indices, some in zip(groups, found, strict=True)
+            for index, answer in zip(indices, some, strict=True)
+        }
         record_pivot_paths(answer.path for answer in answers.values())
         return [answers[index] for index in range(len(plans))]
 
     def _plan(self, request: Request) -> list[TextPlan]:
         return [plan_text(text, request, self._models, self.detect) for text in request.texts]
 
-    async def _translate_plans(
-        self, plans: Sequence[TextPlan], request: Request
-    ) -> list[list[SentenceTranslation]]:
-        """Translate the sentences of texts that share a path of models."""
+    async def _translate_plans(self, plans: Sequence[TextPlan], request: Request) -> list[Answer]:
+        """Translate and answer texts that share a path of models."""
         path = plans[0].path
         if not path:
-            return [[] for _ in plans]
+            return [write_answer(plan, [], request) for plan in plans]
         settings = TranslationSettings(
             num_best=request.num_alternatives + 1,
             beam_size=request.beam_size,
@@ -234,7 +234,7 @@ class Service:
         if prefix and len(sentences) > 1:
             await self._force_prefix(path, sentences, translations, settings, request)
         rest = iter(translations)
-        return [[next(rest) for _ in plan.sentences] for plan in plans]
+        return [write_answer(plan, [next(rest) for _ in plan.sentences], request) for plan in plans]
 
     async def _force_prefix(
         self,

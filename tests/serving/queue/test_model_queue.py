@@ -15,6 +15,7 @@ from dragoman.serving.queue.model_queue import ModelQueue, count_cores, weigh_te
 from dragoman.serving.queue.translation_cache import TranslationCache
 from dragoman.serving.sentence_translation import TranslationSettings
 from dragoman.serving.service_types import ServiceError
+from dragoman.text.subwords import Subwords
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,24 @@ class Scene:
     @property
     def num_translated(self):
         return read(self.metrics)["dragoman_batch_sentences_sum", "tiny"]
+
+
+def test_sentences_are_encoded_once(model, monkeypatch):
+    scene = Scene(model)
+    encoded = []
+    original = Subwords.encode
+
+    def spy(self, texts, num_threads=1):
+        encoded.extend(texts)
+        return original(self, texts, num_threads)
+
+    monkeypatch.setattr(Subwords, "encode", spy)
+
+    async def work(queue):
+        return await queue.translate(["A dog.", "A tree."], TranslationSettings(), CLIENT)
+
+    scene.run(work)
+    assert encoded == ["A dog.", "A tree."]
 
 
 def test_repeated_sentences_are_translated_once(model):

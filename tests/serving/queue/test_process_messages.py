@@ -49,9 +49,12 @@ def sent(message):
     return found
 
 
-@given(MANNERS, st.lists(TEXTS, min_size=1, max_size=4))
-def test_sentences_arrive_as_they_were(settings, texts):
-    tasks = [SentenceTask(text, settings) for text in texts]
+IDS = st.none() | st.lists(st.integers(0, 99), max_size=3)
+
+
+@given(MANNERS, st.lists(st.tuples(TEXTS, IDS), min_size=1, max_size=4))
+def test_sentences_arrive_as_they_were(settings, sentences):
+    tasks = [SentenceTask(text, settings, ids) for text, ids in sentences]
     assert unpack_tasks(sent(pack_tasks(tasks))) == tasks
 
 

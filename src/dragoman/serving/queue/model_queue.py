@@ -197,7 +197,10 @@ class ModelQueue:
         weights = weigh_terms(sentences, settings.terms)
         pending: PendingRequest[SentenceTask, SentenceTranslation] = PendingRequest(
             client=client,
-            tasks=[SentenceTask(sentence, settings) for sentence in sentences],
+            tasks=[
+                SentenceTask(sentence, settings, ids)
+                for sentence, ids in zip(sentences, encoded, strict=True)
+            ],
             costs=[
                 weight * more * (len(ids) + 1) for ids, more in zip(encoded, weights, strict=True)
             ],

@@ -38,7 +38,11 @@ def read_message(stream: IO[bytes]) -> Message | None:
 
 def pack_tasks(tasks: Sequence[SentenceTask]) -> Message:
     """Pack sentences of equal settings into a message."""
-    return {"settings": asdict(tasks[0].settings), "texts": [task.text for task in tasks]}
+    return {
+        "settings": asdict(tasks[0].settings),
+        "texts": [task.text for task in tasks],
+        "ids": [task.ids for task in tasks],
+    }
 
 
 def unpack_tasks(message: Message) -> list[SentenceTask]:
@@ -46,7 +50,10 @@ def unpack_tasks(message: Message) -> list[SentenceTask]:
     plain = message["settings"]
     terms = tuple((source, target) for source, target in plain["terms"])
     settings = TranslationSettings(**(plain | {"terms": terms}))
-    return [SentenceTask(text, settings) for text in message["texts"]]
+    return [
+        SentenceTask(text, settings, ids)
+        for text, ids in zip(message["texts"], message["ids"], strict=True)
+    ]
 
 
 def pack_translations(translations: Sequence[SentenceTranslation]) -> Message:
