@@ -205,7 +205,8 @@ def test_what_was_accepted_is_translated_before_the_end(paths):
         holding = asyncio.create_task(service.run_side_task("en-fr", obstacle))
         await asyncio.to_thread(obstacle.has_begun.wait, 20)
         accepted = [asyncio.create_task(service.translate(ask(f"A {n}."))) for n in range(5)]
-        await asyncio.sleep(0.01)
+        while service._model_queues["en-fr"].num_waiting < len(accepted):
+            await asyncio.sleep(0)
         service.stop_accepting()
         obstacle.may_end.set()
         await holding

@@ -1,4 +1,4 @@
-"""The gate keeps out what is too large, too slow or too much, and notices who has gone."""
+"""Requests too large, too slow or too many are rejected; disconnected ones are cancelled."""
 
 import asyncio
 import json
@@ -201,10 +201,16 @@ def test_the_application_hears_of_a_client_that_goes():
 
 def test_a_cancelled_server_stays_cancelled():
     async def run():
-        limiter = RequestLimiter(lambda *_: asyncio.sleep(20), ServeOptions(), Metrics())
+        has_begun = asyncio.Event()
+
+        async def wait(scope, receive, send):
+            has_begun.set()
+            await asyncio.Event().wait()
+
+        limiter = RequestLimiter(wait, ServeOptions(), Metrics())
         exchange = Exchange(b"x")
         task = asyncio.create_task(limiter(scope_of(), exchange.receive, exchange.send))
-        await asyncio.sleep(0.02)
+        await has_begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -249,7 +255,7 @@ def test_too_many_at_once_are_refused_and_health_is_not():
         tasks.append(
             asyncio.create_task(limiter(scope_of("/health", "GET"), health.receive, health.send))
         )
-        await asyncio.sleep(0.02)
+        await tasks[2]
         assert exchanges[2].status == 429
         may_end.set()
         await asyncio.gather(*tasks)

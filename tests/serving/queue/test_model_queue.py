@@ -293,7 +293,8 @@ def test_a_full_queue_refuses(model):
         first = asyncio.create_task(
             queue.translate(["A dog sees a tree."], TranslationSettings(), CLIENT)
         )
-        await asyncio.sleep(0.01)
+        while not queue.num_waiting:
+            await asyncio.sleep(0)
         with pytest.raises(ServiceError, match="too many texts are waiting"):
             await queue.translate(["A house sees a garden."], TranslationSettings(), CLIENT)
         obstacle.may_end.set()
