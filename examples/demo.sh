@@ -24,6 +24,11 @@ keep() {  # run a command, keep what it says in a file, and show it
 rm -rf demo
 mkdir demo
 
+step "0. Real text, by one of the small models that come along."
+run tar -xf models/de-en.tar.xz -C demo
+echo "Guten Morgen. Wo ist der Bahnhof?" > demo/german.txt
+run dragoman translate demo/de-en demo/german.txt
+
 step "1. Sentence pairs. The built-in grammar makes French–English text to learn from."
 run dragoman data builtin --pair fr-en --sentences 30000 --held-out 500 --out demo/data/fr-en
 run head -n 3 demo/data/fr-en/train.fr demo/data/fr-en/train.en

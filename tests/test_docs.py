@@ -136,6 +136,9 @@ def run(command: str, capsys, monkeypatch) -> None:
     if words[0] == "torchrun":
         run_together(words[1:])
         return
+    if words[0] == "tar":
+        subprocess.run([*words[:2], ROOT / words[2]], check=True)
+        return
     assert words[0] == "dragoman"
     if words[1] in ("serve", "watch"):
         prepare_serving()
@@ -163,7 +166,7 @@ def run(command: str, capsys, monkeypatch) -> None:
 )
 def test_commands_run(page, workplace, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(workplace)
-    own = [each for each in commands(page) if each.startswith(("dragoman", "torchrun"))]
+    own = [each for each in commands(page) if each.startswith(("dragoman", "torchrun", "tar"))]
     assert len(own) >= 3
     for command in own:
         run(command, capsys, monkeypatch)
@@ -184,7 +187,7 @@ def test_other_commands_are_make_targets_or_pip_or_benchmarks(page):
             source = (ROOT / words[1]).read_text(encoding="utf-8")
             assert all(f'"{word}"' in source for word in words if word.startswith("--")), command
         else:
-            assert words[0] in ("dragoman", "pip", "torchrun")
+            assert words[0] in ("dragoman", "pip", "torchrun", "tar")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -282,7 +285,8 @@ def test_site_is_built_and_loads_nothing_from_elsewhere(tmp_path):
 
 @pytest.mark.slow
 def test_demonstration_keeps_its_promises(tmp_path):
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for each in ("examples", "models"):
+        (tmp_path / each).symlink_to(ROOT / each)
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     script = ["sh", "examples/demo.sh"]
     subprocess.run(script, cwd=tmp_path, env=environment, check=True)
