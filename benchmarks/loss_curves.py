@@ -27,7 +27,7 @@ from dragoman.models.build import build_model
 from dragoman.models.interface import Vocabulary
 from dragoman.models.options import TransformerOptions
 from dragoman.training.budget.precision import choose_precision
-from dragoman.training.checkpoints.checkpoint import LONE
+from dragoman.training.checkpoints.checkpoint import SINGLE_PROCESS
 from dragoman.training.configuration import RunOptions
 from dragoman.training.objectives.loss import TrainingStep
 from dragoman.training.optimisers.optimiser import build_optimiser
@@ -124,7 +124,11 @@ def _prepare(
     vocabulary = Vocabulary(size, size, PAD_ID, END_ID)
     model = build_model(options.model, vocabulary).to(device).train()
     step = TrainingStep(model, options.training.label_smoothing)
-    return *prepare_updates(step, pairs, options, PAD_ID, device, workers=LONE), model, options
+    return (
+        *prepare_updates(step, pairs, options, PAD_ID, device, workers=SINGLE_PROCESS),
+        model,
+        options,
+    )
 
 
 def _train(

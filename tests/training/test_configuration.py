@@ -7,10 +7,10 @@ from dragoman.errors import OptionError
 from dragoman.options import to_plain
 from dragoman.training.configuration import (
     RunOptions,
+    resolve_auto_batch,
     resolve_corpus,
     resolve_options,
     resumed_options,
-    understand_auto,
 )
 
 
@@ -138,7 +138,7 @@ def test_automatic_batches_keep_the_recipe_and_leave_its_parts_open():
     _, options = resolve_options("big", auto, {"training": {"accumulate": 5}}, 10)
     assert options.training.accumulate == 5
     for plain in ({}, {"training": {"batch_tokens": 5}}, {"training": 3}):
-        assert understand_auto(plain) == plain
+        assert resolve_auto_batch(plain) == plain
 
 
 def test_resumed_run_may_be_divided_otherwise():

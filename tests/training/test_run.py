@@ -483,7 +483,7 @@ def kill_before(monkeypatch, module, name, number=1):
         (beginning, "store_ids", 1),
         (store, "_write_ids", 2),
         (store, "write_facts", 1),
-        (run_module, "_write_beginning", 1),
+        (run_module, "_write_initial_checkpoint", 1),
         (run_module, "write_description", 1),
         (run_module, "save_checkpoint", 1),
         (checkpoint, "write_facts", 1),
@@ -509,7 +509,7 @@ def test_a_kill_while_preparing_is_no_obstacle(
 def test_a_kill_after_the_run_file_leaves_a_run(tmp_path, run, small, whole, said, monkeypatch):
     out = tmp_path / "out"
     small["training"] |= {"ema_decay": 0.9}
-    kill_before(monkeypatch, run_module, "_go_on")
+    kill_before(monkeypatch, run_module, "_continue_run")
     with pytest.raises(KilledError):
         run(out, small)
     monkeypatch.undo()
@@ -535,7 +535,7 @@ def test_what_kills_left_beside_does_not_make_a_folder_foreign(tmp_path, run, sm
 @pytest.mark.parametrize(
     ("module", "name", "number"),
     [
-        (run_module, "find_whole", 1),
+        (run_module, "find_readable", 1),
         (run_module, "average_weights", 1),
         (run_module, "put_weights", 1),
         (run_module, "write_weights", 2),  # the average, after the best of the validations
@@ -617,8 +617,8 @@ def test_the_folder_is_locked_while_training(tmp_path, run, small, monkeypatch):
 
 def test_only_the_first_worker_locks(tmp_path, monkeypatch, said):
     other = Workers(rank=1, num_workers=2)
-    monkeypatch.setattr(Workers, "agree", lambda _, *values: values)
-    monkeypatch.setattr(run_module, "_go_on", lambda *_, **__: said.append("trained"))
+    monkeypatch.setattr(Workers, "all_reduce_max", lambda _, *values: values)
+    monkeypatch.setattr(run_module, "_continue_run", lambda *_, **__: said.append("trained"))
     with locked(tmp_path / "out"):
         resume_run(tmp_path / "out", {}, said.append, other)
     assert said == ["trained"]

@@ -10,7 +10,7 @@ from dragoman.training.checkpoints.checkpoint import Progress
 from dragoman.training.options import TrainingOptions
 from dragoman.training.stopping import (
     INTERRUPTED,
-    Pace,
+    EndEstimator,
     decide,
     limit_reached,
     share_done,
@@ -25,7 +25,7 @@ class Two(Workers):
 
     other = (0, 0, 0, 0)
 
-    def agree(self, *values):
+    def all_reduce_max(self, *values):
         return tuple(map(max, values, self.other))
 
 
@@ -87,28 +87,28 @@ class Clock:
 
 def test_time_left_goes_by_the_pace_since_the_run_was_started_validations_included():
     options, clock = TrainingOptions(max_steps=100), Clock()
-    pace = Pace(clock)
+    pace = EndEstimator(clock)
     # Resumed at half: all that is known are sixty seconds of training for fifty updates.
-    assert pace.outlook(options, Progress(step=50, seconds=60)) == (0.5, pytest.approx(60))
+    assert pace.estimate(options, Progress(step=50, seconds=60)) == (0.5, pytest.approx(60))
     # Here ten updates take 30 seconds, of which only 20 are training.
     clock.now += 30
-    share, left = pace.outlook(options, Progress(step=60, seconds=80))
+    share, left = pace.estimate(options, Progress(step=60, seconds=80))
     assert (share, left) == (pytest.approx(0.6), pytest.approx(120))
     clock.now += 120
-    assert pace.outlook(options, Progress(step=100, seconds=160)) == (1, pytest.approx(0))
+    assert pace.estimate(options, Progress(step=100, seconds=160)) == (1, pytest.approx(0))
 
 
 def test_pace_is_measured_anew_after_going_back_and_tells_no_end_that_is_not_foreseen():
     options, clock = TrainingOptions(max_steps=100), Clock()
-    pace = Pace(clock)
-    assert pace.outlook(options, Progress()) == (0, None)
-    pace.outlook(options, Progress(step=50, seconds=50))
+    pace = EndEstimator(clock)
+    assert pace.estimate(options, Progress()) == (0, None)
+    pace.estimate(options, Progress(step=50, seconds=50))
     clock.now += 500
-    assert pace.outlook(options, Progress(step=20, seconds=20)) == (0.2, pytest.approx(80))
+    assert pace.estimate(options, Progress(step=20, seconds=20)) == (0.2, pytest.approx(80))
     clock.now += 10
-    assert pace.outlook(options, Progress(step=30, seconds=30)) == (0.3, pytest.approx(70))
+    assert pace.estimate(options, Progress(step=30, seconds=30)) == (0.3, pytest.approx(70))
     endless = TrainingOptions(max_steps=None, patience=3)
-    assert Pace(clock).outlook(endless, Progress(step=9, seconds=9)) == (None, None)
+    assert EndEstimator(clock).estimate(endless, Progress(step=9, seconds=9)) == (None, None)
 
 
 def test_requests_are_noted_and_the_second_interrupt_is_heeded():

@@ -186,10 +186,10 @@ def _check_resume(options: argparse.Namespace) -> None:
 def _or_exit(train: "Callable[[Workers], None]") -> None:
     """Train, perhaps with others; if somebody stops it, leave with an interruption's status."""
     from dragoman.training.run import InterruptedRunError
-    from dragoman.training.updates.distributed import joined_workers
+    from dragoman.training.updates.distributed import process_group
 
     is_interrupted = False
-    with joined_workers() as workers:
+    with process_group() as workers:
         try:
             train(workers)
         except InterruptedRunError:

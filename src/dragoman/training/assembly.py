@@ -10,7 +10,7 @@ from dragoman.data.segmentation.segmentation import SegmentedPairs
 from dragoman.data.store.store import PairStore
 from dragoman.models.build import Model
 from dragoman.models.interface import Vocabulary
-from dragoman.training.checkpoints.checkpoint import LONE, Trained
+from dragoman.training.checkpoints.checkpoint import SINGLE_PROCESS, TrainingState
 from dragoman.training.configuration import RunOptions
 from dragoman.training.objectives.loss import make_training_step
 from dragoman.training.optimisers.optimiser import build_average, build_optimiser
@@ -27,7 +27,7 @@ class Assembly(NamedTuple):
     `full_model` is the model itself, or where its weights are sharded a copy on the first worker.
     """
 
-    trained: Trained
+    trained: TrainingState
     gradients: Gradients
     planner: UpdatePlanner
     full_model: nn.Module | None
@@ -39,18 +39,18 @@ def assemble_training(
     vocabulary: Vocabulary,
     pairs: PairStore | SegmentedPairs,
     device: torch.device,
-    workers: Workers = LONE,
+    workers: Workers = SINGLE_PROCESS,
 ) -> Assembly:
     """Move a model to a device, or shard it, and make all that its updates need."""
     settings = options.training
     step = make_training_step(model, settings, vocabulary, options.model.max_length)
     full_model: nn.Module | None = model
-    if settings.parallel == "shard" and not workers.is_alone:
+    if settings.parallel == "shard" and not workers.is_single:
         full_model = copy.deepcopy(model) if workers.is_first else None
         shard_step(step, workers, device)
     else:
         step.to(device)
-    trained = make_trained(model, settings)
+    trained = make_training_state(model, settings)
     gradients, planner = prepare_updates(
         step,
         pairs,
@@ -63,8 +63,8 @@ def assemble_training(
     return Assembly(trained, gradients, planner, full_model)
 
 
-def make_trained(model: nn.Module, settings: TrainingOptions) -> Trained:
+def make_training_state(model: nn.Module, settings: TrainingOptions) -> TrainingState:
     """Make the optimiser and the average of a model, on the device where its weights are."""
     average = build_average(model, settings)
     optimiser = build_optimiser(model, settings, average)
-    return Trained(model=model, optimiser=optimiser, average=average)
+    return TrainingState(model=model, optimiser=optimiser, average=average)

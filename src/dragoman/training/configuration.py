@@ -74,7 +74,7 @@ def resolve_options(
     plan : dict[str, Any] | None
         What was planned for a budget; one that chooses the model takes the place of ``auto``.
     """
-    file, flags = understand_auto(file), understand_auto(flags)
+    file, flags = resolve_auto_batch(file), resolve_auto_batch(flags)
     said = merge(file, flags)
     family = said.get("model", {}).get("family", DEFAULT_FAMILY)
     from_plain(ModelOptions, {"family": family}, place="options")  # refuses an unknown family
@@ -123,7 +123,7 @@ def resolve_corpus(file: Mapping[str, Any], flags: Mapping[str, Any]) -> CorpusO
     return from_plain(CorpusOptions, said, place="options")
 
 
-def understand_auto(said: Mapping[str, Any]) -> Plain:
+def resolve_auto_batch(said: Mapping[str, Any]) -> Plain:
     """Replace “batch_tokens = auto” by options.
 
     Returns
@@ -141,7 +141,7 @@ def understand_auto(said: Mapping[str, Any]) -> Plain:
 
 def resumed_options(saved: Plain, flags: Mapping[str, Any]) -> RunOptions:
     """Resolve the options of a resumed run: those of the earlier run, with new limits."""
-    flags = understand_auto(flags)
+    flags = resolve_auto_batch(flags)
     before = to_plain(from_plain(RunOptions, saved, place="the resumed run's config.toml"))
     for section, said in flags.items():
         for name, old, new in list_changes(before[section], said):

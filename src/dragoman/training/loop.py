@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from dragoman.data.prefetch import prefetched
 from dragoman.errors import TrainingError
-from dragoman.training.budget.time_budget import BudgetKeeper, schedule_position
+from dragoman.training.budget.time_budget import BudgetCorrector, schedule_position
 from dragoman.training.checkpoints.checkpoint import (
     Progress,
-    Trained,
+    TrainingState,
     list_checkpoints,
     save_checkpoint,
 )
@@ -25,7 +25,7 @@ from dragoman.training.log import Log, SilentLog
 from dragoman.training.optimisers.schedule import learning_rate
 from dragoman.training.options import TrainingOptions
 from dragoman.training.stagnation import note_validation
-from dragoman.training.stopping import INTERRUPTED, Pace, decide, stop_requests
+from dragoman.training.stopping import INTERRUPTED, EndEstimator, decide, stop_requests
 from dragoman.training.updates.distributed import Workers
 from dragoman.training.updates.gradient_accumulation import (
     apply_gradient,
@@ -33,7 +33,7 @@ from dragoman.training.updates.gradient_accumulation import (
     find_num_parts,
 )
 from dragoman.training.updates.gradients import Gradients
-from dragoman.training.updates.sharding import local_share, whole_model
+from dragoman.training.updates.sharding import gathered_model, local_shard
 from dragoman.training.updates.update_planner import Update, UpdatePlanner
 from dragoman.training.validation import Validation, Validator
 
@@ -51,7 +51,7 @@ class Loop:
     ----------
     gradients : Gradients
         Computes the loss of a batch and its gradient.
-    trained : Trained
+    trained : TrainingState
         What training changes.
     planner : UpdatePlanner
         Makes updates of the training corpus.
@@ -69,12 +69,12 @@ class Loop:
         Where to train.
     workers : Workers
         Who trains.
-    pace : Pace
+    end_estimator : EndEstimator
         How fast the run nears its end.
     """
 
     gradients: Gradients
-    trained: Trained
+    trained: TrainingState
     planner: UpdatePlanner
     validator: Validator | None
     whole: nn.Module | None
@@ -83,7 +83,7 @@ class Loop:
     checkpoints: Path
     device: torch.device
     workers: Workers
-    pace: Pace = field(default_factory=Pace)
+    end_estimator: EndEstimator = field(default_factory=EndEstimator)
 
     @property
     def is_sharded(self) -> bool:
@@ -98,7 +98,7 @@ class Loop:
 
 
 @dataclass
-class Window:
+class LogWindow:
     """Sums since the last line of the log."""
 
     loss: Tensor
@@ -139,7 +139,7 @@ def train(loop: Loop, progress: Progress, log: Log | SilentLog, on_best: BestWri
             try:
                 return _train_until_diverged(loop, progress, log, on_best, stop)
             except _DivergedError as error:
-                _fall_back(loop, progress, log, str(error))
+                _restore_after_divergence(loop, progress, log, str(error))
 
 
 def _train_until_diverged(
@@ -149,7 +149,7 @@ def _train_until_diverged(
     options, workers = loop.options, loop.workers
     clock = saved = ready = time.monotonic()
     started = clock - progress.wall_seconds
-    keeper = BudgetKeeper(options, progress)
+    keeper = BudgetCorrector(options, progress)
     window = _new_window(loop)
     loop.trained.model.train()
     while True:
@@ -198,14 +198,14 @@ def _train_until_diverged(
 
 
 def _keep_budget(
-    keeper: BudgetKeeper,
+    keeper: BudgetCorrector,
     progress: Progress,
     validation_seconds: float,
     log: Log | SilentLog,
     workers: Workers,
 ) -> None:
     """Correct a planned number of updates by the measured speed; for single-process runs."""
-    if not workers.is_alone:
+    if not workers.is_single:
         return
     told = keeper.correct(progress, validation_seconds)
     if told:
@@ -219,7 +219,7 @@ def _updates(loop: Loop, progress: Progress) -> Iterator[Update]:
         yield loop.planner.make_update(rows, loop.num_parts(progress))
 
 
-def _update(loop: Loop, update: Update, progress: Progress, window: Window) -> int:
+def _update(loop: Loop, update: Update, progress: Progress, window: LogWindow) -> int:
     """Make one update of the weights; return the number of accumulation steps it took."""
     trained = loop.trained
     num_parts = loop.num_parts(progress)
@@ -265,7 +265,7 @@ def _fit_memory(loop: Loop, progress: Progress, log: Log | SilentLog) -> None:
         num_parts=loop.num_parts(progress),
         epoch=progress.epoch,
     )
-    (num_parts,) = loop.workers.agree(num_parts)
+    (num_parts,) = loop.workers.all_reduce_max(num_parts)
     _note_memory(loop, progress, log, num_parts)
 
 
@@ -281,16 +281,16 @@ def _note_memory(loop: Loop, progress: Progress, log: Log | SilentLog, num_parts
     )
 
 
-def _report(loop: Loop, progress: Progress, window: Window, log: Log | SilentLog) -> None:
+def _report(loop: Loop, progress: Progress, window: LogWindow, log: Log | SilentLog) -> None:
     """Log the mean loss and the speed, and detect divergence."""
     if not window.num_target_tokens:
         return
-    total, num_tokens, num_places = loop.workers.add_up(
+    total, num_tokens, num_places = loop.workers.all_reduce_sum(
         window.loss.item(), window.num_tokens, window.num_places
     )
     loss = total / window.num_target_tokens
     seconds = max(time.monotonic() - window.started, 1e-9)
-    share, seconds_left = loop.pace.outlook(loop.options, progress)
+    share, seconds_left = loop.end_estimator.estimate(loop.options, progress)
     log.event(
         "update",
         step=progress.step,
@@ -314,9 +314,9 @@ def _report(loop: Loop, progress: Progress, window: Window, log: Log | SilentLog
 
 def _check_finite(loop: Loop) -> None:
     """Raise if a weight is not finite."""
-    norms = torch._foreach_norm([local_share(each) for each in loop.trained.model.parameters()])
+    norms = torch._foreach_norm([local_shard(each) for each in loop.trained.model.parameters()])
     is_bad = not torch.isfinite(torch.stack(norms).sum())
-    if any(loop.workers.agree(is_bad)):
+    if any(loop.workers.all_reduce_max(is_bad)):
         raise _DivergedError("a weight is no finite number")
 
 
@@ -327,12 +327,14 @@ def _validate(loop: Loop, progress: Progress, log: Log | SilentLog, on_best: Bes
     loop.workers.average_statistics(model)
     with (
         average.in_place() if average is not None else nullcontext(),
-        whole_model(model, loop.whole, loop.workers, loop.device),
+        gathered_model(model, loop.whole, loop.workers, loop.device),
     ):
-        loop.workers.first_alone(lambda: _judge(loop, progress, log, on_best))
+        loop.workers.run_on_first(lambda: _validate_on_first(loop, progress, log, on_best))
 
 
-def _judge(loop: Loop, progress: Progress, log: Log | SilentLog, on_best: BestWriter) -> None:
+def _validate_on_first(
+    loop: Loop, progress: Progress, log: Log | SilentLog, on_best: BestWriter
+) -> None:
     """Validate on the first worker."""
     assert loop.validator is not None
     found = loop.validator.validate()
@@ -362,7 +364,9 @@ def _save(loop: Loop, progress: Progress) -> None:
     )
 
 
-def _fall_back(loop: Loop, progress: Progress, log: Log | SilentLog, why: str) -> None:
+def _restore_after_divergence(
+    loop: Loop, progress: Progress, log: Log | SilentLog, why: str
+) -> None:
     """Restore the last good checkpoint with half the learning rate, or give up."""
     num_fallbacks, rate_scale = progress.num_fallbacks + 1, progress.rate_scale / 2
     if num_fallbacks > MAX_FALLBACKS:
@@ -387,5 +391,5 @@ def _fall_back(loop: Loop, progress: Progress, log: Log | SilentLog, why: str) -
     )
 
 
-def _new_window(loop: Loop) -> Window:
-    return Window(torch.zeros((), device=loop.device), started=time.monotonic())
+def _new_window(loop: Loop) -> LogWindow:
+    return LogWindow(torch.zeros((), device=loop.device), started=time.monotonic())

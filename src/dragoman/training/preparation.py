@@ -186,7 +186,7 @@ def _learn_dictionary(text: CleanText) -> Dictionary:
     )
 
 
-def foresee_vocabulary(
+def predict_vocabulary(
     text: CleanText, options: TextOptions, start: ModelFolder | None
 ) -> Vocabulary:
     """Predict the vocabulary sizes of a run without training subwords."""

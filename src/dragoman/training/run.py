@@ -28,15 +28,15 @@ from dragoman.folder import (
 )
 from dragoman.models.build import build_model, count_parameters
 from dragoman.options import Plain, read_toml, to_plain
-from dragoman.training.assembly import Assembly, assemble_training, make_trained
+from dragoman.training.assembly import Assembly, assemble_training, make_training_state
 from dragoman.training.checkpoints.average import average_weights
 from dragoman.training.checkpoints.checkpoint import (
-    LONE,
+    SINGLE_PROCESS,
     Progress,
     averaged_checkpoints,
     save_checkpoint,
 )
-from dragoman.training.checkpoints.recovery import find_whole, restore_newest
+from dragoman.training.checkpoints.recovery import find_readable, restore_newest
 from dragoman.training.configuration import (
     RunOptions,
     resumed_options,
@@ -49,8 +49,8 @@ from dragoman.training.run_setup import (
     PREPARING_FILE,
     RUN_FILE,
     Prepared,
-    build_beginning,
-    check_out,
+    build_initial_model,
+    check_output_folder,
     prepare_corpus,
 )
 from dragoman.training.stopping import INTERRUPTED, stop_requests, terminable
@@ -64,7 +64,9 @@ CHECKPOINTS = "checkpoints"
 NUM_INT8_PAIRS = 100
 
 
-def start_run(request: RunRequest, say: Callable[[str], None], workers: Workers = LONE) -> None:
+def start_run(
+    request: RunRequest, say: Callable[[str], None], workers: Workers = SINGLE_PROCESS
+) -> None:
     """Prepare a new run and train it.
 
     Parameters
@@ -78,16 +80,16 @@ def start_run(request: RunRequest, say: Callable[[str], None], workers: Workers 
         they go on with it.
     """
     with ExitStack() as stack:
-        workers.first_alone(lambda: _take(request.out, stack))
+        workers.run_on_first(lambda: _lock_run(request.out, stack))
         is_ours = workers.is_restarted and _was_launched_by(request.out, workers)
-        (is_known,) = workers.agree(workers.is_first and is_ours)
+        (is_known,) = workers.all_reduce_max(workers.is_first and is_ours)
         if not is_known:
-            workers.first_alone(lambda: _prepare(request, say, workers))
-        _go_on(request.out, {}, say, workers, is_new=not is_known)
+            workers.run_on_first(lambda: _prepare(request, say, workers))
+        _continue_run(request.out, {}, say, workers, is_new=not is_known)
 
 
 def resume_run(
-    out: Path, flags: Plain, say: Callable[[str], None], workers: Workers = LONE
+    out: Path, flags: Plain, say: Callable[[str], None], workers: Workers = SINGLE_PROCESS
 ) -> None:
     """Resume a run from its last checkpoint.
 
@@ -103,8 +105,8 @@ def resume_run(
         Who trains; they may be more or fewer than before.
     """
     with ExitStack() as stack:
-        workers.first_alone(lambda: _take(out, stack))
-        _go_on(out, flags, say, workers)
+        workers.run_on_first(lambda: _lock_run(out, stack))
+        _continue_run(out, flags, say, workers)
 
 
 class InterruptedRunError(Exception):
@@ -120,7 +122,7 @@ class _Run(NamedTuple):
     pairs: PairStore | SegmentedPairs
 
 
-def _take(out: Path, stack: ExitStack) -> None:
+def _lock_run(out: Path, stack: ExitStack) -> None:
     """Lock the run's folder, and clean up on SIGTERM; called on the first worker."""
     stack.enter_context(terminable())
     stack.enter_context(locked(out))
@@ -128,11 +130,11 @@ def _take(out: Path, stack: ExitStack) -> None:
 
 def _prepare(request: RunRequest, say: Callable[[str], None], workers: Workers) -> None:
     """Prepare the corpus, and write the model folder with the initial checkpoint."""
-    check_out(request.out)
+    check_output_folder(request.out)
     sweep(request.out)
     ready = prepare_corpus(request, say, workers)
     folder = describe_model(request, ready.options, ready.vocabularies, ready.store, ready.start)
-    _write_beginning(folder, ready)
+    _write_initial_checkpoint(folder, ready)
     facts = {
         "store": str(ready.store_folder.resolve()),
         "store_key": ready.store.key,
@@ -142,15 +144,15 @@ def _prepare(request: RunRequest, say: Callable[[str], None], workers: Workers) 
     write_facts(request.out / RUN_FILE, facts)
 
 
-def _write_beginning(folder: ModelFolder, ready: Prepared) -> None:
+def _write_initial_checkpoint(folder: ModelFolder, ready: Prepared) -> None:
     """Write the model's description and the initial checkpoint."""
     settings = ready.options.training
-    model = build_beginning(ready.options, folder.vocabularies, ready.start)
+    model = build_initial_model(ready.options, folder.vocabularies, ready.start)
     write_file(folder.path / PREPARING_FILE, "")
     write_description(folder.path, folder, count_parameters(model))
     save_checkpoint(
         folder.path / CHECKPOINTS,
-        make_trained(model, settings),
+        make_training_state(model, settings),
         Progress(wall_seconds=ready.seconds, planned_seconds=ready.planned_seconds),
         validate_every=settings.validate_every,
         keep=settings.average_checkpoints,
@@ -206,7 +208,7 @@ def _open_store(store_folder: Path, key: str, folder: ModelFolder, options: RunO
     return store
 
 
-def _go_on(
+def _continue_run(
     out: Path,
     flags: Plain,
     say: Callable[[str], None],
@@ -215,7 +217,7 @@ def _go_on(
     is_new: bool = False,
 ) -> None:
     """Train from the last checkpoint."""
-    run = workers.first_then_all(lambda: _open_run(out, flags, workers))
+    run = workers.run_first_then_all(lambda: _open_run(out, flags, workers))
     settings = run.options.training
     device = choose_device(settings.device)
     check_device(workers, device)
@@ -282,8 +284,8 @@ def _is_interrupted(finish: Callable[[], None], workers: Workers) -> bool:
 
     # Stop requests sent to the other workers are handled by the first one.
     with nullcontext() if workers.is_first else stop_requests():
-        is_interrupted = workers.first_alone(work)
-    return bool(*workers.agree(bool(is_interrupted)))
+        is_interrupted = workers.run_on_first(work)
+    return bool(*workers.all_reduce_max(bool(is_interrupted)))
 
 
 def _open_log(run: _Run, progress: Progress, workers: Workers) -> Log | SilentLog:
@@ -347,7 +349,7 @@ def _finish(
     )
     paths = [each / WEIGHTS_FILE for each in regular]
     if len(paths) > 1:
-        paths = find_whole(paths, log.say)
+        paths = find_readable(paths, log.say)
     if len(paths) > 1:
         assert loop.whole is not None
         assert loop.validator is not None

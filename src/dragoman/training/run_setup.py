@@ -23,7 +23,7 @@ from dragoman.text.bpe_dropout import check_merges
 from dragoman.text.vocabulary import Vocabularies
 from dragoman.training.budget.plan import describe_plan, find_budget, make_plan
 from dragoman.training.budget.precision import choose_precision
-from dragoman.training.checkpoints.checkpoint import LONE
+from dragoman.training.checkpoints.checkpoint import SINGLE_PROCESS
 from dragoman.training.configuration import (
     DEFAULT_FAMILY,
     RunOptions,
@@ -34,8 +34,8 @@ from dragoman.training.log import check_tensorboard
 from dragoman.training.preparation import (
     RunRequest,
     check_search,
-    foresee_vocabulary,
     learn_subwords,
+    predict_vocabulary,
     resolve_request,
 )
 from dragoman.training.updates.distributed import Workers, check_device
@@ -72,14 +72,14 @@ def describe_run(request: RunRequest, say: Callable[[str], None]) -> None:
         store_folder = Path(scratch) / "store"
         if _find_budget(request) is not None:  # the plan times updates on the real corpus
             scratched = replace(request, store=store_folder)
-            ready = _fill_store(scratched, store_folder, corpus_options, start, LONE, say)
+            ready = _fill_store(scratched, store_folder, corpus_options, start, SINGLE_PROCESS, say)
             preset, options, corpus = ready.preset, ready.options, ready.store.report
             vocabulary = vocabulary_of(ready.vocabularies)
         else:
             text = store_text(store_folder, request.files, request.valid_files, corpus_options)
             corpus = text.report
             preset, options = resolve_request(request, start, text.num_pairs)
-            vocabulary = foresee_vocabulary(text, options.text, start)
+            vocabulary = predict_vocabulary(text, options.text, start)
     with torch.device("meta"):
         model = build_model(options.model, vocabulary)
     check_search(model, options.search, vocabulary)
@@ -96,7 +96,7 @@ def describe_run(request: RunRequest, say: Callable[[str], None]) -> None:
     )
 
 
-def check_out(out: Path) -> None:
+def check_output_folder(out: Path) -> None:
     """Refuse an output folder that holds something else.
 
     Parameters
@@ -161,7 +161,7 @@ def _fill_store(
         may_replace=is_own,
     )
     say(f"{store.report.in_words()}; {len(store.valid):,} validation pairs")
-    budget = _find_budget(request) if workers.is_alone else None
+    budget = _find_budget(request) if workers.is_single else None
     preset, options, planned = _resolve(request, start, store, vocabularies, budget, began, say)
     say(f"preset {preset}")
     spent = time.monotonic() - began
@@ -205,7 +205,7 @@ def _resolve(
         store,
         vocabulary_of(vocabularies),
         budget,
-        is_open=request.preset == AUTO and family == DEFAULT_FAMILY,
+        may_choose_size=request.preset == AUTO and family == DEFAULT_FAMILY,
         elapsed=time.monotonic() - began,
     )
     is_default = said.get("training", {}).get("max_minutes") is None
@@ -215,7 +215,7 @@ def _resolve(
     return preset, options, plan.seconds
 
 
-def build_beginning(
+def build_initial_model(
     options: RunOptions, vocabularies: Vocabularies, start: ModelFolder | None
 ) -> Model:
     """Build the model with its initial weights: random by seed, or those of ``--from``."""

@@ -14,7 +14,7 @@ from dragoman.training.updates.distributed import Workers
 INTERRUPTED = "interrupted"
 
 
-class Verdict(NamedTuple):
+class Decision(NamedTuple):
     """What all workers do after an update, agreed among them."""
 
     limit: str
@@ -30,7 +30,7 @@ def decide(
     *,
     seconds_unsaved: float = 0.0,
     num_parts: int = 0,
-) -> Verdict:
+) -> Decision:
     """Agree with the other workers on stopping, saving and accumulation, by one collective.
 
     Parameters
@@ -50,12 +50,12 @@ def decide(
     """
     limit = limit_reached(options, progress) if workers.is_first else ""
     is_late = workers.is_first and seconds_unsaved > 60 * options.save_minutes
-    is_stopped, is_over, is_save_due, num_parts = workers.agree(
+    is_stopped, is_over, is_save_due, num_parts = workers.all_reduce_max(
         bool(stop), bool(limit), is_late, num_parts
     )
     if is_over and not limit:
         limit = "the first worker reached a limit"
-    return Verdict(INTERRUPTED if is_stopped else limit, bool(is_save_due), num_parts)
+    return Decision(INTERRUPTED if is_stopped else limit, bool(is_save_due), num_parts)
 
 
 def limit_reached(options: TrainingOptions, progress: Progress) -> str:
@@ -95,7 +95,7 @@ def share_done(options: TrainingOptions, progress: Progress) -> float | None:
     return min(max(shares), 1.0) if shares else None
 
 
-class Pace:
+class EndEstimator:
     """The rate of progress since the run was last started, validations included.
 
     Parameters
@@ -108,7 +108,7 @@ class Pace:
         self._clock = clock
         self._first: tuple[float, float] | None = None
 
-    def outlook(
+    def estimate(
         self, options: TrainingOptions, progress: Progress
     ) -> tuple[float | None, float | None]:
         """Estimate the share of the run that is done, and the seconds left.

@@ -9,8 +9,8 @@ from dragoman.training.budget.budget_recipe import (
     MOST_UPDATES,
     SHAPES,
     choose_batch,
+    choose_regularisation,
     make_recipe,
-    regularise,
 )
 from dragoman.training.configuration import resolve_options
 
@@ -31,7 +31,7 @@ def test_every_recipe_is_one(shape):
 
 
 def test_more_passes_are_regularised_more():
-    found = [regularise(passes) for passes in (1, 10, 40, 70, 100, 500)]
+    found = [choose_regularisation(passes) for passes in (1, 10, 40, 70, 100, 500)]
     for (one, first), (other, second) in itertools.pairwise(found):
         assert one <= other or (not first and second)
     assert found[0] == (0.0, {})

@@ -39,7 +39,7 @@ def speed(monkeypatch):
         def measure(_, options):
             return tokens_per_second * 128 / options.model.model_dim
 
-        monkeypatch.setattr(plan_module._Bench, "_measure", measure)
+        monkeypatch.setattr(plan_module._CandidateTimer, "_measure", measure)
 
     return fix
 
@@ -124,9 +124,9 @@ def test_a_shape_that_the_user_gave_is_timed_once_and_has_the_rate_of_its_width(
 ):
     speed(30_000)
     timed = []
-    plain = plan_module._Bench.plan
+    plain = plan_module._CandidateTimer.plan
     monkeypatch.setattr(
-        plan_module._Bench, "plan", lambda *given: timed.append(given) or plain(*given)
+        plan_module._CandidateTimer, "plan", lambda *given: timed.append(given) or plain(*given)
     )
     asked = request_of(max_minutes=60.0)
     shape = {"num_encoder_layers": 4, "num_decoder_layers": 2, "model_dim": 192, "num_heads": 4}

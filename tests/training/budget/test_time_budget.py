@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.training.budget.time_budget import (
-    BudgetKeeper,
+    BudgetCorrector,
     has_budget,
     last_update,
     schedule_position,
@@ -19,7 +19,7 @@ OPTIONS = TrainingOptions(
 
 def keep(pace, *, validation=2.0, step=300, before=20.0, planned=600.0):
     """Say what is corrected after some updates at a pace."""
-    keeper = BudgetKeeper(OPTIONS, Progress(planned_seconds=planned, wall_seconds=before))
+    keeper = BudgetCorrector(OPTIONS, Progress(planned_seconds=planned, wall_seconds=before))
     seconds = pace * step
     progress = Progress(
         step=step, seconds=seconds, planned_seconds=planned,
@@ -55,7 +55,7 @@ def test_a_second_correction_goes_on_from_the_first():
     progress.step += 100
     progress.seconds += 20
     progress.wall_seconds += 22
-    keeper = BudgetKeeper(OPTIONS, Progress(step=300, seconds=240))
+    keeper = BudgetCorrector(OPTIONS, Progress(step=300, seconds=240))
     before = schedule_position(OPTIONS, progress)
     assert before > position
     progress.step += 100

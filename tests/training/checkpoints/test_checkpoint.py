@@ -10,7 +10,7 @@ from dragoman.errors import FolderError
 from dragoman.files import sweep
 from dragoman.training.checkpoints.checkpoint import (
     Progress,
-    Trained,
+    TrainingState,
     averaged_checkpoints,
     list_checkpoints,
     restore_checkpoint,
@@ -31,7 +31,7 @@ def trained():
     optimiser = build_optimiser(model, TrainingOptions())
     model(torch.ones(1, 3)).sum().backward()
     optimiser.step()
-    return Trained(model=model, optimiser=optimiser, average=MovingAverage(model, 0.9))
+    return TrainingState(model=model, optimiser=optimiser, average=MovingAverage(model, 0.9))
 
 
 def test_everything_comes_back(tmp_path, trained):

@@ -192,8 +192,8 @@ def test_every_weight_learns_in_half_precision(shape):
     with torch.autocast("cpu", torch.bfloat16):
         loss = step(copies(20))
     loss.backward()
-    idle = {name for name, each in model.named_parameters() if each.grad is None}
-    assert not idle
+    dummy_batches = {name for name, each in model.named_parameters() if each.grad is None}
+    assert not dummy_batches
     half = -gradient(model)
     assert torch.cosine_similarity(half, exact_gradient(model)[1], dim=0) > 0.5
 

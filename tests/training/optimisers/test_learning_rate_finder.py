@@ -12,11 +12,11 @@ from dragoman.training.objectives.loss import TrainingStep
 from dragoman.training.optimisers import learning_rate_finder as finder
 from dragoman.training.optimisers.learning_rate_finder import (
     NUM_UPDATES,
+    analyse_curve,
     describe_test,
     draw_test,
     find_learning_rate,
-    has_broken_out,
-    judge,
+    is_diverging,
     rate_of,
 )
 from dragoman.training.preparation import RunRequest
@@ -45,14 +45,14 @@ def test_rates_rise_by_one_factor_from_end_to_end():
 
 @pytest.mark.parametrize("middle", [1e-5, 1e-3, 1e-2])
 def test_steepest_is_the_middle_of_the_fall(middle):
-    found = judge(falling(middle), has_diverged=False)
+    found = analyse_curve(falling(middle), has_diverged=False)
     assert found.steepest == pytest.approx(middle, rel=0.09)
     assert found.turning > 5 * middle
     assert found.suggested == pytest.approx(found.steepest, rel=0.05)
 
 
 def test_suggestion_keeps_away_from_where_the_loss_rises():
-    found = judge(falling(1e-3, turning=2e-3), has_diverged=True)
+    found = analyse_curve(falling(1e-3, turning=2e-3), has_diverged=True)
     assert found.turning < 4e-3
     assert found.suggested == pytest.approx(min(found.steepest, found.turning / 4), rel=0.05)
     assert found.suggested < found.steepest
@@ -60,7 +60,7 @@ def test_suggestion_keeps_away_from_where_the_loss_rises():
 
 def test_the_end_of_the_curve_does_not_hide_its_bottom():
     losses = falling(1e-3)[:150]
-    broken = judge([*losses, 1e9, math.inf], has_diverged=True)
+    broken = analyse_curve([*losses, 1e9, math.inf], has_diverged=True)
     assert broken.losses == (*losses, 1e9)
     assert broken.steepest == pytest.approx(1e-3, rel=0.09)
     assert broken.turning > 5e-3
@@ -68,11 +68,11 @@ def test_the_end_of_the_curve_does_not_hide_its_bottom():
 
 def test_breaking_out():
     calm = [5.0, 4.0, 3.0, 2.0]
-    assert not has_broken_out(calm)
-    assert not has_broken_out([*calm, 12.0])  # one bad batch is no divergence
-    assert has_broken_out([*calm, *[30.0] * 20])
-    assert has_broken_out([*calm, math.nan])
-    assert has_broken_out([math.inf])
+    assert not is_diverging(calm)
+    assert not is_diverging([*calm, 12.0])  # one bad batch is no divergence
+    assert is_diverging([*calm, *[30.0] * 20])
+    assert is_diverging([*calm, math.nan])
+    assert is_diverging([math.inf])
 
 
 @pytest.mark.parametrize(
@@ -85,15 +85,15 @@ def test_breaking_out():
 )
 def test_a_loss_that_never_falls_is_told(losses, message):
     with pytest.raises(TrainingError, match=message):
-        judge(losses, has_diverged=False)
+        analyse_curve(losses, has_diverged=False)
 
 
 def test_words_and_picture():
-    found = judge(falling(1e-3), has_diverged=False)
+    found = analyse_curve(falling(1e-3), has_diverged=False)
     text = describe_test(found, Path("x"))
     assert f"--peak-learning-rate {found.suggested:.2g}" in text
     assert "the test ended at 1" in text
-    broken = judge(falling(1e-3)[:171], has_diverged=True)
+    broken = analyse_curve(falling(1e-3)[:171], has_diverged=True)
     assert f"at {rate_of(170):.2g} it had broken out" in describe_test(broken, Path("x"))
     assert draw_test(found).startswith(b"\x89PNG")
 

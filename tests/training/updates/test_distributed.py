@@ -26,9 +26,9 @@ from dragoman.training.updates.distributed import (
     _buckets,
     check_device,
     check_local_rank,
-    find_fresh_part,
+    find_unused_prefix,
     find_workers,
-    joined_workers,
+    process_group,
 )
 
 NUM_STEPS = 50
@@ -313,7 +313,7 @@ def test_words_of_the_dead_mislead_nobody():
 
         def meet(rank, found):
             workers = Workers(rank=rank, num_workers=3)
-            part = find_fresh_part(store, workers)
+            part = find_unused_prefix(store, workers)
             part.set(f"from {rank}", str(rank))
             found.append([part.get(f"from {other}") for other in range(3)])
             if rank == 0:
@@ -333,12 +333,12 @@ def test_words_of_the_dead_mislead_nobody():
 def test_without_torchrun_there_is_one_worker():
     assert find_workers({}) == Workers()
     assert find_workers({"WORLD_SIZE": "4"}) == Workers()
-    with joined_workers() as workers:
-        assert workers.is_alone
+    with process_group() as workers:
+        assert workers.is_single
     assert workers.is_first
-    assert workers.agree(3, 0) == (3, 0)
-    assert workers.add_up(1.5) == (1.5,)
-    assert workers.first_then_all(lambda: "done") == "done"
+    assert workers.all_reduce_max(3, 0) == (3, 0)
+    assert workers.all_reduce_sum(1.5) == (1.5,)
+    assert workers.run_first_then_all(lambda: "done") == "done"
     numbers = torch.arange(3, dtype=torch.uint8)
     assert [each.tolist() for each in workers.gather(numbers)] == [[0, 1, 2]]
     model = nn.BatchNorm1d(2)
@@ -391,4 +391,4 @@ def test_buckets_hold_every_weight_once(monkeypatch):
 
 def test_a_failure_of_the_first_worker_is_its_own():
     with pytest.raises(ZeroDivisionError):
-        Workers().first_alone(lambda: 1 / 0)
+        Workers().run_on_first(lambda: 1 / 0)

@@ -17,7 +17,7 @@ from dragoman.models.build import build_model
 from dragoman.models.interface import Vocabulary
 from dragoman.training.checkpoints.checkpoint import (
     Progress,
-    Trained,
+    TrainingState,
     restore_checkpoint,
     save_checkpoint,
 )
@@ -26,17 +26,17 @@ from dragoman.training.optimisers.optimiser import MovingAverage, build_average,
 from dragoman.training.options import TrainingOptions
 from dragoman.training.updates.distributed import Workers
 from dragoman.training.updates.sharding import (
-    divide_like,
-    gather_whole,
-    local_share,
+    gather_full,
+    gathered_model,
+    local_shard,
+    shard_like,
     shard_step,
-    whole_model,
 )
 from dragoman.weights import weights_of
 
 VOCABULARY = Vocabulary(30, 30, 2, 0)
 CPU = torch.device("cpu")
-LONE = Workers()
+SINGLE_PROCESS = Workers()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -64,10 +64,12 @@ def divided_and_whole(name="transformer", objective="likelihood", **more):
     model = build_model(ALL[name], VOCABULARY)
     twin = copy.deepcopy(model)
     steps = [make_training_step(each, options, VOCABULARY, 20) for each in (model, twin)]
-    shard_step(steps[0], LONE, CPU)
+    shard_step(steps[0], SINGLE_PROCESS, CPU)
     averages = [build_average(each, options) or MovingAverage(each, 0.9) for each in (model, twin)]
     trained = [
-        Trained(model=each, optimiser=build_optimiser(each, options, average), average=average)
+        TrainingState(
+            model=each, optimiser=build_optimiser(each, options, average), average=average
+        )
         for each, average in zip((model, twin), averages, strict=True)
     ]
     return list(zip(steps, trained, strict=True))
@@ -97,8 +99,8 @@ def test_every_family_computes_the_same(name):
     before = {key: each.clone() for key, each in weights_of(whole.model).items()}
     update(step, divided, seed=3)
     update(twin_step, whole, seed=3)
-    assert_same(gather_whole(weights_of(divided.model), LONE), weights_of(whole.model))
-    assert_same(gather_whole(divided.average.weights, LONE), whole.average.weights)
+    assert_same(gather_full(weights_of(divided.model), SINGLE_PROCESS), weights_of(whole.model))
+    assert_same(gather_full(divided.average.weights, SINGLE_PROCESS), whole.average.weights)
     assert any(not torch.equal(before[key], each) for key, each in weights_of(whole.model).items())
 
 
@@ -106,7 +108,7 @@ def test_training_for_reward_computes_the_same():
     (step, divided), (twin_step, whole) = divided_and_whole(objective="reward")
     update(step, divided, seed=3)
     update(twin_step, whole, seed=3)
-    assert_same(gather_whole(weights_of(divided.model), LONE), weights_of(whole.model))
+    assert_same(gather_full(weights_of(divided.model), SINGLE_PROCESS), weights_of(whole.model))
 
 
 @pytest.mark.parametrize("chosen", [{}, {"optimiser": "schedule-free", "schedule": "constant"}])
@@ -117,38 +119,38 @@ def test_checkpoints_are_whole_and_go_both_ways(tmp_path, chosen):
     restore_checkpoint(path, whole)
     update(step, divided, seed=5)
     update(twin_step, whole, seed=5)
-    assert_same(gather_whole(weights_of(divided.model), LONE), weights_of(whole.model))
+    assert_same(gather_full(weights_of(divided.model), SINGLE_PROCESS), weights_of(whole.model))
     path = save_checkpoint(tmp_path, whole, Progress(step=2), validate_every=1, keep=1)
     update(step, divided, seed=7)
     restore_checkpoint(path, divided)
     update(step, divided, seed=9)
     update(twin_step, whole, seed=9)
-    assert_same(gather_whole(weights_of(divided.model), LONE), weights_of(whole.model))
-    assert_same(gather_whole(divided.average.weights, LONE), whole.average.weights)
+    assert_same(gather_full(weights_of(divided.model), SINGLE_PROCESS), weights_of(whole.model))
+    assert_same(gather_full(divided.average.weights, SINGLE_PROCESS), whole.average.weights)
 
 
 def test_the_copy_for_validation_is_filled():
     (step, divided), (_, whole) = divided_and_whole()
     update(step, divided, seed=3)
-    with whole_model(divided.model, whole.model, LONE, CPU):
-        assert_same(gather_whole(weights_of(divided.model), LONE), weights_of(whole.model))
-    with whole_model(divided.model, None, LONE, CPU):  # as on the other workers
+    with gathered_model(divided.model, whole.model, SINGLE_PROCESS, CPU):
+        assert_same(gather_full(weights_of(divided.model), SINGLE_PROCESS), weights_of(whole.model))
+    with gathered_model(divided.model, None, SINGLE_PROCESS, CPU):  # as on the other workers
         pass
-    with whole_model(whole.model, whole.model, LONE, CPU):
+    with gathered_model(whole.model, whole.model, SINGLE_PROCESS, CPU):
         pass
 
 
 def test_what_is_not_divided_stays_as_it_is():
     weight = nn.Parameter(torch.ones(3))
     value = torch.arange(3.0)
-    assert local_share(weight) is weight
-    assert divide_like(value, weight) is value
-    assert gather_whole({"a": value}, LONE)["a"] is value
+    assert local_shard(weight) is weight
+    assert shard_like(value, weight) is value
+    assert gather_full({"a": value}, SINGLE_PROCESS)["a"] is value
 
 
 def test_only_the_first_worker_gets_the_whole():
     (_, divided), _ = divided_and_whole()
     tensors = weights_of(divided.model) | {"plain": torch.ones(1)}
-    assert gather_whole(tensors, Workers(rank=1, num_workers=2)).keys() == {"plain"}
-    share = local_share(next(divided.model.parameters()))
+    assert gather_full(tensors, Workers(rank=1, num_workers=2)).keys() == {"plain"}
+    share = local_shard(next(divided.model.parameters()))
     assert type(share) is torch.Tensor

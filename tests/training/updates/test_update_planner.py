@@ -45,7 +45,7 @@ def make_planner(pairs, rank=0, num_workers=1, **options):
 
 
 @given(lengths, st.integers(1, 4), st.integers(1, 5), st.booleans())
-def test_shares_make_up_the_update(given_lengths, num_workers, num_parts, keeps_pace):
+def test_shares_make_up_the_update(given_lengths, num_workers, num_parts, equal_counts):
     pairs = Pairs(given_lengths)
     rows = np.arange(len(given_lengths))
     updates = [
@@ -54,7 +54,7 @@ def test_shares_make_up_the_update(given_lengths, num_workers, num_parts, keeps_
             TrainingOptions(),
             workers=Workers(rank=rank, num_workers=num_workers),
             pad_id=PAD,
-            keeps_pace=keeps_pace,
+            equal_counts=equal_counts,
         ).make_update(rows, num_parts)
         for rank in range(num_workers)
     ]
@@ -67,15 +67,15 @@ def test_shares_make_up_the_update(given_lengths, num_workers, num_parts, keeps_
     assert seen == rows.tolist()
     total = sum(batch.num_target_tokens for update in updates for batch in update.batches)
     assert {update.num_target_tokens for update in updates} == {total}
-    passes = [len(update.batches) + len(update.idle) for update in updates]
+    passes = [len(update.batches) + len(update.dummy_batches) for update in updates]
     assert max(passes) <= num_parts
-    if keeps_pace:
+    if equal_counts:
         assert len(set(passes)) == 1
     else:
-        assert not any(update.idle for update in updates)
+        assert not any(update.dummy_batches for update in updates)
     for update in updates:
         sizes = [len(batch.target.lengths) for batch in update.batches]
-        assert update.most_pairs == max(sizes, default=0)
+        assert update.max_pairs == max(sizes, default=0)
 
 
 def test_the_plan_does_not_depend_on_who_computes_it():
@@ -109,7 +109,7 @@ def test_the_largest_batch_of_the_largest_update_is_found():
     assert made[0].batches[0].num_places in places
     own = [planner.make_update(largest, 1).batches[0].num_places for planner in planners]
     assert made[0].batches[0].num_places == max(own)
-    assert made[0].most_pairs == len(made[0].batches[0].target.lengths)
+    assert made[0].max_pairs == len(made[0].batches[0].target.lengths)
 
 
 @pytest.mark.parametrize("num_parts", [1, 3])

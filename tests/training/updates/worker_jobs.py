@@ -17,7 +17,7 @@ from dragoman.training import loop
 from dragoman.training.checkpoints.checkpoint import list_checkpoints
 from dragoman.training.preparation import RunRequest
 from dragoman.training.run import resume_run, start_run
-from dragoman.training.updates.distributed import Workers, joined_workers
+from dragoman.training.updates.distributed import Workers, process_group
 
 
 def do_job(job: dict, workers: Workers) -> None:
@@ -28,7 +28,7 @@ def do_job(job: dict, workers: Workers) -> None:
         if workers.is_first:
             path = list_checkpoints(out / "checkpoints")[-1] / job["damages"]
             path.write_bytes(path.read_bytes()[:99])
-        workers.agree(0)
+        workers.all_reduce_max(0)
     if job.get("resume"):
         resume_run(out, job.get("flags", {}), print, workers)
         return
@@ -59,7 +59,7 @@ def die_at(step: int, rank: int) -> None:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     jobs = json.loads(Path(sys.argv[1]).read_text())
-    with joined_workers() as workers:
+    with process_group() as workers:
         for job in jobs:
             if "die_at" in job:
                 die_at(*job["die_at"])

@@ -60,7 +60,7 @@ def make_recipe(shape: Shape) -> Plain:
     return {"model": shape.model, "training": training}
 
 
-def regularise(passes: float) -> tuple[float, Plain]:
+def choose_regularisation(passes: float) -> tuple[float, Plain]:
     """Choose dropout, and whether to use consistency training, by the number of passes."""
     if passes < CONSISTENCY_PASSES:
         return _by_passes(DROPOUT_BY_PASSES, passes), {}

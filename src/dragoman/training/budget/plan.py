@@ -33,8 +33,8 @@ from dragoman.training.budget.budget_recipe import (
     WARMUP_SHARE,
     Shape,
     choose_batch,
+    choose_regularisation,
     make_recipe,
-    regularise,
 )
 from dragoman.training.budget.time_budget import finishing_seconds
 from dragoman.training.configuration import RunOptions
@@ -121,7 +121,7 @@ def make_plan(
     vocabulary: Vocabulary,
     minutes: float,
     *,
-    is_open: bool,
+    may_choose_size: bool,
     elapsed: float,
 ) -> Plan:
     """Choose model size, batch size, dropout and schedule for the rest of a time budget.
@@ -131,8 +131,8 @@ def make_plan(
     Candidates are timed from the smallest on, for a second or two each, until the next one would
     see fewer than three tokens for each of its parameters.
     """
-    bench = _Bench(store, vocabulary, minutes, elapsed, resolve)
-    if not is_open:
+    bench = _CandidateTimer(store, vocabulary, minutes, elapsed, resolve)
+    if not may_choose_size:
         return bench.plan({})
     largest = len(SHAPES)
     if len(store.train) < FEW_PAIRS:
@@ -202,7 +202,7 @@ def describe_plan(plan: Plan, budget: float, *, is_default: bool) -> list[str]:
     return lines
 
 
-class _Bench:
+class _CandidateTimer:
     """Times updates of candidate models, and plans a run for each."""
 
     def __init__(
@@ -237,7 +237,7 @@ class _Bench:
         passes = tokens / self._corpus_tokens
         training: Plain = {}
         if recipe:
-            dropout, training = regularise(passes)
+            dropout, training = choose_regularisation(passes)
             recipe = {**recipe, "model": recipe["model"] | {"dropout": dropout}}
         consistent = self._resolve(_merge(recipe, training | _TRIAL))
         is_consistent = consistent.training.consistency != "none"

@@ -42,7 +42,7 @@ def last_update(options: TrainingOptions, progress: Progress) -> int | None:
     return progress.end_step or options.max_steps
 
 
-class BudgetKeeper:
+class BudgetCorrector:
     """Corrects the planned number of updates when the measured speed differs from the plan.
 
     Parameters

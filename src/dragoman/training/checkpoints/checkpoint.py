@@ -23,10 +23,10 @@ from dragoman.training.optimisers.optimiser import (
     restore_optimiser,
 )
 from dragoman.training.updates.distributed import Workers
-from dragoman.training.updates.sharding import divide_like, gather_whole
+from dragoman.training.updates.sharding import gather_full, shard_like
 from dragoman.weights import put_weights, read_weights, weights_of, write_weights
 
-LONE = Workers()
+SINGLE_PROCESS = Workers()
 PROGRESS_FILE = "progress.json"
 
 
@@ -111,7 +111,7 @@ class Progress:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained:
+class TrainingState:
     """The mutable state of training: model, optimiser and weight average.
 
     Parameters
@@ -131,22 +131,22 @@ class Trained:
 
 def save_checkpoint(
     folder: Path,
-    trained: Trained,
+    trained: TrainingState,
     progress: Progress,
     *,
     validate_every: int,
     keep: int,
-    workers: Workers = LONE,
+    workers: Workers = SINGLE_PROCESS,
 ) -> Path:
     """Write a checkpoint, then delete old ones and damaged ones of earlier steps."""
     path = checkpoint_path(folder, progress.step)
     memory = optimiser_tensors(trained.model, trained.optimiser)
     files = {
-        "model": gather_whole(weights_of(trained.model), workers),
-        "optimiser": gather_whole(memory, workers) | _random_states(workers),
+        "model": gather_full(weights_of(trained.model), workers),
+        "optimiser": gather_full(memory, workers) | _random_states(workers),
     }
     if trained.average is not None:
-        files["average"] = gather_whole(trained.average.weights, workers)
+        files["average"] = gather_full(trained.average.weights, workers)
     if not workers.is_first:
         return path
     with written_beside(path) as beside:
@@ -190,7 +190,7 @@ def step_of(path: Path) -> int:
 
 
 def restore_checkpoint(
-    path: Path, trained: Trained, *, workers: Workers = LONE, seed: int = 0
+    path: Path, trained: TrainingState, *, workers: Workers = SINGLE_PROCESS, seed: int = 0
 ) -> Progress:
     """Restore a checkpoint, whatever the number of workers that wrote it.
 
@@ -198,7 +198,7 @@ def restore_checkpoint(
     ----------
     path : Path
         Its folder.
-    trained : Trained
+    trained : TrainingState
         Where to put them.
     workers : Workers
         Each reads for itself.
@@ -210,7 +210,7 @@ def restore_checkpoint(
     weights_path = path / "model.safetensors"
     own = weights_of(trained.model)
     weights = {
-        name: divide_like(each, own[name]) if name in own else each
+        name: shard_like(each, own[name]) if name in own else each
         for name, each in read_weights(weights_path).items()
     }
     put_weights(trained.model, weights, weights_path)
@@ -222,7 +222,7 @@ def restore_checkpoint(
         if trained.average is not None:
             for name, value in read_weights(path / "average.safetensors").items():
                 like = trained.average.weights[name]
-                like.copy_(divide_like(value, like))
+                like.copy_(shard_like(value, like))
     except torch.OutOfMemoryError:
         raise
     except (ValueError, TypeError, KeyError, RuntimeError) as error:

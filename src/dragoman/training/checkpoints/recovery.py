@@ -6,9 +6,9 @@ from pathlib import Path
 from dragoman.errors import FolderError
 from dragoman.tensor_files import TensorFile
 from dragoman.training.checkpoints.checkpoint import (
-    LONE,
+    SINGLE_PROCESS,
     Progress,
-    Trained,
+    TrainingState,
     checkpoint_path,
     list_checkpoints,
     read_progress,
@@ -19,10 +19,10 @@ from dragoman.training.updates.distributed import Workers
 
 def restore_newest(
     folder: Path,
-    trained: Trained,
+    trained: TrainingState,
     say: Callable[[str], None],
     *,
-    workers: Workers = LONE,
+    workers: Workers = SINGLE_PROCESS,
     seed: int = 0,
 ) -> Progress:
     """Restore the newest readable checkpoint, the same on all workers.
@@ -31,7 +31,7 @@ def restore_newest(
     ----------
     folder : Path
         Of all checkpoints of the run.
-    trained : Trained
+    trained : TrainingState
         Where to put them.
     say : Callable[[str], None]
         Is told of each damaged checkpoint, which is set aside under another name. It is removed
@@ -59,13 +59,13 @@ def restore_newest(
             raise FolderError(f"{damaged[0][1]}; no checkpoint before it is whole: {start_anew}")
         raise FolderError(f"{folder.parent}: has no checkpoint to go on from; {start_anew}")
 
-    chosen = workers.first_alone(choose)
-    (step,) = workers.agree(chosen.step if chosen else 0)
+    chosen = workers.run_on_first(choose)
+    (step,) = workers.all_reduce_max(chosen.step if chosen else 0)
     path = checkpoint_path(folder, step)
     return chosen or restore_checkpoint(path, trained, workers=workers, seed=seed)
 
 
-def find_whole(paths: Sequence[Path], say: Callable[[str], None]) -> list[Path]:
+def find_readable(paths: Sequence[Path], say: Callable[[str], None]) -> list[Path]:
     """Return the weights files that can be read."""
     whole = []
     for path in paths:

@@ -76,7 +76,7 @@ class RewardStep(nn.Module):
         limits = LONGEST_SAMPLE * batch.target.lengths
         if self.max_length is not None:
             limits = limits.clamp(max=self.max_length)
-        with _not_in_training(model):  # type: ignore[arg-type]
+        with _evaluation_mode(model):  # type: ignore[arg-type]
             samples = sample_translations(
                 model, batch.source, self.vocabulary, num_samples=self.num_samples, limits=limits
             )
@@ -116,7 +116,7 @@ def _repeat(rows: Int[Tensor, "sentences *any"], count: int) -> Int[Tensor, "row
 
 
 @contextmanager
-def _not_in_training(model: nn.Module) -> Iterator[None]:
+def _evaluation_mode(model: nn.Module) -> Iterator[None]:
     """Put the model in evaluation mode while the context lasts."""
     was_training = model.training
     model.eval()

@@ -18,15 +18,15 @@ from dragoman.errors import OptionError, TrainingError
 from dragoman.files import locked, write_file
 from dragoman.folder import read_folder
 from dragoman.training.assembly import assemble_training
-from dragoman.training.checkpoints.checkpoint import LONE
+from dragoman.training.checkpoints.checkpoint import SINGLE_PROCESS
 from dragoman.training.optimisers.schedule import paper_peak
 from dragoman.training.preparation import RunRequest, resolve_request
 from dragoman.training.run_setup import (
     RATE_FILE,
     RATE_PICTURE,
     Prepared,
-    build_beginning,
-    check_out,
+    build_initial_model,
+    check_output_folder,
     prepare_corpus,
 )
 from dragoman.training.updates.distributed import Workers
@@ -86,10 +86,10 @@ class RateTest:
 def find_learning_rate(
     request: RunRequest,
     say: Callable[[str], None],
-    workers: Workers = LONE,
+    workers: Workers = SINGLE_PROCESS,
 ) -> RateTest:
     """Run the learning-rate test on a corpus, and write the curve to ``--out``."""
-    if not workers.is_alone:
+    if not workers.is_single:
         raise OptionError(
             f"--find-learning-rate is for one process, not {workers.num_workers}; start it "
             "without torchrun"
@@ -100,7 +100,7 @@ def find_learning_rate(
 
 def _find(request: RunRequest, say: Callable[[str], None], workers: Workers) -> RateTest:
     """Prepare the corpus, run the test, and write the curve."""
-    check_out(request.out)
+    check_output_folder(request.out)
     start = read_folder(request.start_from) if request.start_from else None
     _, early = resolve_request(request, start, 0)
     if early.training.objective != "likelihood":
@@ -110,7 +110,7 @@ def _find(request: RunRequest, say: Callable[[str], None], workers: Workers) -> 
         )
     ready = prepare_corpus(request, say, workers)
     losses, has_diverged = _try_rates(ready, say)
-    found = judge(losses, has_diverged=has_diverged)
+    found = analyse_curve(losses, has_diverged=has_diverged)
     write_file(request.out / RATE_PICTURE, draw_test(found))
     write_file(request.out / RATE_FILE, json.dumps(asdict(found), indent=1))
     return found
@@ -134,7 +134,7 @@ def rate_of(index: int) -> float:
     return LOWEST_RATE * (HIGHEST_RATE / LOWEST_RATE) ** (index / (NUM_UPDATES - 1))
 
 
-def has_broken_out(losses: Sequence[float]) -> bool:
+def is_diverging(losses: Sequence[float]) -> bool:
     """Tell whether the loss has diverged, so that the test should end.
 
     Returns
@@ -152,7 +152,7 @@ def has_broken_out(losses: Sequence[float]) -> bool:
     return means[-1] > DIVERGED * min(means)
 
 
-def judge(losses: Sequence[float], *, has_diverged: bool) -> RateTest:
+def analyse_curve(losses: Sequence[float], *, has_diverged: bool) -> RateTest:
     """Smooth the curve, and find its steepest and its lowest point."""
     kept = [loss for loss in losses if math.isfinite(loss)]
     rates = np.array([rate_of(index) for index in range(len(kept))])
@@ -217,8 +217,10 @@ def _try_rates(ready: Prepared, say: Callable[[str], None]) -> tuple[list[float]
     """Train a new model at rising rates; return the losses and whether they diverged."""
     options, settings = ready.options, ready.options.training
     device = choose_device(settings.device)
-    model = build_beginning(options, ready.vocabularies, ready.start)
-    pairs = segment_pairs(ready.store.train, ready.store_folder, ready.vocabularies, options, LONE)
+    model = build_initial_model(options, ready.vocabularies, ready.start)
+    pairs = segment_pairs(
+        ready.store.train, ready.store_folder, ready.vocabularies, options, SINGLE_PROCESS
+    )
     vocabulary = vocabulary_of(ready.vocabularies)
     trained, gradients, planner, _ = assemble_training(model, options, vocabulary, pairs, device)
     usual = settings.peak_learning_rate or paper_peak(
@@ -234,7 +236,7 @@ def _try_rates(ready: Prepared, say: Callable[[str], None]) -> tuple[list[float]
             loss, update = compute_gradient(update, gradients, planner, trained)
             num_parts = update.num_parts
             losses.append(loss.item() / update.num_target_tokens)
-            if has_broken_out(losses):
+            if is_diverging(losses):
                 return losses, True
             if len(losses) == NUM_UPDATES:
                 return losses, False

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from dragoman.training.optimisers.muon import Muon, find_hidden_matrices
 from dragoman.training.optimisers.schedule_free import PROGRESS, ScheduleFree
 from dragoman.training.options import TrainingOptions
-from dragoman.training.updates.sharding import divide_like
+from dragoman.training.updates.sharding import shard_like
 
 BETAS = (0.9, 0.98)
 EPSILON = 1e-9
@@ -87,7 +87,7 @@ def restore_optimiser(
         elif kind == PROGRESS:
             optimiser.state[parameter][kind] = value
         else:
-            optimiser.state[parameter][kind] = divide_like(value, parameter)
+            optimiser.state[parameter][kind] = shard_like(value, parameter)
 
 
 class MovingAverage:

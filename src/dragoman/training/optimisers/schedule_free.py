@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dragoman.training.updates.sharding import local_share
+from dragoman.training.updates.sharding import local_shard
 
 PROGRESS = "progress"
 """Kind of the one state that stays on the host: updates done, and the sum of squared rates."""
@@ -80,11 +80,11 @@ class ScheduleFree(torch.optim.Optimizer):
             return
         (mean_share, beta), decay = group["betas"], group["weight_decay"]
         # The update is element-wise: workers with sharded weights need no communication.
-        trained = [local_share(each) for each in chosen]
-        gradients = [local_share(each.grad) for each in chosen]
-        stepped = [local_share(self.state[each]["stepped"]) for each in chosen]
-        squares = [local_share(self.state[each]["exp_avg_sq"]) for each in chosen]
-        means = [local_share(self._means[each]) for each in chosen]
+        trained = [local_shard(each) for each in chosen]
+        gradients = [local_shard(each.grad) for each in chosen]
+        stepped = [local_shard(self.state[each]["stepped"]) for each in chosen]
+        squares = [local_shard(self.state[each]["exp_avg_sq"]) for each in chosen]
+        means = [local_shard(self._means[each]) for each in chosen]
         torch._foreach_mul_(squares, beta)
         torch._foreach_addcmul_(squares, gradients, gradients, 1 - beta)
         roots = torch._foreach_sqrt(squares)

@@ -59,29 +59,29 @@ class Workers:
         return self.rank == 0
 
     @property
-    def is_alone(self) -> bool:
+    def is_single(self) -> bool:
         """Whether this is the only worker."""
         return self.num_workers == 1
 
-    def agree(self, *values: int) -> tuple[int, ...]:
+    def all_reduce_max(self, *values: int) -> tuple[int, ...]:
         """All-reduce values by their maximum, so that all workers decide the same."""
-        if self.is_alone:
+        if self.is_single:
             return values
         message = torch.tensor(values, dtype=torch.int64)
-        with _in_contact(self.rank):
+        with _reporting_lost_worker(self.rank):
             distributed.all_reduce(message, distributed.ReduceOp.MAX)
         return tuple(message.tolist())
 
-    def add_up(self, *values: float) -> tuple[float, ...]:
+    def all_reduce_sum(self, *values: float) -> tuple[float, ...]:
         """All-reduce values by their sum."""
-        if self.is_alone:
+        if self.is_single:
             return values
         message = torch.tensor(values, dtype=torch.float64)
-        with _in_contact(self.rank):
+        with _reporting_lost_worker(self.rank):
             distributed.all_reduce(message)
         return tuple(message.tolist())
 
-    def first_alone(self, work: Callable[[], Found]) -> Found | None:
+    def run_on_first(self, work: Callable[[], Found]) -> Found | None:
         """Run a function on the first worker while the others wait; if it fails, all exit.
 
         Parameters
@@ -95,24 +95,24 @@ class Workers:
                 found = work()
         except BaseException:
             with suppress(TrainingError):  # the others may be gone; report the error of this worker
-                self.agree(True)
+                self.all_reduce_max(True)
             raise
-        (has_failed,) = self.agree(False)
+        (has_failed,) = self.all_reduce_max(False)
         if has_failed:
             sys.exit(2)
         return found
 
-    def first_then_all(self, work: Callable[[], Found]) -> Found:
+    def run_first_then_all(self, work: Callable[[], Found]) -> Found:
         """Run a function on the first worker, then on the others."""
-        found = self.first_alone(work)
+        found = self.run_on_first(work)
         return work() if found is None else found
 
     def gather(self, numbers: UInt8[Tensor, "count"]) -> list[UInt8[Tensor, "count"]]:
         """All-gather the values of every worker."""
-        if self.is_alone:
+        if self.is_single:
             return [numbers]
         shown = [torch.empty_like(numbers) for _ in range(self.num_workers)]
-        with _in_contact(self.rank):
+        with _reporting_lost_worker(self.rank):
             distributed.all_gather(shown, numbers)
         return shown
 
@@ -131,7 +131,7 @@ class Workers:
         Once an update, in a few large messages: the loss has been divided by the tokens of all
         workers, so nothing is left to divide.
         """
-        if self.is_alone:
+        if self.is_single:
             return
         for bucket in _buckets(parameters):
             for each in bucket:
@@ -139,7 +139,7 @@ class Workers:
                     each.grad = torch.zeros_like(each)
             gradients = [each.grad for each in bucket if each.grad is not None]
             flat = torch.cat([each.reshape(-1) for each in gradients])
-            with _in_contact(self.rank):
+            with _reporting_lost_worker(self.rank):
                 distributed.all_reduce(flat)
             parts = flat.split([each.numel() for each in gradients])
             torch._foreach_copy_(
@@ -149,7 +149,7 @@ class Workers:
     @torch.no_grad()
     def average_statistics(self, model: nn.Module) -> None:
         """All-reduce the model's buffers (running statistics) by their mean."""
-        if self.is_alone:
+        if self.is_single:
             return
         kept = model.state_dict().keys()
         for name, each in model.named_buffers():
@@ -181,10 +181,10 @@ def find_workers(environment: Mapping[str, str]) -> Workers:
 
 
 @contextmanager
-def joined_workers() -> Iterator[Workers]:
+def process_group() -> Iterator[Workers]:
     """Open the process group of torchrun's workers, if there are any, while the context lasts."""
     workers = find_workers(os.environ)
-    if workers.is_alone:
+    if workers.is_single:
         yield workers
         return
     backend = "gloo"
@@ -195,7 +195,7 @@ def joined_workers() -> Iterator[Workers]:
     meeting_point, _, _ = next(distributed.rendezvous("env://", timeout=TIMEOUT))
     distributed.init_process_group(
         backend,
-        store=find_fresh_part(meeting_point, workers),
+        store=find_unused_prefix(meeting_point, workers),
         rank=workers.rank,
         world_size=workers.num_workers,
         timeout=TIMEOUT,
@@ -205,7 +205,7 @@ def joined_workers() -> Iterator[Workers]:
     distributed.destroy_process_group()
 
 
-def find_fresh_part(store: distributed.Store, workers: Workers) -> distributed.Store:
+def find_unused_prefix(store: distributed.Store, workers: Workers) -> distributed.Store:
     """Find a prefix of torchrun's store that no dead worker has used.
 
     Parameters
@@ -253,7 +253,7 @@ def check_local_rank(workers: Workers, num_devices: int) -> None:
 
 def check_device(workers: Workers, device: torch.device) -> None:
     """Raise an error for a device without a communication backend."""
-    if not workers.is_alone and device.type not in ("cpu", "cuda"):
+    if not workers.is_single and device.type not in ("cpu", "cuda"):
         raise OptionError(
             f"device is “{device.type}”, on which one process trains alone; leave torchrun out, or "
             "give --device cpu"
@@ -261,7 +261,7 @@ def check_device(workers: Workers, device: torch.device) -> None:
 
 
 @contextmanager
-def _in_contact(rank: int) -> Iterator[None]:
+def _reporting_lost_worker(rank: int) -> Iterator[None]:
     """Turn the error of a lost connection into a one-line message."""
     try:
         yield

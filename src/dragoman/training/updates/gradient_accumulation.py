@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import TrainingError
-from dragoman.training.checkpoints.checkpoint import Trained
+from dragoman.training.checkpoints.checkpoint import TrainingState
 from dragoman.training.updates.gradients import Gradients
 from dragoman.training.updates.update_planner import Update, UpdatePlanner
 
@@ -17,7 +17,7 @@ def compute_gradient(
     update: Update,
     gradients: Gradients,
     planner: UpdatePlanner,
-    trained: Trained,
+    trained: TrainingState,
     *,
     may_split: bool = True,
 ) -> tuple[Tensor, Update]:
@@ -32,11 +32,11 @@ def compute_gradient(
     while True:
         try:
             loss = gradients(update.batches, update.num_target_tokens)
-            gradients(update.idle, math.inf)
+            gradients(update.dummy_batches, math.inf)
             return loss, update
         except torch.OutOfMemoryError:
             pass  # outside of this clause the error is gone, which keeps tensors alive
-        forget_gradient(trained, gradients)
+        discard_gradient(trained, gradients)
         if not may_split:
             raise TrainingError(
                 f"out of memory with {update.num_parts} parts an update; go on with --resume "
@@ -47,7 +47,7 @@ def compute_gradient(
 
 
 def apply_gradient(
-    trained: Trained, clip_norm: float | None, learning_rate: float | None = None
+    trained: TrainingState, clip_norm: float | None, learning_rate: float | None = None
 ) -> None:
     """Clip the gradient, take one step of the optimiser, and clear the gradient."""
     if clip_norm is not None:
@@ -60,7 +60,12 @@ def apply_gradient(
 
 
 def find_num_parts(
-    gradients: Gradients, planner: UpdatePlanner, trained: Trained, *, num_parts: int, epoch: int
+    gradients: Gradients,
+    planner: UpdatePlanner,
+    trained: TrainingState,
+    *,
+    num_parts: int,
+    epoch: int,
 ) -> int:
     """Find the smallest number of accumulation steps with which updates fit in memory.
 
@@ -78,7 +83,7 @@ def find_num_parts(
     return update.num_parts
 
 
-def forget_gradient(trained: Trained, gradients: Gradients) -> None:
+def discard_gradient(trained: TrainingState, gradients: Gradients) -> None:
     """Delete the gradient, and release cached memory."""
     gradients.forget()
     trained.optimiser.zero_grad(set_to_none=True)
@@ -86,7 +91,7 @@ def forget_gradient(trained: Trained, gradients: Gradients) -> None:
         torch.cuda.empty_cache()
 
 
-def _fits(update: Update, gradients: Gradients, trained: Trained) -> bool:
+def _fits(update: Update, gradients: Gradients, trained: TrainingState) -> bool:
     """Try the one batch of an update, with memory for the optimiser's moments allocated."""
     parameters = [] if trained.optimiser.state else list(trained.model.parameters())
     moments, fits = [], False
@@ -98,13 +103,13 @@ def _fits(update: Update, gradients: Gradients, trained: Trained) -> bool:
     except torch.OutOfMemoryError:
         pass
     moments.clear()
-    forget_gradient(trained, gradients)
+    discard_gradient(trained, gradients)
     return fits
 
 
 def _check_divisible(update: Update, planner: UpdatePlanner) -> None:
     """Raise an error if an update cannot be divided any further."""
-    if update.most_pairs <= 1:
+    if update.max_pairs <= 1:
         longest = int(planner.count_tokens(update.rows).max())
         raise TrainingError(
             f"out of memory with a single sentence pair (the longest has {longest:,} subwords); "

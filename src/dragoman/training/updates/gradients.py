@@ -59,7 +59,7 @@ class Gradients:
         if device.type == "cpu":
             use_onednn(is_wanted=options.precision == "float32-onednn")
         self._parameters = [each for each in step.parameters() if each.requires_grad]
-        self._graphs: dict[Capacity, _Graph] = {}
+        self._graphs: dict[Capacity, _CapturedGraph] = {}
         self._threads = None
         if num_threads > 1:
             self._threads = ThreadedGradients(self._compute_loss, self._parameters, num_threads)
@@ -81,7 +81,7 @@ class Gradients:
         if graph is None and len(self._graphs) == MAX_GRAPHS:
             return self._compute(batch.to(self._device), scale)
         if graph is None:
-            graph = _Graph(self._compute, batch.to(self._device), self._parameters)
+            graph = _CapturedGraph(self._compute, batch.to(self._device), self._parameters)
             self._graphs[batch.capacity] = graph
         return graph.replay(batch, scale)
 
@@ -108,7 +108,7 @@ class Gradients:
         return nullcontext()
 
 
-class _Graph:
+class _CapturedGraph:
     """A CUDA graph that computes the gradients of batches of one shape."""
 
     def __init__(

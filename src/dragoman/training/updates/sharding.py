@@ -64,14 +64,14 @@ def shard_step(step: nn.Module, workers: Workers, device: torch.device) -> None:
             module.set_force_sum_reduction_for_comms(True)
 
 
-def local_share(tensor: Tensor) -> Tensor:
+def local_shard(tensor: Tensor) -> Tensor:
     """Return this worker's shard of a tensor."""
-    return tensor.to_local() if _is_divided(tensor) else tensor  # type: ignore[attr-defined]
+    return tensor.to_local() if _is_sharded(tensor) else tensor  # type: ignore[attr-defined]
 
 
-def divide_like(whole: Tensor, like: Tensor) -> Tensor:
+def shard_like(whole: Tensor, like: Tensor) -> Tensor:
     """Move a tensor to the device of another, sharded like the other."""
-    if not _is_divided(like):
+    if not _is_sharded(like):
         return whole.to(like.device)
     from torch.distributed.tensor import distribute_tensor
 
@@ -83,7 +83,7 @@ def divide_like(whole: Tensor, like: Tensor) -> Tensor:
     )
 
 
-def gather_whole(tensors: Mapping[str, Tensor], workers: Workers) -> dict[str, Tensor]:
+def gather_full(tensors: Mapping[str, Tensor], workers: Workers) -> dict[str, Tensor]:
     """Gather sharded tensors on the first worker.
 
     Returns
@@ -94,7 +94,7 @@ def gather_whole(tensors: Mapping[str, Tensor], workers: Workers) -> dict[str, T
     """
     gathered = {}
     for name, each in tensors.items():
-        if not _is_divided(each):
+        if not _is_sharded(each):
             gathered[name] = each
             continue
         whole = each.full_tensor()  # type: ignore[attr-defined]
@@ -104,7 +104,7 @@ def gather_whole(tensors: Mapping[str, Tensor], workers: Workers) -> dict[str, T
 
 
 @contextmanager
-def whole_model(
+def gathered_model(
     model: nn.Module, copy: nn.Module | None, workers: Workers, device: torch.device
 ) -> Iterator[None]:
     """Gather the weights of a sharded model into the first worker's copy while the context lasts.
@@ -124,7 +124,7 @@ def whole_model(
     if copy is model:
         yield
         return
-    weights = gather_whole(weights_of(model), workers)
+    weights = gather_full(weights_of(model), workers)
     if copy is not None:
         put_weights(copy, weights, Path("the divided model"))
         copy.to(device)
@@ -135,6 +135,6 @@ def whole_model(
             copy.to("cpu")
 
 
-def _is_divided(tensor: Tensor) -> bool:
+def _is_sharded(tensor: Tensor) -> bool:
     """Whether a tensor is a `DTensor`, without importing the class."""
     return hasattr(tensor, "full_tensor")

@@ -63,9 +63,9 @@ class Update:
     batches : tuple[Batch | PackedBatch, ...]
         This worker's share, part by part, each part as many batches as threads compute it; none if
         there are fewer pairs than workers.
-    idle : tuple[Batch | PackedBatch, ...]
+    dummy_batches : tuple[Batch | PackedBatch, ...]
         Dummy batches, so that all workers take part in the same collectives.
-    most_pairs : int
+    max_pairs : int
         Pairs of the largest batch.
     """
 
@@ -73,8 +73,8 @@ class Update:
     num_target_tokens: int
     num_parts: int
     batches: tuple[Batch | PackedBatch, ...]
-    idle: tuple[Batch | PackedBatch, ...]
-    most_pairs: int
+    dummy_batches: tuple[Batch | PackedBatch, ...]
+    max_pairs: int
 
 
 class UpdatePlanner:
@@ -90,7 +90,7 @@ class UpdatePlanner:
         Among whom updates are divided.
     pad_id : int
         The padding.
-    keeps_pace : bool
+    equal_counts : bool
         Whether every worker must compute equally many parts, because they exchange weights within
         each.
     packs : bool
@@ -108,7 +108,7 @@ class UpdatePlanner:
         *,
         workers: Workers,
         pad_id: int,
-        keeps_pace: bool = False,
+        equal_counts: bool = False,
         packs: bool = False,
         num_threads: int = 1,
         is_captured: bool = True,
@@ -118,7 +118,7 @@ class UpdatePlanner:
         self._options = options
         self._workers = workers
         self._pad_id = pad_id
-        self._keeps_pace = keeps_pace
+        self._keeps_pace = equal_counts
         self._num_threads = num_threads
         self._is_captured = is_captured
         self._capacity = self._choose_capacity() if packs else None
@@ -159,8 +159,8 @@ class UpdatePlanner:
             num_target_tokens=int(self._pairs.target_lengths[rows].sum()),
             num_parts=num_parts,
             batches=tuple(self._make_batch(part, num_parts) for part in parts),
-            idle=(self._make_batch(rows[:1], num_parts),) * num_idle,
-            most_pairs=max(map(len, parts), default=0),
+            dummy_batches=(self._make_batch(rows[:1], num_parts),) * num_idle,
+            max_pairs=max(map(len, parts), default=0),
         )
 
     def make_largest(self, rows: Int[np.ndarray, "rows"], num_parts: int) -> Update:
@@ -176,8 +176,8 @@ class UpdatePlanner:
             num_target_tokens=int(self._pairs.target_lengths[rows].sum()),
             num_parts=num_parts,
             batches=(self._make_batch(largest, num_parts),),
-            idle=(),
-            most_pairs=len(largest),
+            dummy_batches=(),
+            max_pairs=len(largest),
         )
 
     def count_tokens(self, rows: Int[np.ndarray, "rows"]) -> Int[np.ndarray, "rows"]:
@@ -246,7 +246,7 @@ def prepare_updates(
         settings,
         workers=workers,
         pad_id=pad_id,
-        keeps_pace=not is_whole,
+        equal_counts=not is_whole,
         packs=is_whole and can_pack(options.model, settings, device),
         num_threads=num_threads,
         is_captured=device.type == "cuda",
