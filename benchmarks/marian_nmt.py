@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from dragoman.data.batches import Flat
+from dragoman.data.batches import FlatSequences
 from dragoman.models.options import TransformerOptions
 from training_work import END_ID, LONGEST, SEED, UNKNOWN_ID, SentenceSet, Size
 
@@ -186,7 +186,7 @@ class Marian:
         return measure_pass(read_updates(done.stderr), self._pass_tokens)
 
 
-def _spell(side: Flat) -> list[str]:
+def _spell(side: FlatSequences) -> list[str]:
     """Write sentences as words that stand for ids, without their ends."""
     pieces = np.split(side.ids, np.cumsum(side.lengths)[:-1])
     return [" ".join(f"w{word}" for word in piece[:-1]) + "\n" for piece in pieces]

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import marian_nmt
-from dragoman.data.batches import Batch, Flat, make_batch, split_rows
+from dragoman.data.batches import Batch, FlatSequences, make_batch, split_rows
 from dragoman.data.packing import Capacity, PackedBatch, choose_capacity, pack, plan_packed
 from dragoman.models.build import build_model
 from dragoman.models.interface import Vocabulary
@@ -177,7 +177,7 @@ def _pack(size: Size, sentences: list[SentenceSet]) -> list[PackedBatch]:
     """Pack the sentences of all batches anew, into as many, with as little room as that takes."""
     joined = SentenceSet(
         *(
-            Flat(*map(np.concatenate, zip(*side, strict=True)))
+            FlatSequences(*map(np.concatenate, zip(*side, strict=True)))
             for side in zip(*sentences, strict=True)
         )
     )

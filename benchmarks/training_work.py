@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from dragoman.data.batches import Flat, flatten, plan_epoch
+from dragoman.data.batches import FlatSequences, flatten, plan_epoch
 from dragoman.models.options import TransformerOptions
 
 END_ID, UNKNOWN_ID, PAD_ID = 0, 1, 2
@@ -99,8 +99,8 @@ SIZES = {
 class SentenceSet(NamedTuple):
     """The pairs of one update, each sentence ended by the end symbol."""
 
-    source: Flat
-    target: Flat
+    source: FlatSequences
+    target: FlatSequences
 
     @property
     def num_tokens(self) -> int:
@@ -116,7 +116,7 @@ class Corpus(NamedTuple):
     ids: Callable[[np.ndarray], SentenceSet]
 
 
-def select_sentences(flat: Flat, rows: np.ndarray) -> Flat:
+def select_sentences(flat: FlatSequences, rows: np.ndarray) -> FlatSequences:
     """Take some sentences out of many.
 
     Parameters
@@ -132,7 +132,7 @@ def select_sentences(flat: Flat, rows: np.ndarray) -> Flat:
         The sentences in the order of the places.
     """
     pieces = np.split(flat.ids, np.cumsum(flat.lengths)[:-1])
-    return Flat(np.concatenate([pieces[row] for row in rows]), flat.lengths[rows])
+    return FlatSequences(np.concatenate([pieces[row] for row in rows]), flat.lengths[rows])
 
 
 def make_sentence_sets(size: Size, data: Path | None) -> list[SentenceSet]:
@@ -172,12 +172,12 @@ def _random_corpus(size: Size) -> Corpus:
     weights = 1 / (np.arange(size.vocabulary_size - NUM_SPECIAL) + 3.0)
     limits = np.cumsum(weights / weights.sum())
 
-    def draw(side: np.ndarray, rows: np.ndarray) -> Flat:
+    def draw(side: np.ndarray, rows: np.ndarray) -> FlatSequences:
         chosen = side[rows].astype(np.int64)
         places = np.searchsorted(limits[:-1], random.random(int(chosen.sum())))
         ids = places.astype(np.int64) + NUM_SPECIAL
         ids[np.cumsum(chosen) - 1] = END_ID
-        return Flat(ids, chosen)
+        return FlatSequences(ids, chosen)
 
     return Corpus(*lengths, lambda rows: SentenceSet(*(draw(side, rows) for side in lengths)))
 
@@ -199,7 +199,7 @@ def _read_corpus(size: Size, folder: Path) -> Corpus:
     frequent = counts.most_common(size.vocabulary_size - NUM_SPECIAL)
     known = {piece: place + NUM_SPECIAL for place, (piece, _) in enumerate(frequent)}
 
-    def encode(side: list[list[str]], rows: Iterable[int]) -> Flat:
+    def encode(side: list[list[str]], rows: Iterable[int]) -> FlatSequences:
         return flatten(
             [[*(known.get(piece, UNKNOWN_ID) for piece in side[row]), END_ID] for row in rows]
         )

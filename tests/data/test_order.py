@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.data.order import count_seen, draw_order, temper
+from dragoman.data.order import count_seen, draw_order, mixing_weights
 
 counts = st.lists(st.integers(0, 40), min_size=1, max_size=5)
 weight = st.one_of(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]), st.floats(0, 4))
@@ -63,7 +63,7 @@ def test_corpora_are_shuffled_together():
 
 @given(st.lists(st.integers(0, 10**7), min_size=1, max_size=6), st.floats(1, 100))
 def test_tempered_corpora_have_the_shares_of_the_law(counts, temperature):
-    weights = temper(counts, temperature)
+    weights = mixing_weights(counts, temperature)
     seen = [count * weight for count, weight in zip(counts, weights, strict=True)]
     assert sum(seen) == pytest.approx(sum(counts))
     for one, count in zip(seen, counts, strict=True):
@@ -75,7 +75,7 @@ def test_tempered_corpora_have_the_shares_of_the_law(counts, temperature):
 @pytest.mark.parametrize(("temperature", "shares"), [(1, [0.9, 0.1]), (2, [0.75, 0.25])])
 def test_a_tempered_pass_is_as_long_as_a_plain_one(temperature, shares):
     ends = [900, 1000]
-    weights = temper([900, 100], temperature)
+    weights = mixing_weights([900, 100], temperature)
     for epoch in range(3):
         order = draw_order(ends, weights, seed=1, epoch=epoch)
         assert len(order) == 1000
@@ -92,4 +92,6 @@ def test_a_tempered_pass_is_as_long_as_a_plain_one(temperature, shares):
 def test_a_temperature_of_one_changes_nothing():
     ends = [30, 70, 70]
     plain = draw_order(ends, None, seed=1, epoch=2)
-    assert draw_order(ends, temper([30, 40, 0], 1), seed=1, epoch=2).tolist() == plain.tolist()
+    assert (
+        draw_order(ends, mixing_weights([30, 40, 0], 1), seed=1, epoch=2).tolist() == plain.tolist()
+    )

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.data.batches import Flat
+from dragoman.data.batches import FlatSequences
 from dragoman.data.packing import (
     TILE,
     Capacity,
@@ -25,7 +25,7 @@ pairs_of_lengths = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), m
 
 def flat(lengths, first=3):
     """Sentences whose words are all different."""
-    return Flat(np.arange(first, first + sum(lengths)), np.array(lengths))
+    return FlatSequences(np.arange(first, first + sum(lengths)), np.array(lengths))
 
 
 @given(pairs_of_lengths)

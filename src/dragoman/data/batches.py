@@ -24,18 +24,18 @@ class Sequences:
         The tokens, each sentence ended by the end symbol, then padding.
     lengths : Int[Tensor, "batch"]
         Real tokens of each sentence, the end symbol included.
-    heard : Int[Tensor, "batch length"] | None
+    masked_ids : Int[Tensor, "batch length"] | None
         The ids as embeddings read them, where that is not what was said; None: they do.
     """
 
     ids: Int[Tensor, "batch length"]
     lengths: Int[Tensor, "batch"]
-    heard: Int[Tensor, "batch length"] | None = None
+    masked_ids: Int[Tensor, "batch length"] | None = None
 
     @property
     def read_ids(self) -> Int[Tensor, "batch length"]:
         """The ids that the embedding reads."""
-        return self.ids if self.heard is None else self.heard
+        return self.ids if self.masked_ids is None else self.masked_ids
 
     @property
     def is_token(self) -> Bool[Tensor, "batch length"]:
@@ -51,8 +51,8 @@ class Sequences:
 
     def to(self, device: torch.device) -> "Sequences":
         """Copy to a device."""
-        heard = None if self.heard is None else self.heard.to(device)
-        return Sequences(self.ids.to(device), self.lengths.to(device), heard)
+        masked_ids = None if self.masked_ids is None else self.masked_ids.to(device)
+        return Sequences(self.ids.to(device), self.lengths.to(device), masked_ids)
 
 
 @dataclass(frozen=True)
@@ -87,21 +87,21 @@ class Batch:
         return self.source.ids.numel() + self.target.ids.numel()
 
 
-class Flat(NamedTuple):
+class FlatSequences(NamedTuple):
     """Sentences as one flat array of ids, with their lengths."""
 
     ids: Integer[np.ndarray, "tokens"]
     lengths: Int[np.ndarray, "batch"]
 
 
-def flatten(sequences: Sequence[Sequence[int]]) -> Flat:
+def flatten(sequences: Sequence[Sequence[int]]) -> FlatSequences:
     """Concatenate sequences."""
     lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
     ids = np.fromiter(chain.from_iterable(sequences), np.int64, int(lengths.sum()))
-    return Flat(ids, lengths)
+    return FlatSequences(ids, lengths)
 
 
-def pad_sequences(sequences: Flat, pad_id: int) -> Sequences:
+def pad_sequences(sequences: FlatSequences, pad_id: int) -> Sequences:
     """Pad flat sequences into a matrix."""
     lengths = sequences.lengths.astype(np.int64)
     ids = np.full((len(lengths), int(lengths.max())), pad_id, dtype=np.int64)
@@ -109,7 +109,7 @@ def pad_sequences(sequences: Flat, pad_id: int) -> Sequences:
     return Sequences(torch.from_numpy(ids), torch.from_numpy(lengths))
 
 
-def make_batch(source: Flat, target: Flat, pad_id: int) -> Batch:
+def make_batch(source: FlatSequences, target: FlatSequences, pad_id: int) -> Batch:
     """Make a batch of sentence pairs."""
     num_tokens = len(source.ids) + len(target.ids)
     padded_source, padded_target = pad_sequences(source, pad_id), pad_sequences(target, pad_id)

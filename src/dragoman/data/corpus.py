@@ -253,7 +253,7 @@ def _decode_lines(raw: bytes, path: Path, first_line: int) -> list[str]:
     return [line.rstrip("\r") for line in lines]
 
 
-class _Unpacked(io.RawIOBase):
+class _DamageTolerantReader(io.RawIOBase):
     """A compressed file that yields all data before the damage, and only then raises an error."""
 
     def __init__(self, file: gzip.GzipFile | lzma.LZMAFile) -> None:
@@ -281,7 +281,9 @@ def _opened(path: Path, *, compressed: bool = True) -> Iterator[IO[bytes]]:
     try:
         # Buffered again, since compressed files yield each line by a Python call.
         file = (
-            io.BufferedReader(_Unpacked(opener(path, "rb")), 1 << 20) if opener else path.open("rb")
+            io.BufferedReader(_DamageTolerantReader(opener(path, "rb")), 1 << 20)
+            if opener
+            else path.open("rb")
         )
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check the path") from None

@@ -44,7 +44,7 @@ def draw_order(
     return order
 
 
-def temper(counts: Sequence[int], temperature: float) -> tuple[float, ...]:
+def mixing_weights(counts: Sequence[int], temperature: float) -> tuple[float, ...]:
     """Compute mixing weights of corpora by temperature: small ones are oversampled.
 
     Parameters

@@ -37,12 +37,12 @@ class PackedMask:
     key_groups: Int[Tensor, "bounds"]
 
 
-def look_anywhere(sequences: PackedSequences) -> PackedMask:
+def bidirectional_mask(sequences: PackedSequences) -> PackedMask:
     """Make the mask of bidirectional self-attention within each sentence."""
     return _mask(sequences, sequences, sequences.own, sequences.own)
 
 
-def look_back(sequences: PackedSequences) -> PackedMask:
+def causal_mask(sequences: PackedSequences) -> PackedMask:
     """Make the causal mask of self-attention within each sentence."""
     first, end = sequences.own
     here = torch.arange(len(first), device=first.device, dtype=first.dtype)
@@ -50,7 +50,7 @@ def look_back(sequences: PackedSequences) -> PackedMask:
     return _mask(sequences, sequences, visible, Spans(here, end))
 
 
-def look_across(queries: PackedSequences, keys: PackedSequences) -> PackedMask:
+def cross_mask(queries: PackedSequences, keys: PackedSequences) -> PackedMask:
     """Make the mask of cross-attention: each target token attends to its source sentence."""
     return _mask(queries, keys, queries.other, keys.other)
 

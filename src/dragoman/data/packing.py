@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import Flat
+from dragoman.data.batches import FlatSequences
 from dragoman.data.store.mapped import gather
 from dragoman.shapes import Int
 
@@ -48,7 +48,7 @@ class PackedSequences:
         Where groups of short sentences begin, and the last one ends; the rest of them are empty.
     longest : int
         Tokens that a sentence has at most.
-    heard : Int[Tensor, "tokens"] | None
+    masked_ids : Int[Tensor, "tokens"] | None
         The ids as embeddings read them, where that is not what was said; None: they do.
     """
 
@@ -58,12 +58,12 @@ class PackedSequences:
     other: Spans
     groups: Int[Tensor, "bounds"]
     longest: int
-    heard: Int[Tensor, "tokens"] | None = None
+    masked_ids: Int[Tensor, "tokens"] | None = None
 
     @property
     def read_ids(self) -> Int[Tensor, "tokens"]:
         """The ids that the embedding reads."""
-        return self.ids if self.heard is None else self.heard
+        return self.ids if self.masked_ids is None else self.masked_ids
 
     def shifted(self, start_id: int) -> Int[Tensor, "tokens"]:
         """Shift right within each sentence: the input of the decoder."""
@@ -84,7 +84,7 @@ class PackedBatch:
         Real tokens, source plus target.
     num_target_tokens : int
         Real target tokens.
-    heard : Int[Tensor, "places"] | None
+    masked_ids : Int[Tensor, "places"] | None
         The ids of both sides as embeddings read them, where that is not what was said.
     """
 
@@ -92,7 +92,7 @@ class PackedBatch:
     capacity: "Capacity"
     num_tokens: int
     num_target_tokens: int
-    heard: Int[Tensor, "places"] | None = None
+    masked_ids: Int[Tensor, "places"] | None = None
 
     @property
     def source(self) -> PackedSequences:
@@ -109,10 +109,12 @@ class PackedBatch:
         columns = self.numbers[start : start + NUM_COLUMNS * size].view(NUM_COLUMNS, size)
         ids, places, first, end, other_first, other_end = columns
         groups = self.numbers[NUM_COLUMNS * self.num_places :].view(2, -1)[row]
-        heard = None if self.heard is None else self.heard.split(self.capacity[:2])[row]
+        masked_ids = (
+            None if self.masked_ids is None else self.masked_ids.split(self.capacity[:2])[row]
+        )
         return PackedSequences(
             ids, places, Spans(first, end), Spans(other_first, other_end), groups,
-            self.capacity.longest, heard,
+            self.capacity.longest, masked_ids,
         )  # fmt: skip
 
     @property
@@ -122,13 +124,17 @@ class PackedBatch:
 
     def to(self, device: torch.device) -> "PackedBatch":
         """Copy to a device."""
-        heard = None if self.heard is None else self.heard.to(device, non_blocking=True)
-        return replace(self, numbers=self.numbers.to(device, non_blocking=True), heard=heard)
+        masked_ids = (
+            None if self.masked_ids is None else self.masked_ids.to(device, non_blocking=True)
+        )
+        return replace(
+            self, numbers=self.numbers.to(device, non_blocking=True), masked_ids=masked_ids
+        )
 
     def pinned(self) -> "PackedBatch":
         """Move to pinned memory, for asynchronous copies to a CUDA device."""
-        heard = None if self.heard is None else self.heard.pin_memory()
-        return replace(self, numbers=self.numbers.pin_memory(), heard=heard)
+        masked_ids = None if self.masked_ids is None else self.masked_ids.pin_memory()
+        return replace(self, numbers=self.numbers.pin_memory(), masked_ids=masked_ids)
 
 
 class Capacity(NamedTuple):
@@ -200,7 +206,9 @@ def plan_packed(
         yield order[first:end]
 
 
-def pack(source: Flat, target: Flat, pad_id: int, capacity: Capacity) -> PackedBatch:
+def pack(
+    source: FlatSequences, target: FlatSequences, pad_id: int, capacity: Capacity
+) -> PackedBatch:
     """Make a packed batch of sentence pairs."""
     needed = (len(source.ids), len(target.ids))
     room = Capacity(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, Sequences
-from dragoman.data.packed_mask import look_across, look_anywhere, look_back
+from dragoman.data.packed_mask import bidirectional_mask, causal_mask, cross_mask
 from dragoman.data.packing import PackedBatch
 from dragoman.models.attention.mask import Mask
 from dragoman.models.attention.multihead_attention import KeysAndValues
@@ -148,14 +148,14 @@ class Transformer(nn.Module):
         source, target = batch.source, batch.target
         vectors = self.source_embedding.packed(source.read_ids, source.places, source.longest)
         states = begin_residual(vectors, self.encoder_norm)
-        mask = look_anywhere(source)
+        mask = bidirectional_mask(source)
         for encoder_layer in self.encoder:
             states = encoder_layer.packed(states, mask)
         memory = end_residual(states, self.encoder_norm)
         words = target.shifted(self.pad_id)
         vectors = self.target_embedding.packed(words, target.places, target.longest)
         states = begin_residual(vectors, self.decoder_norm)
-        mask, source_mask = look_back(target), look_across(target, source)
+        mask, source_mask = causal_mask(target), cross_mask(target, source)
         for layer in self.decoder:
             states = layer.packed(states, memory, mask, source_mask)
         return end_residual(states, self.decoder_norm)

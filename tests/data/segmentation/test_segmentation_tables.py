@@ -7,12 +7,12 @@ import pytest
 
 from dragoman.data.segmentation.segmentation_tables import (
     NUM_GROUPS,
-    SideDraws,
-    Table,
-    choose_num_draws,
+    SegmentationTable,
+    SideSampler,
+    choose_num_samples,
 )
 from dragoman.data.store.mapped import slice_of
-from dragoman.data.store.word_ids import END_WORD, SideWords
+from dragoman.data.store.word_ids import END_WORD, WordIds
 
 NUM_WORDS, NUM_LINES = 20, 3000
 
@@ -27,7 +27,7 @@ def words():
     ]
     flat = np.concatenate(lines).astype(np.uint32)
     texts = [b"", *(b"w" * number for number in range(1, NUM_WORDS))]
-    return SideWords(
+    return WordIds(
         words=flat,
         ends=np.cumsum([len(line) for line in lines]),
         texts=np.frombuffer(b"".join(texts), np.uint8),
@@ -40,7 +40,7 @@ def owners_of(side):
     """Whose each draw of a table is, by what is asked for."""
     owners = []
     for group in side.groups:
-        blocks = list(side.ask(group))
+        blocks = list(side.requests(group))
         assert len(blocks) == side.count_blocks(group)
         for text, *arrays in blocks:
             ends, word_ids, num_draws = (np.frombuffer(each, np.int64) for each in arrays)
@@ -56,7 +56,7 @@ def owners_of(side):
 @pytest.mark.parametrize("block_words", [2, 4096])
 def test_every_place_picks_a_draw_of_its_word(words, monkeypatch, block_words):
     monkeypatch.setattr("dragoman.data.segmentation.segmentation_tables.BLOCK_WORDS", block_words)
-    side = SideDraws(words)
+    side = SideSampler(words)
     owners = owners_of(side)
     assert len(owners) == side.num_draws.sum()
     lines = np.array([5, 0, 5, 2999])
@@ -72,7 +72,7 @@ def test_every_place_picks_a_draw_of_its_word(words, monkeypatch, block_words):
 
 
 def test_all_draws_of_a_word_are_as_likely(words):
-    side = SideDraws(words)
+    side = SideSampler(words)
     owners = owners_of(side)
     draws, _ = side.pick(np.arange(NUM_LINES), 3)
     seen = Counter(draws.tolist())
@@ -86,7 +86,7 @@ def test_all_draws_of_a_word_are_as_likely(words):
 
 
 def test_frequent_words_have_more_draws():
-    assert choose_num_draws(np.array([1, 8, 9, 64, 100, 10_000, 10**9])).tolist() == [
+    assert choose_num_samples(np.array([1, 8, 9, 64, 100, 10_000, 10**9])).tolist() == [
         *(8, 8, 9, 64, 80, 800, 1024)
     ]
 
@@ -99,20 +99,20 @@ def test_joined_tables_hold_the_same():
         starts = (np.cumsum(lengths) - lengths).astype(np.int32)
         ids = chance.integers(0, 99, lengths.sum()).astype(np.uint32)
         arrays = [each.tobytes() for each in (starts[::-1], lengths[::-1], ids)]
-        parts.append(Table.read(arrays))
+        parts.append(SegmentationTable.read(arrays))
         expected += [each.tolist() for each in np.split(ids, np.cumsum(lengths)[:-1])][::-1]
-    whole = Table.join(parts)
+    whole = SegmentationTable.join(parts)
     spans = zip(whole.starts, whole.lengths, strict=True)
     assert [whole.ids[start : start + length].tolist() for start, length in spans] == expected
 
 
 def test_few_words_have_few_groups(words):
-    few = SideWords(
+    few = WordIds(
         words=np.array([1, 0], np.uint32),
         ends=np.array([2]),
         texts=np.frombuffer(b"w", np.uint8),
         text_ends=np.array([0, 1]),
         counts=np.array([1, 1]),
     )
-    assert len(SideDraws(few).groups) == 2 < len(SideDraws(words).groups) == NUM_GROUPS
-    assert owners_of(SideDraws(few)).tolist() == [0, *[1] * 8]
+    assert len(SideSampler(few).groups) == 2 < len(SideSampler(words).groups) == NUM_GROUPS
+    assert owners_of(SideSampler(few)).tolist() == [0, *[1] * 8]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dragoman.data.options import CorpusOptions
 from dragoman.data.store import checked_files
 from dragoman.data.store.checked_files import (
-    CheckedNumbers,
+    CheckedArray,
     check_store,
     check_vocabulary,
     written_checked,
@@ -60,14 +60,14 @@ def test_digests_are_those_of_the_blocks(tmp_path, count, part):
             "digests": [xxhash.xxh3_128_hexdigest(each) for each in blocks],
         }
     }
-    assert CheckedNumbers(tmp_path / "numbers", known)[:].tolist() == list(range(count))
+    assert CheckedArray(tmp_path / "numbers", known)[:].tolist() == list(range(count))
 
 
 def test_only_blocks_that_are_read_are_checked(tmp_path):
     path = tmp_path / "numbers"
     known = write(path, range(40))
     spoil(path, 3 * BLOCK)
-    numbers = CheckedNumbers(path, known)
+    numbers = CheckedArray(path, known)
     assert numbers[8:24].tolist() == list(range(8, 24))
     with pytest.raises(FolderError, match=r"numbers: is damaged \(block 4 of 5 is not what was"):
         numbers[23:25]
@@ -88,14 +88,14 @@ def test_lines_are_checked_wherever_they_lie(tmp_path_factory, lengths, place, d
     chosen = st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=4)
     lines = np.array(data.draw(chosen))
     expected = gather(np.arange(total), ends, lines)
-    found = CheckedNumbers(path, known).gather(ends, lines)
+    found = CheckedArray(path, known).gather(ends, lines)
     assert found.ids.tolist() == expected.ids.tolist()
     assert found.lengths.tolist() == expected.lengths.tolist()
     if not total:
         return
     block = place % total // 8
     spoil(path, 8 * (place % total))
-    numbers = CheckedNumbers(path, known)
+    numbers = CheckedArray(path, known)
     if any(number // 8 == block for number in expected.ids.tolist()):
         with pytest.raises(FolderError, match=f"block {block + 1} of"):
             numbers.gather(ends, lines)
@@ -105,7 +105,7 @@ def test_lines_are_checked_wherever_they_lie(tmp_path_factory, lengths, place, d
 
 def test_a_block_is_checked_once(tmp_path, monkeypatch):
     known = write(tmp_path / "numbers", range(40))
-    numbers = CheckedNumbers(tmp_path / "numbers", known)
+    numbers = CheckedArray(tmp_path / "numbers", known)
     ends = np.arange(1, 41)
     calls = []
     plain = xxhash.xxh3_128_hexdigest
@@ -132,7 +132,7 @@ def test_a_full_disk_names_the_file(tmp_path, monkeypatch):
 
 def test_an_old_file_stays_with_whoever_maps_it(tmp_path):
     known = write(tmp_path / "numbers", range(9))
-    before = CheckedNumbers(tmp_path / "numbers", known)
+    before = CheckedArray(tmp_path / "numbers", known)
     write(tmp_path / "numbers", range(100, 104))
     assert before[:].tolist() == list(range(9))
 

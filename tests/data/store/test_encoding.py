@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman.data import workers
 from dragoman.data.store import encoding
-from dragoman.data.store.encoding import KnownWords, encode_blocks
+from dragoman.data.store.encoding import CachingEncoder, encode_blocks
 from dragoman.text.characters import learn_characters
 from dragoman.text.normalise import normalise
 from dragoman.text.subwords import Subwords, train_subwords
@@ -41,7 +41,7 @@ def split(ids, lengths):
 def test_known_words_are_encoded_as_in_their_sentence(name, sentences):
     vocabulary = VOCABULARIES[name]
     assert vocabulary.splits_at_spaces
-    encoder = KnownWords(vocabulary)
+    encoder = CachingEncoder(vocabulary)
     for _ in range(2):  # unknown at first, then remembered
         found = encoder.encode(sentences)
         assert found[0].dtype == np.uint32
@@ -51,7 +51,7 @@ def test_known_words_are_encoded_as_in_their_sentence(name, sentences):
 def test_words_are_forgotten_before_they_fill_memory(monkeypatch):
     monkeypatch.setattr(encoding, "MOST_KNOWN_WORDS", 20)
     vocabulary = VOCABULARIES["subwords"]
-    encoder = KnownWords(vocabulary)
+    encoder = CachingEncoder(vocabulary)
     for first in range(0, 200, 10):
         sentences = [f"word{number} and {number}" for number in range(first, first + 10)]
         assert split(*encoder.encode(sentences)) == encoded_alone(vocabulary, sentences)

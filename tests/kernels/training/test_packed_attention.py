@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.data.batches import Flat
-from dragoman.data.packed_mask import look_across, look_anywhere, look_back
+from dragoman.data.batches import FlatSequences
+from dragoman.data.packed_mask import bidirectional_mask, causal_mask, cross_mask
 from dragoman.data.packing import Capacity, pack
 from dragoman.kernels.training import packed_attention as packed_attention_module
 from dragoman.kernels.training.packed_attention import (
@@ -23,7 +23,7 @@ KINDS = ("anywhere", "back", "across")
 def batch(device):
     random = np.random.default_rng(1)
     sides = [
-        Flat(random.integers(3, 50, sum(lengths)), np.array(lengths))
+        FlatSequences(random.integers(3, 50, sum(lengths)), np.array(lengths))
         for lengths in (SOURCE_LENGTHS, TARGET_LENGTHS)
     ]
     return pack(*sides, 2, Capacity(128, 256, 90)).to(device)
@@ -33,10 +33,10 @@ def masked(batch, kind):
     """The mask, how many queries it is for, and how many keys."""
     source, target = batch.source, batch.target
     if kind == "anywhere":
-        return look_anywhere(source), len(source.ids), None
+        return bidirectional_mask(source), len(source.ids), None
     if kind == "back":
-        return look_back(target), len(target.ids), None
-    return look_across(target, source), len(target.ids), len(source.ids)
+        return causal_mask(target), len(target.ids), None
+    return cross_mask(target, source), len(target.ids), len(source.ids)
 
 
 def leaves(batch, kind, heads, dtype):
@@ -144,8 +144,8 @@ def test_every_call_drops_others(batch, device):
 def test_the_plain_equation_drops_a_share_of_the_weights():
     torch.manual_seed(1)
     random = np.random.default_rng(1)
-    sides = [Flat(random.integers(3, 50, 90), np.array([90])) for _ in range(2)]
-    mask = look_anywhere(pack(*sides, 2, Capacity(128, 128, 90)).source)
+    sides = [FlatSequences(random.integers(3, 50, 90), np.array([90])) for _ in range(2)]
+    mask = bidirectional_mask(pack(*sides, 2, Capacity(128, 128, 90)).source)
     # All weights are equal and all values one: what is found counts what was kept.
     found = packed_attention(
         torch.zeros(128, 32), torch.ones(128, 64), Heads(2, 16, 16), mask, 1.0, 0.3

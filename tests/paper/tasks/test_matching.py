@@ -3,12 +3,18 @@
 import pytest
 import torch
 
-from dragoman.paper.tasks.matching import NUM_PAIRS, SCORES, Matcher, ask, learn_to_match
+from dragoman.paper.tasks.matching import (
+    NUM_PAIRS,
+    SCORES,
+    Matcher,
+    learn_to_match,
+    sample_questions,
+)
 
 
 @pytest.fixture
 def questions():
-    return ask(50, torch.Generator().manual_seed(1))
+    return sample_questions(50, torch.Generator().manual_seed(1))
 
 
 def test_questions_have_one_answer(questions):

@@ -15,7 +15,7 @@ from dragoman.paper.tasks.name_recall import (
     WORDS,
     make_reader,
     measure_recall,
-    tell,
+    sample_sentences,
     train_reader,
 )
 
@@ -26,7 +26,7 @@ def test_words_are_all_different():
 
 @given(st.integers(1, 6), st.integers(SHORTEST, 40), st.integers(0, 99))
 def test_sentences_are_a_name_fillers_and_the_question(count, distance, seed):
-    sentences = tell(count, distance, torch.Generator().manual_seed(seed))
+    sentences = sample_sentences(count, distance, torch.Generator().manual_seed(seed))
     # The name, so many words, the blank.
     assert sentences.shape == (count, distance + 2)
     for sentence in sentences.tolist():
@@ -39,7 +39,7 @@ def test_sentences_are_a_name_fillers_and_the_question(count, distance, seed):
 @pytest.mark.parametrize("kind", KINDS)
 def test_readers_are_the_same_for_a_seed_and_read_each_sentence_by_itself(kind):
     reader, again = make_reader(kind, 3), make_reader(kind, 3)
-    sentences = tell(5, 12, torch.Generator().manual_seed(1))
+    sentences = sample_sentences(5, 12, torch.Generator().manual_seed(1))
     with torch.no_grad():
         scores = reader(reader.words(sentences))
         assert scores.shape == (5, len(NAMES))
@@ -55,7 +55,7 @@ def test_recurrent_matrices_begin_orthogonal():
 
 
 def test_without_positions_the_order_of_fillers_does_not_matter():
-    sentences = tell(4, 15, torch.Generator().manual_seed(1))
+    sentences = sample_sentences(4, 15, torch.Generator().manual_seed(1))
     turned = sentences.clone()
     last = sentences.size(1) - len(QUESTION)
     turned[:, 1:last] = sentences[:, 1:last].flip(1)

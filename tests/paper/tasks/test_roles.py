@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from dragoman.paper.tasks.roles import ROLES, RoleReader, learn_roles, tell
+from dragoman.paper.tasks.roles import ROLES, RoleReader, learn_roles, sample_sentences
 
 
 def test_sentences_have_one_word_of_each_role():
-    sentences = tell(40, torch.Generator().manual_seed(1))
+    sentences = sample_sentences(40, torch.Generator().manual_seed(1))
     for symbols, roles, answers in zip(*sentences, strict=True):
         for index in range(len(ROLES)):
             assert symbols[roles == index + 1].tolist() == [answers[index]]
@@ -16,7 +16,7 @@ def test_sentences_have_one_word_of_each_role():
 
 def test_untrained_readers_do_not_care_about_order():
     torch.manual_seed(1)
-    model, sentences = RoleReader(4), tell(5, torch.Generator().manual_seed(1))
+    model, sentences = RoleReader(4), sample_sentences(5, torch.Generator().manual_seed(1))
     order = torch.randperm(sentences.symbols.size(1))
     turned = sentences._replace(
         symbols=sentences.symbols[:, order], roles=sentences.roles[:, order]

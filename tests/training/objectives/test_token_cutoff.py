@@ -55,8 +55,8 @@ def test_a_share_of_nothing_is_the_batch_itself(make):
 def test_what_is_heard_travels_with_the_batch(make):
     cut = cut_off_tokens(make(), 0.5, PAD)
     meta = cut.to(torch.device("meta"))
-    assert meta.source.heard.is_meta
-    assert meta.target.heard.shape == cut.target.heard.shape
+    assert meta.source.masked_ids.is_meta
+    assert meta.target.masked_ids.shape == cut.target.masked_ids.shape
 
 
 def test_a_thread_draws_from_its_own_generator():
@@ -67,8 +67,8 @@ def test_a_thread_draws_from_its_own_generator():
     state = torch.get_rng_state()
     with own_random_numbers(3):
         found = cut_off_tokens(batch, 0.3, PAD)
-    assert torch.equal(found.source.heard, expected.source.heard)
-    assert torch.equal(found.target.heard, expected.target.heard)
+    assert torch.equal(found.source.masked_ids, expected.source.masked_ids)
+    assert torch.equal(found.target.masked_ids, expected.target.masked_ids)
     assert torch.equal(torch.get_rng_state(), state)
 
 

@@ -13,7 +13,7 @@ _WRAP = (1 << 64) - 1
 _MOST_DROPPED = 255
 
 
-def scramble(numbers: UInt64[np.ndarray, "numbers"]) -> UInt64[np.ndarray, "numbers"]:
+def mix_bits(numbers: UInt64[np.ndarray, "numbers"]) -> UInt64[np.ndarray, "numbers"]:
     """Hash integers to pseudo-random integers (a bit mixer).
 
     Returns
@@ -35,11 +35,11 @@ def make_key(*numbers: int) -> int:
     """Combine several integers into one hash, used as a random seed."""
     key = 0
     for number in numbers:
-        key = int(scramble(np.array([(key ^ number) + 1 & _WRAP], np.uint64))[0])
+        key = int(mix_bits(np.array([(key ^ number) + 1 & _WRAP], np.uint64))[0])
     return key
 
 
-def draw_dropped(
+def sample_dropped_merges(
     key: int,
     word_ids: Int[np.ndarray, "words"],
     counts: Int[np.ndarray, "words"],
@@ -53,16 +53,16 @@ def draw_dropped(
         A number a byte, those of the first word first: n or more with the probability of `dropout`
         to the power of n.
     """
-    firsts = scramble(word_ids.astype(np.uint64) ^ np.uint64(key))
+    firsts = mix_bits(word_ids.astype(np.uint64) ^ np.uint64(key))
     ends = np.cumsum(counts)
     places = np.arange(int(counts.sum())) - np.repeat(ends - counts, counts)
-    numbers = scramble(np.repeat(firsts, counts) + places.astype(np.uint64))
+    numbers = mix_bits(np.repeat(firsts, counts) + places.astype(np.uint64))
     shares = ((numbers >> np.uint64(11)) + np.uint64(1)) * 2.0**-53  # over 0, up to 1
     dropped = np.log(shares) / np.log(dropout) if dropout else np.zeros(len(shares))
     return np.minimum(dropped, _MOST_DROPPED).astype(np.uint8).tobytes()
 
 
-def make_drawer(setting: Message) -> Work:
+def make_segmentation_sampler(setting: Message) -> Work:
     """Make the worker function that samples segmentations.
 
     Returns
@@ -85,7 +85,7 @@ def make_drawer(setting: Message) -> Work:
         words = _cut(text, ends)
         num_merges = list(map(pairs.count_merges, words))
         counts = num_draws * np.array(num_merges, np.int64)
-        dropped = draw_dropped(key, word_ids, counts, float(dropout))
+        dropped = sample_dropped_merges(key, word_ids, counts, float(dropout))
         found: list[list[int]] = []
         draws: list[int] = []
         first = 0

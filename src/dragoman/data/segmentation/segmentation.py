@@ -15,10 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman.data.batches import Flat
+from dragoman.data.batches import FlatSequences
 from dragoman.data.prefetch import prefetched
-from dragoman.data.segmentation.bpe_dropout_sampling import make_drawer, make_key
-from dragoman.data.segmentation.segmentation_tables import NUM_GROUPS, SideDraws, Table
+from dragoman.data.segmentation.bpe_dropout_sampling import make_key, make_segmentation_sampler
+from dragoman.data.segmentation.segmentation_tables import (
+    NUM_GROUPS,
+    SegmentationTable,
+    SideSampler,
+)
 from dragoman.data.store.mapped import gather
 from dragoman.data.store.store import PairStore
 from dragoman.data.store.word_ids import store_words
@@ -51,8 +55,8 @@ class EpochPairs:
     def __init__(
         self,
         pairs: PairStore,
-        sides: Sequence[SideDraws],
-        tables: Sequence[Table],
+        sides: Sequence[SideSampler],
+        tables: Sequence[SegmentationTable],
         keys: Sequence[int],
         max_length: int,
     ) -> None:
@@ -64,7 +68,7 @@ class EpochPairs:
             for side, usual in enumerate((pairs.source_lengths, pairs.target_lengths))
         )
 
-    def ids(self, rows: Int[np.ndarray, "rows"]) -> tuple[Flat, Flat]:
+    def ids(self, rows: Int[np.ndarray, "rows"]) -> tuple[FlatSequences, FlatSequences]:
         """Return the token ids of some pairs, each sentence ended by the end symbol."""
         lines = self._pairs.index[rows]
         source, target = (self._draw(side, lines) for side in range(2))
@@ -76,18 +80,18 @@ class EpochPairs:
             )
         return source, target
 
-    def _draw(self, number: int, lines: Int[np.ndarray, "rows"]) -> Flat:
+    def _draw(self, number: int, lines: Int[np.ndarray, "rows"]) -> FlatSequences:
         side, table, key = self._sides[number]
         draws, num_words = side.pick(lines, key)
         lengths = table.lengths[draws].astype(np.int64)
         before = np.cumsum(lengths) - lengths
         places = np.arange(int(lengths.sum())) + np.repeat(table.starts[draws] - before, lengths)
-        return Flat(table.ids[places], _sum_each(lengths, num_words))
+        return FlatSequences(table.ids[places], _sum_each(lengths, num_words))
 
-    def _shorten(self, drawn: Flat, usual: Flat) -> Flat:
+    def _shorten(self, drawn: FlatSequences, usual: FlatSequences) -> FlatSequences:
         """Fall back to the deterministic segmentation for sentences that became too long."""
         is_long = drawn.lengths > self._longest
-        both = Flat(
+        both = FlatSequences(
             np.concatenate([drawn.ids, usual.ids]), np.concatenate([drawn.lengths, usual.lengths])
         )
         lines = np.arange(len(is_long)) + np.where(is_long, len(is_long), 0)
@@ -107,28 +111,30 @@ class EpochPairs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Preparation:
+class _EpochPreparer:
     """Prepares the segmentations of one pass after another."""
 
     pairs: PairStore
-    sides: tuple[SideDraws, ...]
+    sides: tuple[SideSampler, ...]
     setting: Message
     max_length: int
     num_workers: int
 
     def run(self, seed: int, first_epoch: int) -> Iterator[EpochPairs]:
         """Yield the prepared pass and all that follow it."""
-        blocks = self._ask(seed, first_epoch)
-        answers = map_blocks(make_drawer, self.setting, blocks, num_workers=self.num_workers)
-        parts: dict[tuple[int, int], Table] = {}
+        blocks = self._requests(seed, first_epoch)
+        answers = map_blocks(
+            make_segmentation_sampler, self.setting, blocks, num_workers=self.num_workers
+        )
+        parts: dict[tuple[int, int], SegmentationTable] = {}
         for epoch in count(first_epoch):
             for number, group in self._find_due(epoch, first_epoch):
                 num_blocks = self.sides[number].count_blocks(group)
-                parts[number, group] = Table.join(
-                    [Table.read(next(answers)) for _ in range(num_blocks)]
+                parts[number, group] = SegmentationTable.join(
+                    [SegmentationTable.read(next(answers)) for _ in range(num_blocks)]
                 )
             tables = [
-                Table.join([parts[number, group] for group in side.groups])
+                SegmentationTable.join([parts[number, group] for group in side.groups])
                 for number, side in enumerate(self.sides)
             ]
             keys = [make_key(seed, _PICK, epoch, number) for number in range(len(self.sides))]
@@ -141,14 +147,14 @@ class _Preparation:
                 if epoch == first_epoch or (epoch + group) % NUM_GROUPS == 0:
                     yield number, group
 
-    def _ask(self, seed: int, first_epoch: int) -> Iterator[Message]:
+    def _requests(self, seed: int, first_epoch: int) -> Iterator[Message]:
         """Yield the sampling requests of one pass after another."""
         for epoch in count(first_epoch):
             for number, group in self._find_due(epoch, first_epoch):
                 side = self.sides[number]
                 key = make_key(seed, _TABLE, (epoch + group) // NUM_GROUPS, number)
                 facts = np.array([number, key], np.uint64).tobytes()
-                for block in side.ask(group):
+                for block in side.requests(group):
                     yield [facts, *block]
 
 
@@ -173,7 +179,7 @@ class SegmentedPairs:
     Notes
     -----
     A word that occurs once has eight draws, and new ones every eight passes: one a pass. Of
-    frequent words so many are drawn (see `choose_num_draws`) that chance does not decide how long
+    frequent words so many are drawn (see `choose_num_samples`) that chance does not decide how long
     the sentences of a pass are. If corpora are mixed, a pair that a pass sees twice is segmented
     alike both times.
     """
@@ -188,10 +194,10 @@ class SegmentedPairs:
         max_length: int,
         num_workers: int | None = None,
     ) -> None:
-        sides = tuple(SideDraws(words) for words in store_words(folder))
+        sides = tuple(SideSampler(words) for words in store_words(folder))
         num_words = sum(len(side.num_draws) for side in sides)
         num_workers = min(num_workers or count_cores(), MOST_WORKERS)
-        self._preparation = _Preparation(
+        self._preparation = _EpochPreparer(
             pairs=pairs,
             sides=sides,
             setting=[str(dropout).encode(), *(each.to_bytes() for each in vocabularies)],

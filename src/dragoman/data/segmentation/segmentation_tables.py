@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.data.segmentation.bpe_dropout_sampling import scramble
+from dragoman.data.segmentation.bpe_dropout_sampling import mix_bits
 from dragoman.data.store.mapped import gather
-from dragoman.data.store.word_ids import END_WORD, SideWords
+from dragoman.data.store.word_ids import END_WORD, WordIds
 from dragoman.data.workers import Message
 from dragoman.shapes import Int, UInt32
 
@@ -17,7 +17,7 @@ BLOCK_WORDS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class SegmentationTable:
     """Segmentations of all words of one side.
 
     Parameters
@@ -35,31 +35,31 @@ class Table:
     ids: UInt32[np.ndarray, "tokens"]
 
     @staticmethod
-    def read(message: Message) -> "Table":
-        """Parse the reply of `make_drawer`."""
+    def read(message: Message) -> "SegmentationTable":
+        """Parse the reply of `make_segmentation_sampler`."""
         starts, lengths, ids = message
-        return Table(
+        return SegmentationTable(
             starts=np.frombuffer(starts, np.int32),
             lengths=np.frombuffer(lengths, np.int32),
             ids=np.frombuffer(ids, np.uint32),
         )
 
     @staticmethod
-    def join(parts: Sequence["Table"]) -> "Table":
+    def join(parts: Sequence["SegmentationTable"]) -> "SegmentationTable":
         """Concatenate tables."""
         ends = np.cumsum([len(part.ids) for part in parts])
         starts = [
             part.starts + np.int32(end - len(part.ids))
             for part, end in zip(parts, ends, strict=True)
         ]
-        return Table(
+        return SegmentationTable(
             starts=np.concatenate(starts),
             lengths=np.concatenate([part.lengths for part in parts]),
             ids=np.concatenate([part.ids for part in parts]),
         )
 
 
-def choose_num_draws(counts: Int[np.ndarray, "words"]) -> Int[np.ndarray, "words"]:
+def choose_num_samples(counts: Int[np.ndarray, "words"]) -> Int[np.ndarray, "words"]:
     """Choose the number of segmentations sampled of each word.
 
     Returns
@@ -71,7 +71,7 @@ def choose_num_draws(counts: Int[np.ndarray, "words"]) -> Int[np.ndarray, "words
     return np.clip(np.minimum(counts, limits), FEWEST_DRAWS, MOST_DRAWS)
 
 
-class SideDraws:
+class SideSampler:
     """The words of one side, and the rows of the table that belong to each.
 
     Parameters
@@ -87,20 +87,20 @@ class SideDraws:
         Draws of each word.
     """
 
-    def __init__(self, words: SideWords) -> None:
+    def __init__(self, words: WordIds) -> None:
         self._words = words.words
         self._ends = words.ends
         self._texts = words.texts
         self._text_ends = words.text_ends
         self.groups = range(min(NUM_GROUPS, len(words.counts)))
-        self.num_draws = choose_num_draws(words.counts)
+        self.num_draws = choose_num_samples(words.counts)
         self.num_draws[END_WORD] = 1
         order = np.argsort(np.arange(len(self.num_draws)) % NUM_GROUPS, kind="stable")
         ends = np.cumsum(self.num_draws[order])
         self._first_draws = np.empty_like(self.num_draws)
         self._first_draws[order] = ends - self.num_draws[order]
 
-    def ask(self, group: int) -> Iterator[Message]:
+    def requests(self, group: int) -> Iterator[Message]:
         """Yield the sampling requests of a group of words."""
         members = np.arange(group, len(self.num_draws), NUM_GROUPS)
         for first in range(0, len(members), BLOCK_WORDS):
@@ -110,7 +110,7 @@ class SideDraws:
             yield [texts.tobytes(), *(each.tobytes() for each in numbers)]
 
     def count_blocks(self, group: int) -> int:
-        """Count the requests that `ask` yields."""
+        """Count the requests of a group."""
         return -(-len(range(group, len(self.num_draws), NUM_GROUPS)) // BLOCK_WORDS)
 
     def pick(
@@ -122,7 +122,7 @@ class SideDraws:
         before = np.cumsum(lengths) - lengths
         places = np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths)
         words = self._words[places]
-        chances = scramble(places.astype(np.uint64) ^ np.uint64(key))
+        chances = mix_bits(places.astype(np.uint64) ^ np.uint64(key))
         chances >>= np.uint64(32)
         chances *= self.num_draws[words].astype(np.uint64)
         chances >>= np.uint64(32)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from dragoman.data.batches import Flat
+from dragoman.data.batches import FlatSequences
 from dragoman.data.store.mapped import gather, mapped, read_facts
 from dragoman.errors import FolderError
 from dragoman.files import digest_of
@@ -65,7 +65,7 @@ def written_checked(path: Path, known: dict[str, Any]) -> Iterator[Callable[[byt
     known[path.name] = {"bytes": num_bytes, "block_bytes": BLOCK_BYTES, "digests": digests}
 
 
-class CheckedNumbers:
+class CheckedArray:
     """A memory-mapped array whose blocks are verified when they are first read.
 
     Parameters
@@ -101,7 +101,9 @@ class CheckedNumbers:
             self._check(range(start // self._block, -(-end // self._block)))
         return self._values[places]
 
-    def gather(self, ends: Int[np.ndarray, "lines"], lines: Int[np.ndarray, "rows"]) -> Flat:
+    def gather(
+        self, ends: Int[np.ndarray, "lines"], lines: Int[np.ndarray, "rows"]
+    ) -> FlatSequences:
         """Return the numbers of some lines, one after another."""
         if self._num_due:
             starts, stops = np.where(lines > 0, ends[lines - 1], 0), ends[lines]
@@ -177,7 +179,7 @@ def check_store(folder: Path) -> list[str]:
 def _read_whole(folder: Path, known: Known) -> None:
     check_sizes(folder, known)
     for name in known:
-        _ = CheckedNumbers(folder / name, known, np.uint8)[:]
+        _ = CheckedArray(folder / name, known, np.uint8)[:]
 
 
 def _complaints(check: Callable[..., None], *what: object) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dragoman.data.corpus import CorpusFiles, Report
 from dragoman.data.options import CorpusOptions
-from dragoman.data.store.checked_files import CheckedNumbers, Known, check_sizes, written_checked
+from dragoman.data.store.checked_files import CheckedArray, Known, check_sizes, written_checked
 from dragoman.data.store.cleaning import CleanBlock, clean_blocks
 from dragoman.data.store.mapped import SIDES, mapped, read_facts, slice_of, write_facts
 from dragoman.errors import DataError, FolderError, OptionError
@@ -60,14 +60,14 @@ class CleanText:
         max_pairs : int | None
             Read a random sample of this many pairs, always the same, if there are more.
         """
-        index = CheckedNumbers(self.folder / "train.clean-index", self.files)[:]
+        index = CheckedArray(self.folder / "train.clean-index", self.files)[:]
         if max_pairs is not None and len(index) > max_pairs:
             chosen = np.random.default_rng(0).choice(len(index), max_pairs, replace=False)
             index = index[np.sort(chosen)]
         maps = []
         for side in sides:
-            text = CheckedNumbers(self.folder / f"train.{side}.text", self.files, np.uint8)
-            ends = CheckedNumbers(self.folder / f"train.{side}.text-ends", self.files)[:]
+            text = CheckedArray(self.folder / f"train.{side}.text", self.files, np.uint8)
+            ends = CheckedArray(self.folder / f"train.{side}.text-ends", self.files)[:]
             maps.append((text, ends))
         for first in range(0, len(index), CHUNK_PAIRS):
             chunk = index[first : first + CHUNK_PAIRS]
@@ -218,7 +218,7 @@ def _write_text(
     return group_lines
 
 
-def _sentences(text: CheckedNumbers, ends: np.ndarray, lines: np.ndarray) -> list[str]:
+def _sentences(text: CheckedArray, ends: np.ndarray, lines: np.ndarray) -> list[str]:
     """Decode some lines, which are in order."""
     starts = np.where(lines > 0, ends[lines - 1], 0)
     first, last = int(starts[0]), int(ends[lines[-1]])

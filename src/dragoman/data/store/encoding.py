@@ -66,7 +66,7 @@ def make_encoder(setting: Message) -> Work:
     )
     encode: Callable[[list[str]], Encoded]
     if vocabulary.splits_at_spaces:
-        encode = KnownWords(vocabulary).encode
+        encode = CachingEncoder(vocabulary).encode
     else:
 
         def encode(sentences: list[str]) -> Encoded:
@@ -84,7 +84,7 @@ def make_encoder(setting: Message) -> Work:
     return work
 
 
-class KnownWords:
+class CachingEncoder:
     """An encoder with a cache of the words it has seen.
 
     Parameters

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.data.batches import Flat
+from dragoman.data.batches import FlatSequences
 from dragoman.files import digest_of, write_file
 from dragoman.shapes import Int
 
@@ -27,13 +27,13 @@ def slice_of(values: np.ndarray, ends: Int[np.ndarray, "lines"], line: int) -> n
 
 def gather(
     values: np.ndarray, ends: Int[np.ndarray, "lines"], lines: Int[np.ndarray, "rows"]
-) -> Flat:
+) -> FlatSequences:
     """Return the values of some lines, one after another."""
     starts = np.where(lines > 0, ends[lines - 1], 0)
     lengths = ends[lines] - starts
     before = np.cumsum(lengths) - lengths
     places = np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths)
-    return Flat(values[places], lengths)
+    return FlatSequences(values[places], lengths)
 
 
 def read_facts(path: Path) -> dict[str, Any]:

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.data.batches import Flat
+from dragoman.data.batches import FlatSequences
 from dragoman.data.corpus import Report
-from dragoman.data.order import count_seen, draw_order, temper
-from dragoman.data.store.checked_files import CheckedNumbers, Known, check_sizes, written_checked
+from dragoman.data.order import count_seen, draw_order, mixing_weights
+from dragoman.data.store.checked_files import CheckedArray, Known, check_sizes, written_checked
 from dragoman.data.store.clean_text import CleanText
 from dragoman.data.store.encoding import encode_blocks
 from dragoman.data.store.mapped import SIDES, read_facts, write_facts
@@ -45,7 +45,7 @@ class PairStore:
     mix : Sequence[float] | None
         How often a pass sees the pairs of each corpus; None: all of them once.
     mix_temperature : float | None
-        What decides it instead, with the sizes of the corpora: see `temper`.
+        What decides it instead, with the sizes of the corpora: see `mixing_weights`.
     files : Known | None
         The digests of its files; None: they are not checked.
     """
@@ -61,8 +61,8 @@ class PairStore:
         mix_temperature: float | None = None,
     ) -> None:
 
-        def numbers(file: str, kind: type = np.int64) -> CheckedNumbers:
-            return CheckedNumbers(folder / f"{name}.{file}", files or {}, kind)
+        def numbers(file: str, kind: type = np.int64) -> CheckedArray:
+            return CheckedArray(folder / f"{name}.{file}", files or {}, kind)
 
         self._texts = [numbers(f"{side}.text", np.uint8) for side in SIDES]
         self._text_ends = [numbers(f"{side}.text-ends") for side in SIDES]
@@ -75,7 +75,7 @@ class PairStore:
         ends = np.searchsorted(self.index, group_ends or [np.iinfo(np.int64).max])
         self.group_ends = tuple(ends.tolist())
         if mix_temperature is not None:
-            mix = temper(np.diff(self.group_ends, prepend=0).tolist(), mix_temperature)
+            mix = mixing_weights(np.diff(self.group_ends, prepend=0).tolist(), mix_temperature)
         self.mix = mix
 
     def __len__(self) -> int:
@@ -110,7 +110,7 @@ class PairStore:
         """Return the pairs of a pass: always the same here, unlike in `SegmentedPairs`."""
         return self
 
-    def ids(self, pairs: Int[np.ndarray, "rows"]) -> tuple[Flat, Flat]:
+    def ids(self, pairs: Int[np.ndarray, "rows"]) -> tuple[FlatSequences, FlatSequences]:
         """Return the token ids of some pairs, each sentence ended by the end symbol.
 
         Notes
@@ -173,7 +173,7 @@ def open_store(
     mix : Sequence[float] | None
         How often a pass sees the pairs of each corpus; None: all of them once.
     mix_temperature : float | None
-        What decides it instead: see `temper`.
+        What decides it instead: see `mixing_weights`.
     """
     text, ids = read_facts(folder / "text.json"), read_facts(folder / "ids.json")
     if not text or not ids:
@@ -220,7 +220,7 @@ def store_ids(
     mix : Sequence[float] | None
         How often a pass sees the pairs of each corpus; None: all of them once.
     mix_temperature : float | None
-        What decides it instead: see `temper`.
+        What decides it instead: see `mixing_weights`.
     num_workers : int | None
         Processes that encode a large corpus; None: as many as there are cores.
     may_replace : bool
@@ -285,8 +285,8 @@ def _write_ids(
     written: dict[str, Any],
 ) -> None:
     """Encode one side's text, a block of lines at a time."""
-    contents = CheckedNumbers(text.folder / f"{part}.text", text.files, np.uint8)
-    text_ends = CheckedNumbers(text.folder / f"{part}.text-ends", text.files)[:]
+    contents = CheckedArray(text.folder / f"{part}.text", text.files, np.uint8)
+    text_ends = CheckedArray(text.folder / f"{part}.text-ends", text.files)[:]
     total = 0
     with (
         written_checked(text.folder / f"{part}.ids", written) as write_ids,
@@ -300,10 +300,10 @@ def _write_ids(
 
 def _drop_long(text: CleanText, name: str, max_length: int, written: dict[str, Any]) -> int:
     """Drop pairs with a side that is too long from the index; return their number."""
-    index = CheckedNumbers(text.folder / f"{name}.clean-index", text.files)[:]
+    index = CheckedArray(text.folder / f"{name}.clean-index", text.files)[:]
     fits = np.ones(len(index), dtype=bool)
     for side in SIDES:
-        ends = CheckedNumbers(text.folder / f"{name}.{side}.ids-ends", written)[:]
+        ends = CheckedArray(text.folder / f"{name}.{side}.ids-ends", written)[:]
         fits &= _lengths(ends, index) <= max_length + 1
     with written_checked(text.folder / f"{name}.index", written) as write:
         for first in range(0, len(index), CHUNK_PAIRS):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.data.store.checked_files import CheckedNumbers, Known, check_sizes, written_checked
+from dragoman.data.store.checked_files import CheckedArray, Known, check_sizes, written_checked
 from dragoman.data.store.encoding import ENCODED_LINES
 from dragoman.data.store.mapped import SIDES, mapped, read_facts, write_facts
 from dragoman.files import locked
@@ -21,7 +21,7 @@ _UNKNOWN = -1
 
 
 @dataclass(frozen=True, kw_only=True)
-class SideWords:
+class WordIds:
     """The training text of one side as ids of space-separated words.
 
     Parameters
@@ -45,7 +45,7 @@ class SideWords:
     counts: Int[np.ndarray, "different"]
 
 
-def store_words(folder: Path) -> tuple[SideWords, SideWords]:
+def store_words(folder: Path) -> tuple[WordIds, WordIds]:
     """Write the word ids of a store's training text, or reuse those written before.
 
     Notes
@@ -61,10 +61,10 @@ def store_words(folder: Path) -> tuple[SideWords, SideWords]:
     check_sizes(folder, files)
 
     def numbers(name: str, kind: type = np.int64) -> np.ndarray:
-        return CheckedNumbers(folder / name, files, kind)[:]
+        return CheckedArray(folder / name, files, kind)[:]
 
     source, target = (
-        SideWords(
+        WordIds(
             words=numbers(f"train.{side}.words", np.uint32),
             ends=numbers(f"train.{side}.words-ends"),
             texts=numbers(f"train.{side}.word-list", np.uint8),
@@ -89,8 +89,8 @@ def _store_words(folder: Path, text: dict[str, Any]) -> None:
 
 def _number_words(folder: Path, side: str, known: Known, written: dict[str, Any]) -> None:
     """Write the word ids of one side, a block of lines at a time."""
-    text = CheckedNumbers(folder / f"train.{side}.text", known, np.uint8)
-    text_ends = CheckedNumbers(folder / f"train.{side}.text-ends", known)[:]
+    text = CheckedArray(folder / f"train.{side}.text", known, np.uint8)
+    text_ends = CheckedArray(folder / f"train.{side}.text-ends", known)[:]
     numbers = {"\n": END_WORD}
     total = 0
     with (
@@ -121,7 +121,7 @@ def _number_words(folder: Path, side: str, known: Known, written: dict[str, Any]
             write(contents)
 
 
-def _split(text: CheckedNumbers, ends: Int[np.ndarray, "lines"], first: int) -> list[str]:
+def _split(text: CheckedArray, ends: Int[np.ndarray, "lines"], first: int) -> list[str]:
     """Split a block of lines into words, with a line break after each line."""
     of_block = ends[first : first + ENCODED_LINES].tolist()
     start = int(ends[first - 1]) if first else 0

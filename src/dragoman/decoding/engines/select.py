@@ -16,7 +16,7 @@ from dragoman.models.options import TransformerOptions
 if TYPE_CHECKING:
     import torch
 
-    from dragoman.data.batches import Flat
+    from dragoman.data.batches import FlatSequences
     from dragoman.decoding.engines.cpu.cpu_decoder import CpuDecoder
     from dragoman.decoding.engines.cuda.cuda_engine import CudaEngine
     from dragoman.decoding.engines.cuda.rebuilt_transformer import RebuiltTransformer
@@ -157,7 +157,7 @@ def load_engine(
     return CudaEngine(model, vocabulary_of(folder.vocabularies), where)
 
 
-def fits_int8(folder: ModelFolder, source: "Flat", target: "Flat") -> bool:
+def fits_int8(folder: ModelFolder, source: "FlatSequences", target: "FlatSequences") -> bool:
     """Say whether a newly trained model may translate in int8 by default.
 
     Returns

@@ -86,7 +86,7 @@ class Matcher(nn.Module):
         return self.answer(found)
 
 
-def ask(num_questions: int, generator: torch.Generator) -> Questions:
+def sample_questions(num_questions: int, generator: torch.Generator) -> Questions:
     """Sample questions."""
     noise = torch.rand(num_questions, NUM_SYMBOLS, generator=generator)
     keys = noise.argsort(1)[:, :NUM_PAIRS]
@@ -104,11 +104,11 @@ def learn_to_match(score: Score, key_dim: int, *, seed: int, num_steps: int) -> 
     model = Matcher(score, key_dim)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
     for _ in range(num_steps):
-        questions = ask(BATCH, generator)
+        questions = sample_questions(BATCH, generator)
         loss = functional.cross_entropy(model(questions), questions.answers)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
     with torch.no_grad():
-        questions = ask(32 * BATCH, generator)
+        questions = sample_questions(32 * BATCH, generator)
         return (model(questions).argmax(-1) == questions.answers).float().mean().item()

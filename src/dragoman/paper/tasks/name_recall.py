@@ -113,7 +113,7 @@ class LastState(nn.Module):
         return self.layer(vectors)[0][:, -1]
 
 
-class LookBack(nn.Module):
+class AttentiveReader(nn.Module):
     """A plain recurrent layer whose last state attends to all states."""
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ class LookBack(nn.Module):
         return self.join(torch.cat([last, found.values], dim=-1)).squeeze(1)
 
 
-class LookAround(nn.Module):
+class TransformerReader(nn.Module):
     """One layer of a Transformer encoder.
 
     Parameters
@@ -162,7 +162,9 @@ def make_reader(kind: ReaderKind, seed: int) -> Reader:
     return Reader(kind)
 
 
-def tell(count: int, distance: int, generator: torch.Generator) -> Int[Tensor, "count length"]:
+def sample_sentences(
+    count: int, distance: int, generator: torch.Generator
+) -> Int[Tensor, "count length"]:
     """Sample sentences.
 
     Returns
@@ -186,7 +188,7 @@ def train_reader(reader: Reader, *, limit: int, num_steps: int, seed: int) -> fl
     loss = torch.tensor(0.0)
     for _ in range(num_steps):
         distance = int(torch.randint(SHORTEST, limit + 1, (), generator=generator))
-        sentences = tell(BATCH, distance, generator)
+        sentences = sample_sentences(BATCH, distance, generator)
         loss = functional.cross_entropy(reader(reader.words(sentences)), sentences[:, 0])
         optimiser.zero_grad()
         loss.backward()
@@ -200,11 +202,11 @@ def train_reader(reader: Reader, *, limit: int, num_steps: int, seed: int) -> fl
 @torch.no_grad()
 def measure_recall(reader: Reader, distance: int, *, count: int, seed: int) -> float:
     """Measure the accuracy of a reader."""
-    sentences = tell(count, distance, torch.Generator().manual_seed(seed))
+    sentences = sample_sentences(count, distance, torch.Generator().manual_seed(seed))
     return (reader(reader.words(sentences)).argmax(-1) == sentences[:, 0]).double().mean().item()
 
 
-def _make_body(kind: ReaderKind) -> LastState | LookBack | LookAround:
+def _make_body(kind: ReaderKind) -> LastState | AttentiveReader | TransformerReader:
     match kind:
         case "RNN":
             return LastState("rnn")
@@ -213,11 +215,11 @@ def _make_body(kind: ReaderKind) -> LastState | LookBack | LookAround:
         case "LSTM":
             return LastState("lstm")
         case "RNN with attention":
-            return LookBack()
+            return AttentiveReader()
         case "Transformer":
-            return LookAround(has_positions=True)
+            return TransformerReader(has_positions=True)
         case "Transformer without positions":
-            return LookAround(has_positions=False)
+            return TransformerReader(has_positions=False)
 
 
 @torch.no_grad()

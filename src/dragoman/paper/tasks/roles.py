@@ -61,7 +61,7 @@ class RoleReader(nn.Module):
         return self.answer(found.squeeze(1)).unflatten(-1, (len(ROLES), -1))
 
 
-class Learnt(NamedTuple):
+class RoleResult(NamedTuple):
     """The accuracy and attention of a trained reader.
 
     Attributes
@@ -76,7 +76,7 @@ class Learnt(NamedTuple):
     attention: list[list[float]]
 
 
-def tell(num_sentences: int, generator: torch.Generator) -> Sentences:
+def sample_sentences(num_sentences: int, generator: torch.Generator) -> Sentences:
     """Sample sentences."""
     symbols = torch.randint(NUM_SYMBOLS, (num_sentences, LENGTH), generator=generator)
     places = torch.rand(num_sentences, LENGTH, generator=generator).argsort(1)[:, : len(ROLES)]
@@ -85,20 +85,20 @@ def tell(num_sentences: int, generator: torch.Generator) -> Sentences:
     return Sentences(symbols, roles, symbols.gather(1, places))
 
 
-def learn_roles(num_heads: int, *, seed: int, num_steps: int) -> Learnt:
+def learn_roles(num_heads: int, *, seed: int, num_steps: int) -> RoleResult:
     """Train a reader; measure its accuracy and the attention of its heads."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     model = RoleReader(num_heads)
     optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(num_steps):
-        sentences = tell(BATCH, generator)
+        sentences = sample_sentences(BATCH, generator)
         logits = model(sentences).flatten(0, 1)
         loss = functional.cross_entropy(logits, sentences.answers.flatten())
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-    sentences = tell(16 * BATCH, generator)
+    sentences = sample_sentences(16 * BATCH, generator)
     with torch.no_grad(), observed_attention(model) as maps:
         right = model(sentences).argmax(-1) == sentences.answers
     (weights,) = maps["attention"]
@@ -106,4 +106,6 @@ def learn_roles(num_heads: int, *, seed: int, num_steps: int) -> Learnt:
         (weights.squeeze(2) * (sentences.roles == role).unsqueeze(1)).sum(-1).mean(0).tolist()
         for role in (1, 2, 3, 0)
     ]
-    return Learnt(right.float().mean().item(), [list(each) for each in zip(*shares, strict=True)])
+    return RoleResult(
+        right.float().mean().item(), [list(each) for each in zip(*shares, strict=True)]
+    )

@@ -29,9 +29,9 @@ def cut_off_tokens(batch: Batch | PackedBatch, share: float, pad_id: int) -> Bat
         return batch
     if isinstance(batch, PackedBatch):
         ids = torch.cat([batch.source.read_ids, batch.target.read_ids])
-        return replace(batch, heard=_cut_off(ids, share, pad_id))
+        return replace(batch, masked_ids=_cut_off(ids, share, pad_id))
     sides: list[Sequences] = [
-        replace(side, heard=_cut_off(side.read_ids, share, pad_id))
+        replace(side, masked_ids=_cut_off(side.read_ids, share, pad_id))
         for side in (batch.source, batch.target)
     ]
     return replace(batch, source=sides[0], target=sides[1])

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dragoman.data.batches import flatten
-from dragoman.data.packed_mask import look_across, look_anywhere, look_back
+from dragoman.data.packed_mask import bidirectional_mask, causal_mask, cross_mask
 from dragoman.data.packing import Capacity, pack
 from dragoman.kernels.language import can_compile, plain_operations
 from dragoman.kernels.training.attention_tiles import Heads
@@ -37,9 +37,9 @@ def compute(mask, tensors, dtype):
 def test_equals_the_equation(kind, dtype):
     batch = make_batch(1)
     mask = {
-        "anywhere": lambda: look_anywhere(batch.source),
-        "back": lambda: look_back(batch.target),
-        "across": lambda: look_across(batch.target, batch.source),
+        "anywhere": lambda: bidirectional_mask(batch.source),
+        "back": lambda: causal_mask(batch.target),
+        "across": lambda: cross_mask(batch.target, batch.source),
     }[kind]()
     num_queries, width, both = len(mask.visible.first), 3 * 20, 3 * 44
     torch.manual_seed(3)
@@ -57,7 +57,7 @@ def test_equals_the_equation(kind, dtype):
 
 def test_a_seed_drops_the_same_there_and_back():
     batch = make_batch(2)
-    mask = look_anywhere(batch.source)
+    mask = bidirectional_mask(batch.source)
     states = torch.randn(len(batch.source.ids), 3 * 64, requires_grad=True)
     direction = torch.randn_like(states)
     values = []
@@ -77,10 +77,10 @@ def test_keys_that_nobody_sees_get_no_gradient(kind, monkeypatch):
     num_places, num_words = len(batch.source.ids), int(batch.source.own.end.max())
     torch.manual_seed(3)
     if kind == "across":
-        mask = look_across(batch.target, batch.source)
+        mask = cross_mask(batch.target, batch.source)
         tensors = [torch.randn(len(batch.target.ids), width), torch.randn(num_places, 3 * 44)]
     else:
-        mask, tensors = look_anywhere(batch.source), [torch.randn(num_places, width + 3 * 44)]
+        mask, tensors = bidirectional_mask(batch.source), [torch.randn(num_places, width + 3 * 44)]
     torch.use_deterministic_algorithms(True)  # what is not written to is no number
     try:
         found = compute(mask, tensors, torch.float32)

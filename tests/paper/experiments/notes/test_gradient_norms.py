@@ -9,7 +9,7 @@ from dragoman.paper.experiments.notes.gradient_norms import (
     measure_gradient,
     measure_state_gradients,
 )
-from dragoman.paper.tasks.name_recall import KINDS, NAMES, WIDTH, make_reader, tell
+from dragoman.paper.tasks.name_recall import KINDS, NAMES, WIDTH, make_reader, sample_sentences
 
 
 @pytest.mark.parametrize("radius", [0.5, 1.0, 1.5])
@@ -50,7 +50,7 @@ def test_gradient_of_a_reader_equals_its_jacobian(kind):
     # The reader itself stays as it was.
     assert reader.words.weight.dtype == torch.float32
     reader = reader.double()
-    vectors = reader.words(tell(1, 6, torch.Generator().manual_seed(4))).detach()
+    vectors = reader.words(sample_sentences(1, 6, torch.Generator().manual_seed(4))).detach()
 
     def say(name: torch.Tensor) -> torch.Tensor:
         return reader(torch.cat([name[None, None], vectors[:, 1:]], dim=1))[0]

@@ -4,8 +4,8 @@ import pytest
 
 from dragoman.errors import OptionError
 from dragoman.paper.experiments.notes.name_distance import (
-    Recalled,
     RecallOptions,
+    RecallResult,
     _find,
     recall_names,
     run,
@@ -40,8 +40,8 @@ def test_bad_options_are_refused(wrong, message):
 
 
 def test_reach_ends_where_a_tenth_is_lost():
-    def made(*means: float) -> Recalled:
-        return Recalled(1, (1.0,), {5 * place: (mean,) for place, mean in enumerate(means, 1)})
+    def made(*means: float) -> RecallResult:
+        return RecallResult(1, (1.0,), {5 * place: (mean,) for place, mean in enumerate(means, 1)})
 
     assert made(1, 0.95, 0.9, 0.5).reach == 15
     # What comes after a gap does not count.
@@ -76,10 +76,10 @@ def test_experiment_tells_every_reader_and_distance():
 
 
 def test_positions_are_blamed_only_for_what_they_cost():
-    def made(first: float, last: float) -> Recalled:
+    def made(first: float, last: float) -> RecallResult:
         between = dict.fromkeys(TINY.distances[1:-1], (first, first))
         ends = {TINY.distances[0]: (first, first), TINY.distances[-1]: (last, last)}
-        return Recalled(1, (1.0, 1.0), {at: (ends | between)[at] for at in TINY.distances})
+        return RecallResult(1, (1.0, 1.0), {at: (ends | between)[at] for at in TINY.distances})
 
     flat = dict.fromkeys(name_recall.KINDS, made(1.0, 1.0))
     fallen = flat | {"Transformer": made(1.0, 0.5)}

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.errors import OptionError
 from dragoman.models.options import TransformerOptions
-from dragoman.paper.experiments.notes.order_experiment import OrderOptions, Probed, probe, run
+from dragoman.paper.experiments.notes.order_experiment import OrderOptions, ProbeResult, probe, run
 
 SCHEMES = list(get_args(get_type_hints(TransformerOptions)["positions"]))
 TINY = OrderOptions(num_layers=1, model_dim=16, sentences=20, steps=1, seeds=2)
@@ -29,7 +29,7 @@ def test_bad_options_are_refused(wrong, message):
 
 
 def test_means_are_over_seeds_at_each_layer():
-    probed = Probed("index", True, False, ((1.0, 0.5), (0.5, 0.0)))
+    probed = ProbeResult("index", True, False, ((1.0, 0.5), (0.5, 0.0)))
     assert probed.means == [0.75, 0.25]
     assert probed.name == "index, trained"
 

@@ -10,12 +10,12 @@ from dragoman.models.layers.residual import AddAndNorm
 from dragoman.paper.experiments.notes.word_order import (
     EOS_ID,
     PAD_ID,
-    WithoutSum,
+    NoResidual,
     build_transformer,
     draw_order,
     draw_sentences,
-    measure_disorder,
-    measure_prefix_disorder,
+    measure_permutation,
+    measure_prefix_permutation,
     probe_positions,
     train_to_reverse,
 )
@@ -49,7 +49,7 @@ def test_without_the_sum_only_the_sub_layer_remains(position):
     connection = AddAndNorm(LayerNorm(8), dropout=0.0, position=position)
     torch.manual_seed(1)
     states, matrix = torch.randn(2, 5, 8), torch.randn(8, 8)
-    said = WithoutSum(connection)(states, lambda x: x @ matrix)
+    said = NoResidual(connection)(states, lambda x: x @ matrix)
     if position == "pre":
         # With the norm first, the sum can simply be taken away again.
         torch.testing.assert_close(said, connection(states, lambda x: x @ matrix) - states)
@@ -60,7 +60,7 @@ def test_without_the_sum_only_the_sub_layer_remains(position):
 def test_only_positions_make_order_visible():
     for positions in ("none", "sinusoidal", "alibi"):
         model = build_transformer(positions, num_layers=2, model_dim=16, seed=1)
-        found = measure_disorder(model, count=4, seed=1)
+        found = measure_permutation(model, count=4, seed=1)
         if positions == "none":
             assert max(found) < 1e-4
         else:
@@ -69,7 +69,7 @@ def test_only_positions_make_order_visible():
 
 def test_one_decoder_layer_sees_a_bag_two_see_an_order():
     one, two = (
-        measure_prefix_disorder(
+        measure_prefix_permutation(
             build_transformer("none", num_layers=layers, model_dim=16, seed=1), count=4, seed=1
         )
         for layers in (1, 2)

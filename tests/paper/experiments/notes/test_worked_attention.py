@@ -10,7 +10,7 @@ from dragoman.data.batches import flatten, make_batch
 from dragoman.models.build import build_model
 from dragoman.models.options import TransformerOptions
 from dragoman.paper.experiments.notes.word_order import VOCABULARY
-from dragoman.paper.experiments.notes.worked_attention import work_through
+from dragoman.paper.experiments.notes.worked_attention import trace_attention
 
 SOURCE, TARGET = [5, 9, 7, 7, 1], [8, 4, 6, 1]
 VARIANTS = {
@@ -44,7 +44,7 @@ def make_pair():
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 def test_what_is_worked_out_is_what_the_modules_did(variant):
-    several = work_through(make_model(**variant), make_pair())
+    several = trace_attention(make_model(**variant), make_pair())
     assert [(each.kind, each.layer) for each in several] == [
         ("encoder", 1), ("encoder", 2), ("decoder", 1), ("cross", 1), ("decoder", 2), ("cross", 2),
     ]  # fmt: skip
@@ -53,7 +53,7 @@ def test_what_is_worked_out_is_what_the_modules_did(variant):
 
 
 def test_contexts_are_those_of_pytorch():
-    for each in work_through(make_model(), make_pair()):
+    for each in trace_attention(make_model(), make_pair()):
         expected = functional.scaled_dot_product_attention(
             each.query, each.key, each.value, attn_mask=each.may_attend
         )
@@ -62,7 +62,7 @@ def test_contexts_are_those_of_pytorch():
 
 def test_tokens_see_what_they_may():
     shapes = {"encoder": (5, 5), "decoder": (4, 4), "cross": (4, 5)}
-    for each in work_through(make_model(), make_pair()):
+    for each in trace_attention(make_model(), make_pair()):
         assert each.may_attend.shape == shapes[each.kind]
         expected = torch.ones(shapes[each.kind], dtype=torch.bool)
         if each.kind == "decoder":
@@ -73,18 +73,18 @@ def test_tokens_see_what_they_may():
 
 def test_cross_attention_offers_what_the_encoder_made():
     model = make_model()
-    several = {(each.kind, each.layer): each for each in work_through(model, make_pair())}
+    several = {(each.kind, each.layer): each for each in trace_attention(model, make_pair())}
     with torch.no_grad():
         memory = model.encode(make_pair().source).hidden[0]
     for layer in (1, 2):
-        torch.testing.assert_close(several["cross", layer].offering, memory)
+        torch.testing.assert_close(several["cross", layer].key_tokens, memory)
 
 
 def test_steps_add_up_and_leave_out_what_is_not_seen():
     decoder = next(
-        each for each in work_through(make_model(), make_pair()) if each.kind == "decoder"
+        each for each in trace_attention(make_model(), make_pair()) if each.kind == "decoder"
     )
-    steps = decoder.work_out(1, 2)
+    steps = decoder.compute_token(1, 2)
     assert [each is None for each in steps.products] == [False, False, False, True]
     assert [each is None for each in steps.exponentials] == [False, False, False, True]
     assert steps.weights[3] == 0
@@ -95,7 +95,7 @@ def test_steps_add_up_and_leave_out_what_is_not_seen():
 
 
 def test_a_wrong_number_is_noticed():
-    worked = work_through(make_model(), make_pair())[0]
+    worked = trace_attention(make_model(), make_pair())[0]
     spoilt = copy.copy(worked)
     object.__setattr__(spoilt, "weights", worked.weights.flip(-1))
     assert spoilt.compare().weights > 1e-3
@@ -105,7 +105,7 @@ def test_a_wrong_number_is_noticed():
 
 def test_model_is_left_as_it_was():
     model = make_model()
-    work_through(model, make_pair())
+    trace_attention(model, make_pair())
     for module in model.modules():
         assert not module._forward_hooks
         assert getattr(module, "observer", None) is None

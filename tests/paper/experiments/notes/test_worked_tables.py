@@ -7,9 +7,9 @@ from dragoman.data.batches import flatten, make_batch
 from dragoman.models.build import build_model
 from dragoman.models.options import TransformerOptions
 from dragoman.paper.experiments.notes.word_order import VOCABULARY
-from dragoman.paper.experiments.notes.worked_attention import work_through
+from dragoman.paper.experiments.notes.worked_attention import trace_attention
 from dragoman.paper.experiments.notes.worked_tables import (
-    Shown,
+    ShownModule,
     number_tokens,
     plot_heads,
     plot_steps,
@@ -33,14 +33,14 @@ def work(num_heads: int = 2, *, attention_bias: bool = False):
         num_heads=num_heads, attention_bias=attention_bias,
     )  # fmt: skip
     model = build_model(options, VOCABULARY).eval().double()
-    return work_through(model, make_batch(flatten([[5, 9, 7, 1]]), flatten([[8, 4, 1]]), 0))
+    return trace_attention(model, make_batch(flatten([[5, 9, 7, 1]]), flatten([[8, 4, 1]]), 0))
 
 
 @pytest.fixture(scope="module")
 def shown():
     labels = {"encoder": (SOURCE, SOURCE), "decoder": (TARGET, TARGET), "cross": (TARGET, SOURCE)}
     return {
-        each.kind: Shown(worked=each, queries=labels[each.kind][0], keys=labels[each.kind][1],
+        each.kind: ShownModule(worked=each, queries=labels[each.kind][0], keys=labels[each.kind][1],
                          head=2, token=2, entries=3)
         for each in work(attention_bias=True)
     }  # fmt: skip
@@ -54,7 +54,7 @@ def test_vectors_are_those_of_the_module(shown):
     table = tabulate_vectors(shown["encoder"])
     worked = shown["encoder"].worked
     assert table.column("token") == number_tokens(SOURCE)
-    assert table.numbers("x[1]") == worked.asking[:, 0].tolist()
+    assert table.numbers("x[1]") == worked.query_tokens[:, 0].tolist()
     assert table.numbers("v[3]") == worked.value[1, :, 2].tolist()
 
 
@@ -122,7 +122,7 @@ def test_pictures_have_the_tokens_as_labels(shown):
 
 def test_no_more_than_eight_heads_are_drawn_and_it_says_so():
     each = work(num_heads=10)[0]
-    shown = Shown(worked=each, queries=SOURCE, keys=SOURCE, head=1, token=1, entries=1)
+    shown = ShownModule(worked=each, queries=SOURCE, keys=SOURCE, head=1, token=1, entries=1)
     plot = plot_heads(shown)
     assert len(plot.panels) == 8
     assert plot.title.endswith("heads 1 to 8 of 10")

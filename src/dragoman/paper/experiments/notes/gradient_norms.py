@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.models.recurrent.cells import RNNCell
-from dragoman.paper.tasks.name_recall import NAMES, RECIPES, WIDTH, Reader, tell
+from dragoman.paper.tasks.name_recall import NAMES, RECIPES, WIDTH, Reader, sample_sentences
 
 _SETTLING = 50
 
@@ -29,7 +29,7 @@ def measure_gradient(reader: Reader, distance: int, *, count: int, seed: int) ->
     names at once, so that one way back gives all rows of the matrix.
     """
     reader = copy.deepcopy(reader).double()
-    sentences = tell(count, distance, torch.Generator().manual_seed(seed))
+    sentences = sample_sentences(count, distance, torch.Generator().manual_seed(seed))
     logarithms = []
     for sentence in sentences:
         vectors = reader.words(sentence).detach().expand(len(NAMES), -1, -1).requires_grad_()

@@ -52,7 +52,7 @@ class RecallOptions:
         return tuple(dict.fromkeys((_SHORTEST, middle, *beyond)))
 
 
-class Recalled(NamedTuple):
+class RecallResult(NamedTuple):
     """Results of the readers of one kind.
 
     Attributes
@@ -84,7 +84,7 @@ class Recalled(NamedTuple):
         return reached
 
 
-def recall_names(kind: "ReaderKind", options: RecallOptions) -> Recalled:
+def recall_names(kind: "ReaderKind", options: RecallOptions) -> RecallResult:
     """Train readers of one kind and test them."""
     import time
 
@@ -106,7 +106,7 @@ def recall_names(kind: "ReaderKind", options: RecallOptions) -> Recalled:
         )
         for distance in options.distances
     }
-    return Recalled(count_parameters(readers[0]), tuple(seconds), accuracies)
+    return RecallResult(count_parameters(readers[0]), tuple(seconds), accuracies)
 
 
 def run(options: RecallOptions, say: Say) -> Experiment:
@@ -134,7 +134,7 @@ def run(options: RecallOptions, say: Say) -> Experiment:
     )  # fmt: skip
 
 
-def _find(recalled: Mapping["ReaderKind", Recalled], options: RecallOptions) -> tuple[str, ...]:
+def _find(recalled: Mapping["ReaderKind", RecallResult], options: RecallOptions) -> tuple[str, ...]:
     """Summarise the results, whether or not they agree with the notes."""
     first, last = options.distances[0], options.distances[-1]
 
@@ -160,7 +160,9 @@ def _find(recalled: Mapping["ReaderKind", Recalled], options: RecallOptions) -> 
     return tuple(found)
 
 
-def _tabulate_accuracy(recalled: Mapping["ReaderKind", Recalled], options: RecallOptions) -> Table:
+def _tabulate_accuracy(
+    recalled: Mapping["ReaderKind", RecallResult], options: RecallOptions
+) -> Table:
     """Tabulate accuracies, two rows for each kind of reader."""
     rows: list[tuple[Cell, ...]] = []
     for kind, each in recalled.items():
@@ -183,7 +185,9 @@ def _tabulate_accuracy(recalled: Mapping["ReaderKind", Recalled], options: Recal
     )  # fmt: skip
 
 
-def _tabulate_readers(recalled: Mapping["ReaderKind", Recalled], options: RecallOptions) -> Table:
+def _tabulate_readers(
+    recalled: Mapping["ReaderKind", RecallResult], options: RecallOptions
+) -> Table:
     """Tabulate the readers."""
     from dragoman.paper.tasks.name_recall import RECIPES
 
@@ -215,12 +219,12 @@ def _tabulate_sentences(options: RecallOptions) -> Table:
     """Tabulate example sentences."""
     import torch
 
-    from dragoman.paper.tasks.name_recall import WORDS, tell
+    from dragoman.paper.tasks.name_recall import WORDS, sample_sentences
 
     generator = torch.Generator().manual_seed(1)
     rows = []
     for distance in (_SHORTEST, min(12, options.limit)):
-        (sentence,) = tell(1, distance, generator).tolist()
+        (sentence,) = sample_sentences(1, distance, generator).tolist()
         rows.append((distance, " ".join(WORDS[word] for word in sentence), WORDS[sentence[0]]))
     return Table(
         name="sentences",
@@ -234,7 +238,7 @@ def _tabulate_sentences(options: RecallOptions) -> Table:
     )
 
 
-def _plot(recalled: Mapping["ReaderKind", Recalled], options: RecallOptions) -> Plot:
+def _plot(recalled: Mapping["ReaderKind", RecallResult], options: RecallOptions) -> Plot:
     """Plot accuracy over distance, recurrent readers beside attentive ones."""
     distances = options.distances
     # In both panels, so that they share their scales.

@@ -48,7 +48,7 @@ class OrderOptions:
         require(self.model_dim % 8 == 0, "--model-dim", self.model_dim, "give a multiple of 8")
 
 
-class Probed(NamedTuple):
+class ProbeResult(NamedTuple):
     """Probing results of one kind of model: R² of positions by layer.
 
     Attributes
@@ -79,7 +79,9 @@ class Probed(NamedTuple):
         return [spread(at)[0] for at in zip(*self.scores, strict=True)]
 
 
-def probe(scheme: str, options: OrderOptions, *, is_trained: bool, has_residuals: bool) -> Probed:
+def probe(
+    scheme: str, options: OrderOptions, *, is_trained: bool, has_residuals: bool
+) -> ProbeResult:
     """Probe models of one kind for positions."""
     from dragoman.paper.experiments.notes.word_order import (
         build_transformer,
@@ -98,7 +100,7 @@ def probe(scheme: str, options: OrderOptions, *, is_trained: bool, has_residuals
         scores.append(tuple(probe_positions(
             model, num_train=options.sentences, num_test=options.sentences // 2, seed=seed
         )))  # fmt: skip
-    return Probed(scheme, is_trained, has_residuals, tuple(scores))
+    return ProbeResult(scheme, is_trained, has_residuals, tuple(scores))
 
 
 def run(options: OrderOptions, say: Say) -> Experiment:
@@ -126,7 +128,7 @@ def run(options: OrderOptions, say: Say) -> Experiment:
     )
 
 
-def _find(disorder: Table, prefixes: Table, probed: Sequence[Probed]) -> tuple[str, ...]:
+def _find(disorder: Table, prefixes: Table, probed: Sequence[ProbeResult]) -> tuple[str, ...]:
     """Summarise the results."""
     changes = dict(zip(disorder.column("positions"), disorder.numbers("encoder: largest change"),
                        strict=True))  # fmt: skip
@@ -162,12 +164,12 @@ def _find(disorder: Table, prefixes: Table, probed: Sequence[Probed]) -> tuple[s
 
 def _tabulate_disorder(options: OrderOptions, seeds: Sequence[int]) -> Table:
     """Tabulate the effect of permuting the source, for every scheme."""
-    from dragoman.paper.experiments.notes.word_order import build_transformer, measure_disorder
+    from dragoman.paper.experiments.notes.word_order import build_transformer, measure_permutation
 
     rows: list[tuple[Cell, ...]] = []
     for scheme in _SCHEMES:
         found = [
-            measure_disorder(
+            measure_permutation(
                 build_transformer(scheme, num_layers=options.num_layers,
                                   model_dim=options.model_dim, seed=seed),
                 count=16, seed=seed,
@@ -198,13 +200,13 @@ def _tabulate_prefixes(options: OrderOptions, seeds: Sequence[int]) -> Table:
     """Tabulate the effect of permuting the decoder's prefix, without positions."""
     from dragoman.paper.experiments.notes.word_order import (
         build_transformer,
-        measure_prefix_disorder,
+        measure_prefix_permutation,
     )
 
     rows = []
     for num_layers in _DECODER_LAYERS:
         found = [
-            measure_prefix_disorder(
+            measure_prefix_permutation(
                 build_transformer(_NONE, num_layers=num_layers, model_dim=options.model_dim,
                                   seed=seed),
                 count=16, seed=seed,
@@ -224,7 +226,7 @@ def _tabulate_prefixes(options: OrderOptions, seeds: Sequence[int]) -> Table:
     )
 
 
-def _tabulate_probes(probed: Sequence[Probed], options: OrderOptions) -> Table:
+def _tabulate_probes(probed: Sequence[ProbeResult], options: OrderOptions) -> Table:
     """Tabulate the probing results."""
     rows = tuple(
         (each.scheme, "trained" if each.is_trained else "fresh",
@@ -252,7 +254,7 @@ def _tabulate_probes(probed: Sequence[Probed], options: OrderOptions) -> Table:
     )  # fmt: skip
 
 
-def _plot(disorder: Table, probed: Sequence[Probed], options: OrderOptions) -> Plot:
+def _plot(disorder: Table, probed: Sequence[ProbeResult], options: OrderOptions) -> Plot:
     """Plot the effects of permutation, and R² by layer."""
     changes = tuple(
         Bar(name=str(scheme), group="encoder", end=change)

@@ -23,7 +23,7 @@ VOCABULARY = Vocabulary(
 )
 
 
-class WithoutSum(nn.Module):
+class NoResidual(nn.Module):
     """A residual connection without the sum: only the output of the sub-layer remains.
 
     Parameters
@@ -71,8 +71,8 @@ def build_transformer(
     model = Transformer(options, VOCABULARY).eval()
     if not has_residuals:
         for layer in model.encoder:
-            layer.self_attention_norm = WithoutSum(layer.self_attention_norm)  # type: ignore[assignment]
-            layer.feed_forward_norm = WithoutSum(layer.feed_forward_norm)  # type: ignore[assignment]
+            layer.self_attention_norm = NoResidual(layer.self_attention_norm)  # type: ignore[assignment]
+            layer.feed_forward_norm = NoResidual(layer.feed_forward_norm)  # type: ignore[assignment]
     return model
 
 
@@ -125,7 +125,7 @@ def draw_order(sentences: Sequences, generator: torch.Generator) -> Int[Tensor, 
     return torch.where(is_word, drawn, places + 1.0).argsort(dim=1)
 
 
-class Disorder(NamedTuple):
+class PermutationEffect(NamedTuple):
     """Effects of permuting the words of the source.
 
     Attributes
@@ -142,7 +142,7 @@ class Disorder(NamedTuple):
 
 
 @torch.no_grad()
-def measure_disorder(model: Transformer, *, count: int, seed: int) -> Disorder:
+def measure_permutation(model: Transformer, *, count: int, seed: int) -> PermutationEffect:
     """Measure the effects of permuting the words of random sentences."""
     generator = torch.Generator().manual_seed(seed)
     source, target = (draw_sentences(count, generator) for _ in range(2))
@@ -154,11 +154,11 @@ def measure_disorder(model: Transformer, *, count: int, seed: int) -> Disorder:
     scores = [
         token_log_probabilities(model, _pair(each, target)).sum(1) for each in (source, other)
     ]
-    return Disorder(encoder, (scores[0] - scores[1]).abs().max().item())
+    return PermutationEffect(encoder, (scores[0] - scores[1]).abs().max().item())
 
 
 @torch.no_grad()
-def measure_prefix_disorder(model: Transformer, *, count: int, seed: int) -> float:
+def measure_prefix_permutation(model: Transformer, *, count: int, seed: int) -> float:
     """Measure the effect of permuting the decoder's prefix on its next prediction."""
     generator = torch.Generator().manual_seed(seed)
     source = draw_sentences(count, generator)

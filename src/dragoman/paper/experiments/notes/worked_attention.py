@@ -81,7 +81,7 @@ class Steps(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Worked:
+class AttentionTrace:
     """The recorded attention of one module on one sentence.
 
     Parameters
@@ -92,9 +92,9 @@ class Worked:
         Counted from 1.
     module : MultiheadAttention
         The module.
-    asking : Float[Tensor, "queries model_dim"]
+    query_tokens : Float[Tensor, "queries model_dim"]
         The vectors x from which queries are made.
-    offering : Float[Tensor, "keys model_dim"]
+    key_tokens : Float[Tensor, "keys model_dim"]
         Those from which keys and values are made.
     query, key, value : Float[Tensor, "heads tokens head_dim"]
         As they enter the scores: turned, where positions turn them.
@@ -113,8 +113,8 @@ class Worked:
     kind: Kind
     layer: int
     module: MultiheadAttention
-    asking: Tensor
-    offering: Tensor
+    query_tokens: Tensor
+    key_tokens: Tensor
     query: Tensor
     key: Tensor
     value: Tensor
@@ -158,7 +158,7 @@ class Worked:
         matrix = self.module.output.weight.T.unflatten(0, (len(self.query), -1))
         return self.contexts @ matrix
 
-    def work_out(self, head_index: int, token_index: int) -> Steps:
+    def compute_token(self, head_index: int, token_index: int) -> Steps:
         r"""Compute one token's attention by the formula for a single query.
 
         Notes
@@ -190,12 +190,12 @@ class Worked:
         query, key, value = (
             _split(_multiply(vectors, projection), num_heads)
             for vectors, projection in (
-                (self.asking, module.query), (self.offering, module.key),
-                (self.offering, module.value),
+                (self.query_tokens, module.query), (self.key_tokens, module.key),
+                (self.key_tokens, module.value),
             )
         )  # fmt: skip
         one_by_one = torch.stack([
-            torch.stack([self.work_out(head, token).total for token in range(num_queries)])
+            torch.stack([self.compute_token(head, token).total for token in range(num_queries)])
             for head in range(num_heads)
         ])  # fmt: skip
         output = self.heads_through_output().sum(0)
@@ -214,7 +214,7 @@ class Worked:
 
 
 @torch.no_grad()
-def work_through(model: Transformer, batch: Batch) -> list[Worked]:
+def trace_attention(model: Transformer, batch: Batch) -> list[AttentionTrace]:
     """Record the attention of a model on one sentence pair.
 
     Returns
@@ -241,9 +241,9 @@ def work_through(model: Transformer, batch: Batch) -> list[Worked]:
         query = _split(calls[module.query][1][0], module.num_heads)
         sizes = (queries.size(1), memory.keys.size(2))
         worked.append(
-            Worked(
-                kind=kind, layer=index + 1, module=module, asking=queries[0],
-                offering=calls[module.key][0][0][0], query=_turn(query, module),
+            AttentionTrace(
+                kind=kind, layer=index + 1, module=module, query_tokens=queries[0],
+                key_tokens=calls[module.key][0][0][0], query=_turn(query, module),
                 key=memory.keys[0], value=memory.values[0],
                 may_attend=mask.may_attend(*sizes, queries.device)[0, 0],
                 weights=maps[names[module]][0][0], joined=calls[module.output][0][0][0],

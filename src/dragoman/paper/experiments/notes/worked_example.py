@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from dragoman.data.batches import Batch
     from dragoman.decoding.translator import Translator
     from dragoman.folder import ModelFolder
-    from dragoman.paper.experiments.notes.worked_attention import Worked
-    from dragoman.paper.experiments.notes.worked_tables import Shown
+    from dragoman.paper.experiments.notes.worked_attention import AttentionTrace
+    from dragoman.paper.experiments.notes.worked_tables import ShownModule
 
 _SENTENCE = "Jane visite l’Afrique en septembre"
 _TRANSLATION = "Jane visits Africa in September"
@@ -58,7 +58,7 @@ class ExampleOptions:
             raise OptionError("--untrained cannot be combined with --model; leave one of them out")
 
 
-class Source(NamedTuple):
+class LoadedModel(NamedTuple):
     """A model and its description.
 
     Attributes
@@ -73,7 +73,7 @@ class Source(NamedTuple):
     story: str
 
 
-def find_model(options: ExampleOptions, say: Say) -> Source:
+def find_model(options: ExampleOptions, say: Say) -> LoadedModel:
     """Load a model, train one, or build one with random weights."""
     from dragoman.decoding.translator import Translator
     from dragoman.folder import read_folder
@@ -84,7 +84,7 @@ def find_model(options: ExampleOptions, say: Say) -> Source:
         path = Path(options.model)
         check_family(read_folder(path))
         translator = Translator.load(path, "cpu")
-        return Source(translator, f"The model is {path}, trained for "
+        return LoadedModel(translator, f"The model is {path}, trained for "
                       f"{translator.folder.facts.steps:,} updates.")  # fmt: skip
     return _train(options, say)
 
@@ -101,7 +101,7 @@ def check_family(folder: "ModelFolder") -> None:
             raise OptionError(f"--model: {folder.path} has {kind} attention; {remedy}")
 
 
-def _train(options: ExampleOptions, say: Say) -> Source:
+def _train(options: ExampleOptions, say: Say) -> LoadedModel:
     """Train a small model on the built-in corpus, or reuse it."""
     from dragoman.decoding.translator import Translator
     from dragoman.paper.training_runs.corpora import DataOptions, prepare_corpus
@@ -122,10 +122,10 @@ def _train(options: ExampleOptions, say: Say) -> Source:
         f"{corpus.num_pairs:,} pairs of the built-in corpus, BLEU {outcome.bleu:.1f} on "
         f"{_HELD_OUT} others."
     )
-    return Source(Translator.load(outcome.folder, "cpu"), story)
+    return LoadedModel(Translator.load(outcome.folder, "cpu"), story)
 
 
-def _make_fresh(say: Say) -> Source:
+def _make_fresh(say: Say) -> LoadedModel:
     """Build a model with random weights, and subwords of the built-in corpus."""
     import torch
 
@@ -151,10 +151,10 @@ def _make_fresh(say: Say) -> Source:
     folder = ModelFolder(path=Path("fresh"), config={}, options=shape, vocabularies=vocabularies,
                          facts=Facts())  # fmt: skip
     story = f"The model has fresh weights, in the shape of the preset {_PRESET}."
-    return Source(Translator(folder, model, torch.device("cpu")), story)
+    return LoadedModel(Translator(folder, model, torch.device("cpu")), story)
 
 
-class Reading(NamedTuple):
+class TokenisedPair(NamedTuple):
     """A sentence pair as tokens of a model.
 
     Attributes
@@ -184,7 +184,7 @@ class Reading(NamedTuple):
     own: str | None
 
 
-def read_pair(translator: "Translator", options: ExampleOptions) -> Reading:
+def read_pair(translator: "Translator", options: ExampleOptions) -> TokenisedPair:
     """Tokenise the sentence and its translation."""
     from dragoman.data.batches import flatten, make_batch
     from dragoman.insight.attention import END, START
@@ -211,7 +211,7 @@ def read_pair(translator: "Translator", options: ExampleOptions) -> Reading:
         begins = place == 0 or piece.startswith(("▁", " "))
         words.append((words[-1] if words else 0) + begins)
     said = (*map(_tidy, vocabularies.target.pieces(target_ids[:-1])), END)
-    return Reading(
+    return TokenisedPair(
         batch=make_batch(flatten([source_ids]), flatten([target_ids]), vocabularies.pad_id),
         source=(*map(_tidy, pieces), END), read=(START, *said[:-1]), said=said,
         words=(*words, 0), translation=translation, own=own,
@@ -232,14 +232,14 @@ def run(options: ExampleOptions, say: Say) -> Experiment:
     """Run the worked example."""
     from dragoman.models.transformer import Transformer
     from dragoman.paper.experiments.notes import worked_tables as tables
-    from dragoman.paper.experiments.notes.worked_attention import work_through
+    from dragoman.paper.experiments.notes.worked_attention import trace_attention
 
     translator, story = find_model(options, say)
     reading = read_pair(translator, options)
     model = translator.model
     assert isinstance(model, Transformer)
     # So that recomputed values differ from the recorded ones in the last digits only.
-    several = work_through(model.double(), reading.batch)
+    several = trace_attention(model.double(), reading.batch)
     checks = tables.tabulate_checks(several)
     # All columns except attention and layer, which name the module.
     worst = max(number(cell) for row in checks.rows for cell in row[2:])
@@ -269,10 +269,10 @@ def run(options: ExampleOptions, say: Say) -> Experiment:
 
 
 def _choose(
-    several: Sequence["Worked"], reading: Reading, options: ExampleOptions
-) -> list["Shown"]:
+    several: Sequence["AttentionTrace"], reading: TokenisedPair, options: ExampleOptions
+) -> list["ShownModule"]:
     """Choose the layer, head and tokens that are shown of each kind of attention."""
-    from dragoman.paper.experiments.notes.worked_tables import Shown
+    from dragoman.paper.experiments.notes.worked_tables import ShownModule
 
     num_heads = len(several[0].query)
     require(options.head <= num_heads, "--head", options.head, f"the model has {num_heads}")
@@ -294,15 +294,24 @@ def _choose(
         deepest = len(layers)
         require(options.layer <= deepest, "--layer", options.layer, f"the {kind} has {deepest}")
         shown.append(
-            Shown(worked=layers[options.layer - 1], queries=queries, keys=keys, head=options.head,
-                  token=min(token if kind == "encoder" else _WORD, len(queries)),
-                  entries=options.entries)
-        )  # fmt: skip
+            ShownModule(
+                worked=layers[options.layer - 1],
+                queries=queries,
+                keys=keys,
+                head=options.head,
+                token=min(token if kind == "encoder" else _WORD, len(queries)),
+                entries=options.entries,
+            )
+        )
     return shown
 
 
 def _find(
-    story: str, reading: Reading, options: ExampleOptions, shown: Sequence["Shown"], worst: float
+    story: str,
+    reading: TokenisedPair,
+    options: ExampleOptions,
+    shown: Sequence["ShownModule"],
+    worst: float,
 ) -> tuple[str, ...]:
     """Summarise the results."""
     encoder, decoder, cross = shown
@@ -328,7 +337,7 @@ def _find(
     )  # fmt: skip
 
 
-def _tabulate_tokens(reading: Reading) -> Table:
+def _tabulate_tokens(reading: TokenisedPair) -> Table:
     """Tabulate the tokens."""
     rows: list[tuple[Cell, ...]] = [
         ("source", place, token, f"x<{word}>" if word else None, None)

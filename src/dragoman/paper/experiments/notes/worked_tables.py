@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from dragoman.paper.experiments.notes.worked_attention import Kind, Worked
+from dragoman.paper.experiments.notes.worked_attention import AttentionTrace, Kind
 from dragoman.paper.report.result import Cell, Column, HeatMap, Plot, Table
 
 TITLES: dict[Kind, str] = {
@@ -18,7 +18,7 @@ _MOST_HEADS_DRAWN = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class ShownModule:
     """The parts of one attention module that are shown.
 
     Parameters
@@ -35,7 +35,7 @@ class Shown:
         How many entries of each vector are shown.
     """
 
-    worked: Worked
+    worked: AttentionTrace
     queries: tuple[str, ...]
     keys: tuple[str, ...]
     head: int
@@ -54,10 +54,10 @@ def number_tokens(tokens: Sequence[str]) -> list[str]:
     return [f"<{place}> {token}" for place, token in enumerate(tokens, start=1)]
 
 
-def tabulate_vectors(shown: Shown) -> Table:
+def tabulate_vectors(shown: ShownModule) -> Table:
     """Tabulate the input, query, key and value of each token."""
     worked, head = shown.worked, shown.head - 1
-    vectors = (worked.asking, worked.query[head], worked.key[head], worked.value[head])
+    vectors = (worked.query_tokens, worked.query[head], worked.key[head], worked.value[head])
     rows: list[tuple[Cell, ...]] = []
     for place, name in enumerate(number_tokens(shown.queries)):
         rows.append((name, *(entry for each in vectors for entry in _take(shown, each[place]))))
@@ -72,7 +72,7 @@ def tabulate_vectors(shown: Shown) -> Table:
         ),
         rows=tuple(rows),
         notes=(
-            f"First {shown.entries} of {worked.asking.size(1)} entries of x and of "
+            f"First {shown.entries} of {worked.query_tokens.size(1)} entries of x and of "
             f"{worked.query.size(2)} of q and k, {worked.value.size(2)} of v. W^Q of all heads is "
             f"{widths}.{turned}",
             "X14: one of the notes (001:205) projects q, k and v once more in each head; two "
@@ -81,7 +81,7 @@ def tabulate_vectors(shown: Shown) -> Table:
     )
 
 
-def tabulate_scores(shown: Shown) -> Table:
+def tabulate_scores(shown: ShownModule) -> Table:
     """Tabulate the scaled scores."""
     worked = shown.worked
     scores = worked.scores[shown.head - 1].tolist()
@@ -95,7 +95,7 @@ def tabulate_scores(shown: Shown) -> Table:
     )  # fmt: skip
 
 
-def tabulate_weights(shown: Shown) -> Table:
+def tabulate_weights(shown: ShownModule) -> Table:
     """Tabulate the weights."""
     weights = shown.worked.weights[shown.head - 1].tolist()
     return _tabulate_matrix(
@@ -104,7 +104,7 @@ def tabulate_weights(shown: Shown) -> Table:
     )  # fmt: skip
 
 
-def tabulate_sum(shown: Shown) -> Table:
+def tabulate_sum(shown: ShownModule) -> Table:
     """Tabulate one token's attention as the sum that the notes write.
 
     Returns
@@ -113,7 +113,7 @@ def tabulate_sum(shown: Shown) -> Table:
         A row for each token it looks at, the sum, and twice the same as the model has it.
     """
     head, place = shown.head - 1, shown.token - 1
-    steps = shown.worked.work_out(head, place)
+    steps = shown.worked.compute_token(head, place)
     unseen = (None,) * shown.entries
     rows: list[tuple[Cell, ...]] = [
         (name, product, score, exponential, weight,
@@ -149,13 +149,13 @@ def tabulate_sum(shown: Shown) -> Table:
     )  # fmt: skip
 
 
-def tabulate_contexts(shown: Shown) -> Table:
+def tabulate_contexts(shown: ShownModule) -> Table:
     """Tabulate the outputs A of all tokens, as sums and as a matrix product."""
     head = shown.head - 1
     together = shown.worked.contexts[head]
     rows = []
     for place, name in enumerate(number_tokens(shown.queries)):
-        alone = shown.worked.work_out(head, place).total
+        alone = shown.worked.compute_token(head, place).total
         difference = (alone - together[place]).abs().max().item()
         rows.append((f"A{name}", *_take(shown, alone), *_take(shown, together[place]), difference))
     return Table(
@@ -170,7 +170,7 @@ def tabulate_contexts(shown: Shown) -> Table:
     )  # fmt: skip
 
 
-def tabulate_heads(shown: Shown) -> Table:
+def tabulate_heads(shown: ShownModule) -> Table:
     """Tabulate the output of each head for one token, and their concatenation.
 
     Returns
@@ -212,7 +212,7 @@ def tabulate_heads(shown: Shown) -> Table:
     )  # fmt: skip
 
 
-def tabulate_checks(several: Sequence[Worked]) -> Table:
+def tabulate_checks(several: Sequence[AttentionTrace]) -> Table:
     """Tabulate the differences between recomputed and recorded values."""
     rows = tuple((TITLES[each.kind], each.layer, *each.compare()) for each in several)
     headings = ("x W", "softmax", "row sums", "token by token", "heads", "W^O", "fused kernel")
@@ -233,7 +233,7 @@ def tabulate_checks(several: Sequence[Worked]) -> Table:
     )  # fmt: skip
 
 
-def plot_steps(shown: Shown) -> Plot:
+def plot_steps(shown: ShownModule) -> Plot:
     """Plot scores and weights of one head."""
     head = shown.head - 1
     scores, weights = shown.worked.scores[head].tolist(), shown.worked.weights[head].tolist()
@@ -251,7 +251,7 @@ def plot_steps(shown: Shown) -> Plot:
     )  # fmt: skip
 
 
-def plot_heads(shown: Shown) -> Plot:
+def plot_heads(shown: ShownModule) -> Plot:
     """Plot the weights of all heads, or of the first few."""
     weights = shown.worked.weights
     drawn = weights[:_MOST_HEADS_DRAWN]
@@ -269,7 +269,7 @@ def plot_heads(shown: Shown) -> Plot:
 
 
 def _tabulate_matrix(
-    shown: Shown, what: str, title: str, cells: Sequence[Sequence[Cell]], form: str, note: str
+    shown: ShownModule, what: str, title: str, cells: Sequence[Sequence[Cell]], form: str, note: str
 ) -> Table:
     """Make a table with a number for each pair of tokens."""
     rows = tuple(
@@ -286,11 +286,11 @@ def _tabulate_matrix(
     )  # fmt: skip
 
 
-def _name_entries(shown: Shown, letter: str) -> list[Column]:
+def _name_entries(shown: ShownModule, letter: str) -> list[Column]:
     """Make the columns of the first entries of a vector."""
     return [Column(f"{letter}[{index}]", ".4f") for index in range(1, shown.entries + 1)]
 
 
-def _take(shown: Shown, vector: Tensor) -> list[float]:
+def _take(shown: ShownModule, vector: Tensor) -> list[float]:
     """Return the first entries of a vector."""
     return vector[: shown.entries].tolist()

@@ -79,7 +79,7 @@ class SystemsOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class SystemResults:
     """Results of the runs of one system.
 
     Parameters
@@ -140,7 +140,7 @@ def plan_system(name: str, seed: int, corpus: Corpus, options: SystemsOptions) -
 
 def compare_systems(
     options: SystemsOptions, say: Say
-) -> tuple[list[Compared], Corpus, tuple[str, ...]]:
+) -> tuple[list[SystemResults], Corpus, tuple[str, ...]]:
     """Train and score every system with every seed.
 
     Returns
@@ -156,7 +156,7 @@ def compare_systems(
     plans = [plan_system(name, seed, corpus, options) for seed in seeds for name in options.systems]
     outcomes, failures = run_all(plans, options.runs, say)
     compared = [
-        Compared(name=name, runs=runs)
+        SystemResults(name=name, runs=runs)
         for name in options.systems
         if (runs := tuple(each for each in outcomes if each.plan.name == name))
     ]
@@ -164,7 +164,7 @@ def compare_systems(
     return compared, corpus, tell_failures(failures)
 
 
-def list_figures(compared: Sequence[Compared], prefix: str) -> dict[str, float]:
+def list_figures(compared: Sequence[SystemResults], prefix: str) -> dict[str, float]:
     """List the measurements under descriptive names."""
     figures: dict[str, float] = {}
     for each in compared:
@@ -202,7 +202,9 @@ def run(options: SystemsOptions, say: Say) -> Experiment:
     )
 
 
-def _findings(compared: Sequence[Compared], options: SystemsOptions, corpus: Corpus) -> list[str]:
+def _findings(
+    compared: Sequence[SystemResults], options: SystemsOptions, corpus: Corpus
+) -> list[str]:
     """Summarise the results, whether or not they agree with the paper."""
     first, last = compared[0], compared[-1]
     found = [f"Best: {_tell(first)}; last: {_tell(last)}."]
@@ -227,7 +229,7 @@ def _findings(compared: Sequence[Compared], options: SystemsOptions, corpus: Cor
     return found
 
 
-def _judge_first(compared: Sequence[Compared]) -> str:
+def _judge_first(compared: Sequence[SystemResults]) -> str:
     """Describe whether the Transformer is first, and by how much."""
     place = next(index for index, each in enumerate(compared) if each.name == "transformer")
     ours = compared[place]
@@ -249,12 +251,12 @@ def _judge_first(compared: Sequence[Compared]) -> str:
     )
 
 
-def _tell(each: Compared) -> str:
+def _tell(each: SystemResults) -> str:
     mean, deviation = each.spread("bleu")
     return f"{each.system.title} ({mean:.2f}{f' ± {deviation:.2f}' if deviation else ''} BLEU)"
 
 
-def _tabulate(compared: Sequence[Compared], options: SystemsOptions, corpus: Corpus) -> Table:
+def _tabulate(compared: Sequence[SystemResults], options: SystemsOptions, corpus: Corpus) -> Table:
     """Tabulate the systems by score."""
     rows = []
     for each in compared:
@@ -294,7 +296,7 @@ def _tabulate(compared: Sequence[Compared], options: SystemsOptions, corpus: Cor
     )  # fmt: skip
 
 
-def _plot(compared: Sequence[Compared], options: SystemsOptions) -> Plot:
+def _plot(compared: Sequence[SystemResults], options: SystemsOptions) -> Plot:
     """Plot the systems' BLEU and training times."""
     quality = tuple(
         Bar(name=each.system.title, group="BLEU", end=mean, deviation=deviation)
