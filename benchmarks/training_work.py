@@ -121,14 +121,14 @@ def select_sentences(flat: FlatSequences, rows: np.ndarray) -> FlatSequences:
 
     Parameters
     ----------
-    flat : Flat
+    flat : FlatSequences
         Many sentences.
     rows : np.ndarray
         The places of those wanted.
 
     Returns
     -------
-    Flat
+    FlatSequences
         The sentences in the order of the places.
     """
     pieces = np.split(flat.ids, np.cumsum(flat.lengths)[:-1])

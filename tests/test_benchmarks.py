@@ -35,10 +35,10 @@ def test_a_pass_of_marian_is_timed_after_the_first():
 
 
 def test_marian_spells_sentences_without_their_ends():
-    from dragoman.data.batches import Flat
+    from dragoman.data.batches import FlatSequences
     from marian_nmt import _spell
 
-    side = Flat(np.array([5, 7, 0, 9, 0]), np.array([3, 2]))
+    side = FlatSequences(np.array([5, 7, 0, 9, 0]), np.array([3, 2]))
     assert _spell(side) == ["w5 w7\n", "w9\n"]
 
 

@@ -76,7 +76,7 @@ class SideSampler:
 
     Parameters
     ----------
-    words : SideWords
+    words : WordIds
         The words.
 
     Attributes

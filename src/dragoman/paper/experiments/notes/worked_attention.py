@@ -219,7 +219,7 @@ def trace_attention(model: Transformer, batch: Batch) -> list[AttentionTrace]:
 
     Returns
     -------
-    list[Worked]
+    list[AttentionTrace]
         The encoder's layers, then for each layer of the decoder its self-attention and its
         attention to the source.
     """

@@ -23,7 +23,7 @@ class ShownModule:
 
     Parameters
     ----------
-    worked : Worked
+    worked : AttentionTrace
         Its numbers.
     queries, keys : tuple[str, ...]
         The tokens that look, and those looked at.
