@@ -44,7 +44,7 @@ class EpochPairs:
         The pairs as they are usually segmented.
     sides : Sequence[SideDraws]
         Their words.
-    tables : Sequence[Table]
+    tables : Sequence[SegmentationTable]
         The segmentations of this pass, for each side.
     keys : Sequence[int]
         What decides who picks which, for each side.
