@@ -52,7 +52,7 @@ def read(pairs, rows=None):
 
 def test_nothing_dropped_is_the_usual_segmentation(made):
     pairs = made(dropout=0.0)
-    assert read(pairs.for_epoch(1, 0)) == read(pairs.usual)
+    assert read(pairs.for_epoch(1, 0)) == read(pairs.without_dropout)
 
 
 def test_the_text_stays_and_its_segmentation_changes(made, subwords):
@@ -62,10 +62,10 @@ def test_the_text_stays_and_its_segmentation_changes(made, subwords):
     for sides in passes:
         for side, sentences in enumerate(sides):
             assert all(each[-1] == subwords.eos_id for each in sentences)
-            texts = [pairs.usual.text(row)[side] for row in range(len(sentences))]
+            texts = [pairs.without_dropout.text(row)[side] for row in range(len(sentences))]
             assert subwords.decode(sentences) == texts
     # Both sides are longer, and not alike.
-    usual = pairs.usual
+    usual = pairs.without_dropout
     present = pairs.for_epoch(1, 2)
     assert present.source_lengths.sum() > 1.1 * usual.source_lengths.sum()
     assert present.target_lengths.sum() > 1.1 * usual.target_lengths.sum()
@@ -120,7 +120,7 @@ def test_every_group_is_drawn_anew_in_turn(made):
 
 
 def test_long_sentences_fall_back(made):
-    usual = made().usual
+    usual = made().without_dropout
     limit = int(max(usual.source_lengths.max(), usual.target_lengths.max())) - 1
     pairs = made(dropout=0.6, max_length=limit)
     assert pairs.longest == limit + 1
@@ -153,7 +153,7 @@ def test_a_pass_is_as_long_as_the_law_expects(made, subwords):
             lengths[word] = np.mean([len(found[place]) for place in places])
         return lengths[word]
 
-    usual = pairs.usual
+    usual = pairs.without_dropout
     sentences = [usual.text(row)[0].split() for row in range(len(usual))]
     law = sum(map(expected, (word for words in sentences for word in words))) + len(usual)
     passes = [pairs.for_epoch(1, epoch).source_lengths.sum() for epoch in range(3 * NUM_GROUPS)]
@@ -163,7 +163,7 @@ def test_a_pass_is_as_long_as_the_law_expects(made, subwords):
 
 def test_order_and_mix_are_those_of_the_store(made):
     pairs = made()
-    assert pairs.epoch_order(1, 2).tolist() == pairs.usual.epoch_order(1, 2).tolist()
+    assert pairs.epoch_order(1, 2).tolist() == pairs.without_dropout.epoch_order(1, 2).tolist()
 
 
 def test_nothing_goes_on_when_nobody_wants_it(made):

@@ -391,7 +391,7 @@ def test_a_temperature_weighs_by_the_sizes_and_prepares_nothing_again(prepared, 
 
 def test_pairs_are_the_same_in_every_pass(prepared):
     train = prepared().train
-    assert train.for_epoch(1, 3) is train.usual is train
+    assert train.for_epoch(1, 3) is train.without_dropout is train
     assert train.longest == max(*train.source_lengths, *train.target_lengths)
 
 

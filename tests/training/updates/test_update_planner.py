@@ -140,12 +140,12 @@ def test_batches_are_of_the_pass_that_is_planned(packs, monkeypatch):
     pairs = Dropped(chance.integers(1, 20, (200, 2)).tolist())
     settings, workers = TrainingOptions(batch_tokens=500), Workers(rank=0, num_workers=1)
     planner = UpdatePlanner(pairs, settings, workers=workers, pad_id=PAD, packs=packs)
-    usual = int(pairs.source_lengths.sum() + pairs.target_lengths.sum())
+    plain = int(pairs.source_lengths.sum() + pairs.target_lengths.sum())
     shapes = set()
     for epoch in (3, 0, 1):
         updates = [planner.make_update(rows, 1) for rows in planner.plan(epoch)]
         batches = [batch for update in updates for batch in update.batches]
-        assert sum(batch.num_tokens for batch in batches) == usual + 2 * 200 * epoch
+        assert sum(batch.num_tokens for batch in batches) == plain + 2 * 200 * epoch
         assert all(batch.num_tokens < 600 for batch in batches)
         shapes.update(batch.capacity for batch in batches if packs)
     # One shape for all passes, though their sentences differ in length.

@@ -64,8 +64,8 @@ class EpochPairs:
         self._sides = list(zip(sides, tables, keys, strict=True))
         self._longest = max_length + 1  # with the end symbol
         self.source_lengths, self.target_lengths = (
-            self._find_lengths(side, usual)
-            for side, usual in enumerate((pairs.source_lengths, pairs.target_lengths))
+            self._find_lengths(side, plain)
+            for side, plain in enumerate((pairs.source_lengths, pairs.target_lengths))
         )
 
     def ids(self, rows: Int[np.ndarray, "rows"]) -> tuple[FlatSequences, FlatSequences]:
@@ -73,10 +73,10 @@ class EpochPairs:
         lines = self._pairs.index[rows]
         source, target = (self._draw(side, lines) for side in range(2))
         if max(int(source.lengths.max()), int(target.lengths.max())) > self._longest:
-            usual = self._pairs.ids(rows)
+            plain = self._pairs.ids(rows)
             source, target = (
                 self._shorten(drawn, each)
-                for drawn, each in zip((source, target), usual, strict=True)
+                for drawn, each in zip((source, target), plain, strict=True)
             )
         return source, target
 
@@ -88,26 +88,27 @@ class EpochPairs:
         places = np.arange(int(lengths.sum())) + np.repeat(table.starts[draws] - before, lengths)
         return FlatSequences(table.ids[places], _sum_each(lengths, num_words))
 
-    def _shorten(self, drawn: FlatSequences, usual: FlatSequences) -> FlatSequences:
+    def _shorten(self, drawn: FlatSequences, plain: FlatSequences) -> FlatSequences:
         """Fall back to the deterministic segmentation for sentences that became too long."""
         is_long = drawn.lengths > self._longest
         both = FlatSequences(
-            np.concatenate([drawn.ids, usual.ids]), np.concatenate([drawn.lengths, usual.lengths])
+            np.concatenate([drawn.ids, plain.ids]),
+            np.concatenate([drawn.lengths, plain.lengths]),
         )
         lines = np.arange(len(is_long)) + np.where(is_long, len(is_long), 0)
         return gather(both.ids, np.cumsum(both.lengths), lines)
 
     def _find_lengths(
-        self, number: int, usual: Int[np.ndarray, "pairs"]
+        self, number: int, plain: Int[np.ndarray, "pairs"]
     ) -> Int[np.ndarray, "pairs"]:
         """Count the tokens of all sentences of a side, a chunk at a time."""
         side, table, key = self._sides[number]
-        found = np.empty(len(usual), np.int32)
-        for first in range(0, len(usual), CHUNK_PAIRS):
+        found = np.empty(len(plain), np.int32)
+        for first in range(0, len(plain), CHUNK_PAIRS):
             chunk = slice(first, first + CHUNK_PAIRS)
             draws, num_words = side.pick(self._pairs.index[chunk], key)
             found[chunk] = _sum_each(table.lengths[draws], num_words)
-        return np.where(found > self._longest, usual, found).astype(np.int32)
+        return np.where(found > self._longest, plain, found).astype(np.int32)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,10 +212,10 @@ class SegmentedPairs:
 
     def epoch_order(self, seed: int, epoch: int) -> Int[np.ndarray, "rows"]:
         """Draw the order in which a pass goes through the pairs."""
-        return self.usual.epoch_order(seed, epoch)
+        return self.without_dropout.epoch_order(seed, epoch)
 
     @property
-    def usual(self) -> PairStore:
+    def without_dropout(self) -> PairStore:
         """The pairs with the deterministic segmentation."""
         return self._preparation.pairs
 

@@ -97,7 +97,7 @@ class PairStore:
         return draw_order(self.group_ends, self.mix, seed=seed, epoch=epoch)
 
     @property
-    def usual(self) -> "PairStore":
+    def without_dropout(self) -> "PairStore":
         """The pairs with the deterministic segmentation: this object."""
         return self
 

@@ -114,7 +114,7 @@ class UpdatePlanner:
         is_captured: bool = True,
     ) -> None:
         self._all_pairs = pairs
-        self._pairs: PairStore | EpochPairs = pairs.usual  # until a pass is planned
+        self._pairs: PairStore | EpochPairs = pairs.without_dropout  # until a pass is planned
         self._options = options
         self._workers = workers
         self._pad_id = pad_id

@@ -8,9 +8,9 @@ from dragoman.data.builtin.lexicon.moments import (
     Month,
     Weekday,
     Year,
-    say_english_moment,
-    say_french_moment,
-    say_spanish_moment,
+    realise_english_moment,
+    realise_french_moment,
+    realise_spanish_moment,
 )
 
 
@@ -44,7 +44,8 @@ from dragoman.data.builtin.lexicon.moments import (
 )
 def test_moments(moment, french, english, spanish):
     said = [
-        say(moment, "time") for say in (say_french_moment, say_english_moment, say_spanish_moment)
+        say(moment, "time")
+        for say in (realise_french_moment, realise_english_moment, realise_spanish_moment)
     ]
     assert [" ".join(word.text for word in words) for words in said] == [french, english, spanish]
     nodes = [frozenset().union(*(word.nodes for word in words)) for words in said]

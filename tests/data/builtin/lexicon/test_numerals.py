@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.data.builtin.lexicon.numerals import say_english, say_french, say_spanish
+from dragoman.data.builtin.lexicon.numerals import realise_english, realise_french, realise_spanish
 
 _FRENCH_WORDS = """un une deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze
 quinze seize vingt vingts trente quarante cinquante soixante"""
@@ -76,16 +76,16 @@ def _text(words):
 @pytest.mark.parametrize("feminine", [False, True])
 def test_numbers_read_back(feminine):
     for number in range(1, 10_000):
-        assert _read_french(_text(say_french(number, feminine=feminine))) == number
-        assert _read_english(_text(say_english(number))) == number
-        assert _read_spanish(_text(say_spanish(number, feminine=feminine))) == number
+        assert _read_french(_text(realise_french(number, feminine=feminine))) == number
+        assert _read_english(_text(realise_english(number))) == number
+        assert _read_spanish(_text(realise_spanish(number, feminine=feminine))) == number
 
 
 def test_parts_are_the_same_in_all_languages():
     for number in range(1, 10_000):
         said = [
             {part for word in words for part in word.parts}
-            for words in (say_french(number), say_english(number), say_spanish(number))
+            for words in (realise_french(number), realise_english(number), realise_spanish(number))
         ]
         assert said[0] == said[1] == said[2]
 
@@ -104,6 +104,6 @@ def test_parts_are_the_same_in_all_languages():
     ],
 )
 def test_spelling(number, french, english, spanish):
-    assert _text(say_french(number, feminine=True)) == french
-    assert _text(say_english(number)) == english
-    assert _text(say_spanish(number, feminine=True)) == spanish
+    assert _text(realise_french(number, feminine=True)) == french
+    assert _text(realise_english(number)) == english
+    assert _text(realise_spanish(number, feminine=True)) == spanish

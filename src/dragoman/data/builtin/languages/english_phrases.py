@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from dragoman.data.builtin.lexicon.entries import Place
-from dragoman.data.builtin.lexicon.numerals import say_english
+from dragoman.data.builtin.lexicon.numerals import realise_english
 from dragoman.data.builtin.lexicon.word_meanings import Word, make_words
 from dragoman.data.builtin.meaning import (
     Circumstance,
@@ -41,7 +41,7 @@ def find_features(phrase: NounPhrase) -> Features:
             return Features(3, False, False)
 
 
-def say_object_pronoun(pronoun: Pronoun, node: str) -> list[Word]:
+def realise_object_pronoun(pronoun: Pronoun, node: str) -> list[Word]:
     """Realise a pronoun as an object: “him”, “her”, “it”.
 
     Parameters
@@ -61,15 +61,15 @@ def say_object_pronoun(pronoun: Pronoun, node: str) -> list[Word]:
     return make_words(text, node)
 
 
-def say_number(number: int, path: str) -> list[Word]:
+def realise_number(number: int, path: str) -> list[Word]:
     """Realise a cardinal number."""
     return [
         Word(said.text, frozenset(f"{path}/{part}" for part in said.parts))
-        for said in say_english(number)
+        for said in realise_english(number)
     ]
 
 
-def _say_determiner(phrase: Nominal, path: str, *, denied: bool) -> list[Word]:
+def _realise_determiner(phrase: Nominal, path: str, *, denied: bool) -> list[Word]:
     node = f"{path}/det"
     collective = phrase.plural or phrase.noun.is_mass
     text = "the"
@@ -92,20 +92,20 @@ def _say_determiner(phrase: Nominal, path: str, *, denied: bool) -> list[Word]:
                 text = "her"
     words = make_words(text, node)
     if phrase.cardinal:
-        words += say_number(phrase.cardinal, f"{path}/number")
+        words += realise_number(phrase.cardinal, f"{path}/number")
     return words
 
 
-def _say_nominal(
-    phrase: Nominal, path: str, say_relative: SayRelative, *, denied: bool
+def _realise_nominal(
+    phrase: Nominal, path: str, realise_relative: SayRelative, *, denied: bool
 ) -> list[Word]:
     if phrase.possessor is not None:
-        words = say_phrase(phrase.possessor, f"{path}/possessor", say_relative)
+        words = realise_phrase(phrase.possessor, f"{path}/possessor", realise_relative)
         plural = isinstance(phrase.possessor, Nominal) and phrase.possessor.plural
         ending = "’" if plural and words[-1].text.endswith("s") else "’s"
         words += make_words(ending, f"{path}/of", f"{path}/det")
     else:
-        words = _say_determiner(phrase, path, denied=denied)
+        words = _realise_determiner(phrase, path, denied=denied)
     for index, quality in enumerate(phrase.qualities):
         words += make_words(quality.degree, f"{path}/degree{index}")
         words += make_words(quality.adjective.english, f"{path}/adj{index}")
@@ -115,35 +115,35 @@ def _say_nominal(
         nodes.append(f"{path}/det")
     words += make_words(noun.plural if phrase.plural else noun.singular, *nodes)
     if phrase.relative is not None:
-        words += say_relative(phrase.relative, f"{path}/relative")
+        words += realise_relative(phrase.relative, f"{path}/relative")
     return words
 
 
-def say_phrase(
-    phrase: NounPhrase, path: str, say_relative: SayRelative, *, denied: bool = False
+def realise_phrase(
+    phrase: NounPhrase, path: str, realise_relative: SayRelative, *, denied: bool = False
 ) -> list[Word]:
     """Realise a noun phrase that is not a subject."""
     match phrase:
         case Pronoun():
-            return say_object_pronoun(phrase, path)
+            return realise_object_pronoun(phrase, path)
         case Person():
             return make_words(phrase.name, path)
         case Nominal():
-            return _say_nominal(phrase, path, say_relative, denied=denied)
+            return _realise_nominal(phrase, path, realise_relative, denied=denied)
         case Joined(first, second):
-            words = say_phrase(first, f"{path}/first", say_relative, denied=denied)
+            words = realise_phrase(first, f"{path}/first", realise_relative, denied=denied)
             words += make_words("and", f"{path}/and")
-            return words + say_phrase(second, f"{path}/second", say_relative, denied=denied)
+            return words + realise_phrase(second, f"{path}/second", realise_relative, denied=denied)
         case Place():
             return make_words(f"{phrase.english_article} {phrase.english}", path)
         case Gap():
             return []
 
 
-def say_subject(phrase: NounPhrase, path: str, say_relative: SayRelative) -> list[Word]:
+def realise_subject(phrase: NounPhrase, path: str, realise_relative: SayRelative) -> list[Word]:
     """Realise a noun phrase as a subject."""
     if not isinstance(phrase, Pronoun):
-        return say_phrase(phrase, path, say_relative)
+        return realise_phrase(phrase, path, realise_relative)
     features = find_features(phrase)
     text = _SUBJECT_PRONOUNS[features.form_index]
     if features.form_index == 2 and features.feminine:
@@ -151,8 +151,8 @@ def say_subject(phrase: NounPhrase, path: str, say_relative: SayRelative) -> lis
     return make_words(text, path)
 
 
-def say_circumstance(
-    circumstance: Circumstance, path: str, say_relative: SayRelative
+def realise_circumstance(
+    circumstance: Circumstance, path: str, realise_relative: SayRelative
 ) -> list[Word]:
     """Realise a prepositional phrase."""
     phrase, text = circumstance.phrase, circumstance.relation
@@ -161,4 +161,4 @@ def say_circumstance(
     if text == "in" and isinstance(phrase, Nominal) and "at" in phrase.noun.kinds:
         text = "at"
     words = make_words(text, f"{path}/preposition")
-    return words + say_phrase(phrase, f"{path}/phrase", say_relative)
+    return words + realise_phrase(phrase, f"{path}/phrase", realise_relative)

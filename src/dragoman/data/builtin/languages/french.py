@@ -4,15 +4,15 @@ from dragoman.data.builtin.languages.french_phrases import (
     SUBJECT_PRONOUNS,
     agree_adjective,
     find_features,
-    say_circumstance,
-    say_number,
-    say_phrase,
+    realise_circumstance,
+    realise_number,
+    realise_phrase,
 )
 from dragoman.data.builtin.lexicon.moments import (
     FRENCH_WEEKDAYS,
     Hour,
-    say_french_hour,
-    say_french_moment,
+    realise_french_hour,
+    realise_french_moment,
 )
 from dragoman.data.builtin.lexicon.verbs import HAVE, SER
 from dragoman.data.builtin.lexicon.word_meanings import (
@@ -95,7 +95,7 @@ def _elide_and_contract(words: list[Word]) -> list[Word]:
     return finished
 
 
-def _say_clitics(clause: Clause, path: str) -> list[Word]:
+def _realise_clitics(clause: Clause, path: str) -> list[Word]:
     """Realise the clitic pronouns in the order me/te/nous, le/la/les, leur."""
     ranked: list[tuple[int, Word]] = []
     if isinstance(clause.recipient, Pronoun):
@@ -144,20 +144,20 @@ def _conjugate(clause: Clause, features: Features, path: str) -> tuple[Word, lis
         finite = head.french.present[index]
     if clause.modal:
         rest += [
-            *_say_clitics(clause, path),
+            *_realise_clitics(clause, path),
             Word(clause.verb.french.infinitive, frozenset({node})),
         ]
     return Word(finite, frozenset({head_node})), rest
 
 
-def _say_verb_group(clause: Clause, features: Features, path: str) -> list[Word]:
+def _realise_verb_group(clause: Clause, features: Features, path: str) -> list[Word]:
     """Realise negation, clitics, verb, adverb, and participle or infinitive."""
     finite, rest = _conjugate(clause, features, path)
     words: list[Word] = []
     if clause.is_negated:
         words.append(_word("ne", f"{path}/not"))
     if not clause.modal:
-        words += _say_clitics(clause, path)
+        words += _realise_clitics(clause, path)
     words.append(finite)
     if clause.is_negated:
         denial = "pas" if clause.negation is Negation.NOT else "jamais"
@@ -170,7 +170,7 @@ def _say_verb_group(clause: Clause, features: Features, path: str) -> list[Word]
     return words
 
 
-def _say_predicate(predicate: Predicate, features: Features, path: str) -> list[Word]:
+def _realise_predicate(predicate: Predicate, features: Features, path: str) -> list[Word]:
     match predicate:
         case Attribute(quality, comparison, standard):
             forms = quality.adjective.french
@@ -183,7 +183,7 @@ def _say_predicate(predicate: Predicate, features: Features, path: str) -> list[
                 words += make_words(agree_adjective(forms, features), f"{path}/adj")
             if standard is not None:
                 words.append(_word("que", f"{path}/than"))
-                words += say_phrase(standard, f"{path}/standard", _say_relative)
+                words += realise_phrase(standard, f"{path}/standard", _realise_relative)
             return words
         case Occupation(noun):
             return make_words(noun.french.singular, f"{path}/noun")
@@ -191,11 +191,11 @@ def _say_predicate(predicate: Predicate, features: Features, path: str) -> list[
             words = make_words("très" if predicate.strong else "", f"{path}/degree")
             return words + make_words(predicate.french, f"{path}/condition")
         case Age(years):
-            words = say_number(years, f"{path}/number", feminine=False)
+            words = realise_number(years, f"{path}/number", feminine=False)
             return words + make_words("ans", f"{path}/years")
 
 
-def _say_object(clause: Clause, path: str) -> list[Word]:
+def _realise_object(clause: Clause, path: str) -> list[Word]:
     """Realise the objects that are not clitics, each with its preposition."""
     words: list[Word] = []
     if clause.object is not None and not isinstance(clause.object, Pronoun | Gap):
@@ -204,22 +204,22 @@ def _say_object(clause: Clause, path: str) -> list[Word]:
             prevocalic = "d’" if preposition == "de" else ""
             words.append(Word(preposition, frozenset({f"{path}/verb"}), prevocalic))
         bare = clause.is_negated and not preposition
-        words += say_phrase(
+        words += realise_phrase(
             clause.object,
             f"{path}/object",
-            _say_relative,
+            _realise_relative,
             without_partitive=bare,
             after_de=preposition == "de",
         )
     if clause.recipient is not None and not isinstance(clause.recipient, Pronoun):
         words.append(Word("à", frozenset({f"{path}/to"})))
-        words += say_phrase(clause.recipient, f"{path}/recipient", _say_relative)
+        words += realise_phrase(clause.recipient, f"{path}/recipient", _realise_relative)
     return words
 
 
-def _say_clause(clause: Clause, path: str) -> list[Word]:
+def _realise_clause(clause: Clause, path: str) -> list[Word]:
     words: list[Word] = []
-    time = say_french_moment(clause.time, f"{path}/time") if clause.time else []
+    time = realise_french_moment(clause.time, f"{path}/time") if clause.time else []
     if clause.time_first:
         words += [*time, Word(",", frozenset({f"{path}/comma"}))]
     features = find_features(clause.subject)
@@ -229,29 +229,29 @@ def _say_clause(clause: Clause, path: str) -> list[Word]:
             if features.feminine and features.person == 3:
                 words[-1].text = "elles" if features.plural else "elle"
     elif not isinstance(clause.subject, Gap) and not clause.subject_omitted:
-        words += say_phrase(clause.subject, f"{path}/subject", _say_relative)
-    words += _say_verb_group(clause, features, path)
-    words += _say_object(clause, path)
+        words += realise_phrase(clause.subject, f"{path}/subject", _realise_relative)
+    words += _realise_verb_group(clause, features, path)
+    words += _realise_object(clause, path)
     if clause.predicate is not None:
-        words += _say_predicate(clause.predicate, features, f"{path}/predicate")
+        words += _realise_predicate(clause.predicate, features, f"{path}/predicate")
     if clause.manner:
         words += make_marked_words(clause.manner.french, f"{path}/manner")
     for index, circumstance in enumerate(clause.circumstances):
-        words += say_circumstance(circumstance, f"{path}/{index}", _say_relative)
+        words += realise_circumstance(circumstance, f"{path}/{index}", _realise_relative)
     if clause.content is not None:
         words.append(_word("que", f"{path}/that"))
-        words += _say_proposition(clause.content, f"{path}/content")
+        words += _realise_proposition(clause.content, f"{path}/content")
     if not clause.time_first:
         words += time
     return words
 
 
-def _say_relative(relative: Relative, path: str) -> list[Word]:
+def _realise_relative(relative: Relative, path: str) -> list[Word]:
     opening = {"subject": "qui", "object": "que", "place": "où"}[relative.role]
-    return [_word(opening, f"{path}/opening"), *_say_clause(relative.clause, path)]
+    return [_word(opening, f"{path}/opening"), *_realise_clause(relative.clause, path)]
 
 
-def _say_weather(weather: Weather, path: str) -> list[Word]:
+def _realise_weather(weather: Weather, path: str) -> list[Word]:
     index = {Tense.PRESENT: 0, Tense.FUTURE: 2}.get(weather.tense, 1)
     nodes = [f"{path}/verb"] + ([] if weather.kind.french_word else [f"{path}/sky"])
     words = make_words("il", f"{path}/subject")
@@ -260,51 +260,51 @@ def _say_weather(weather: Weather, path: str) -> list[Word]:
     words += make_words("pas", f"{path}/not") if weather.negated else []
     words += make_words(weather.kind.french_word, f"{path}/sky")
     if weather.time:
-        time = say_french_moment(weather.time, f"{path}/time")
+        time = realise_french_moment(weather.time, f"{path}/time")
         comma = Word(",", frozenset({f"{path}/comma"}))
         words = [*time, comma, *words] if weather.time_first else words + time
     return words
 
 
-def _say_existence(existence: Existence, path: str) -> list[Word]:
+def _realise_existence(existence: Existence, path: str) -> list[Word]:
     forms = {Tense.PRESENT: "a", Tense.FUTURE: "aura"}
     words = make_words("il", f"{path}/there")
     words += [_word("ne", f"{path}/not")] if existence.negated else []
     words += make_words("y", f"{path}/there")
     words += make_words(forms.get(existence.tense, "avait"), f"{path}/verb")
     words += make_words("pas", f"{path}/not") if existence.negated else []
-    words += say_phrase(
-        existence.phrase, f"{path}/phrase", _say_relative, without_partitive=existence.negated
+    words += realise_phrase(
+        existence.phrase, f"{path}/phrase", _realise_relative, without_partitive=existence.negated
     )
     for index, circumstance in enumerate(existence.circumstances):
-        words += say_circumstance(circumstance, f"{path}/{index}", _say_relative)
+        words += realise_circumstance(circumstance, f"{path}/{index}", _realise_relative)
     return words
 
 
-def _say_identification(identification: Identification, path: str) -> list[Word]:
+def _realise_identification(identification: Identification, path: str) -> list[Word]:
     if identification.negated:
         words = [_word("ce", f"{path}/it"), _word("ne", f"{path}/not")]
     else:
         words = [Word("c’", frozenset({f"{path}/it"}))]
     words += make_words("est", f"{path}/verb")
     words += make_words("pas", f"{path}/not") if identification.negated else []
-    return words + say_phrase(identification.phrase, f"{path}/phrase", _say_relative)
+    return words + realise_phrase(identification.phrase, f"{path}/phrase", _realise_relative)
 
 
-def _say_proposition(proposition: Proposition, path: str) -> list[Word]:
+def _realise_proposition(proposition: Proposition, path: str) -> list[Word]:
     match proposition:
         case Clause():
-            return _say_clause(proposition, path)
+            return _realise_clause(proposition, path)
         case Weather():
-            return _say_weather(proposition, path)
+            return _realise_weather(proposition, path)
         case Existence():
-            return _say_existence(proposition, path)
+            return _realise_existence(proposition, path)
         case Identification():
-            return _say_identification(proposition, path)
+            return _realise_identification(proposition, path)
         case HourOfDay(moment):
             assert isinstance(moment, Hour)
             words = make_words("il", f"{path}/it") + make_words("est", f"{path}/verb")
-            return words + say_french_hour(moment, f"{path}/hour")
+            return words + realise_french_hour(moment, f"{path}/hour")
         case DayOfWeek(weekday):
             words = make_words("aujourd’hui", f"{path}/today")
             words += [Word(",", frozenset()), Word("c’", frozenset({f"{path}/verb"}))]
@@ -312,40 +312,40 @@ def _say_proposition(proposition: Proposition, path: str) -> list[Word]:
             return words + make_words(FRENCH_WEEKDAYS[weekday], f"{path}/weekday")
 
 
-def _say_linked(linked: Linked, path: str) -> list[Word]:
+def _realise_linked(linked: Linked, path: str) -> list[Word]:
     words: list[Word] = []
     for part in _LINKS.get(linked.link, "").split():
         words.append(_word(part, f"{path}/link"))
-    return words + _say_proposition(linked.proposition, path)
+    return words + _realise_proposition(linked.proposition, path)
 
 
-def _say_statement(statement: Statement) -> list[Word]:
+def _realise_statement(statement: Statement) -> list[Word]:
     words: list[Word] = []
     if statement.opening:
-        words += [*_say_linked(statement.opening, "opening"), Word(",", frozenset({"comma"}))]
+        words += [*_realise_linked(statement.opening, "opening"), Word(",", frozenset({"comma"}))]
     for index, part in enumerate(statement.parts):
         if part.link == "but":
             words.append(Word(",", frozenset({f"{index}/comma"})))
-        words += _say_linked(part, str(index))
+        words += _realise_linked(part, str(index))
     return words
 
 
-def _say_question(question: Question) -> list[Word]:
+def _realise_question(question: Question) -> list[Word]:
     if question.word == "who":
-        return make_words("qui", "question") + _say_clause(question.clause, "0")
+        return make_words("qui", "question") + _realise_clause(question.clause, "0")
     words: list[Word] = []
     if question.word == "what":
         words.append(Word("qu’", frozenset({"question"})))
     elif question.word:
         words += make_words(_QUESTION_WORDS[question.word], "question")
     words += [_word("est-ce", "asking"), _word("que", "asking")]
-    return words + _say_clause(question.clause, "0")
+    return words + _realise_clause(question.clause, "0")
 
 
-def _say_exclamation(exclamation: Exclamation) -> list[Word]:
+def _realise_exclamation(exclamation: Exclamation) -> list[Word]:
     noun = exclamation.noun
     phrase = Nominal(noun, False, Determiner.DEFINITE, qualities=(exclamation.quality,))
-    words = say_phrase(phrase, "0", _say_relative)
+    words = realise_phrase(phrase, "0", _realise_relative)
     text = "quelle" if noun.french.feminine else "quel"
     return [Word(text, frozenset({"question"})), *words[1:]]
 
@@ -354,13 +354,13 @@ def realise_french(sentence: Sentence) -> list[Word]:
     """Realise a sentence in French."""
     match sentence.body:
         case Statement():
-            words = _say_statement(sentence.body)
+            words = _realise_statement(sentence.body)
         case Question():
-            words = _say_question(sentence.body)
+            words = _realise_question(sentence.body)
         case Exclamation():
-            words = _say_exclamation(sentence.body)
+            words = _realise_exclamation(sentence.body)
         case Fragment(phrase):
-            words = say_phrase(phrase, "0", _say_relative)
+            words = realise_phrase(phrase, "0", _realise_relative)
     words = _elide_and_contract(words)
     if sentence.mark:
         words.append(Word(sentence.mark, frozenset({"mark"})))

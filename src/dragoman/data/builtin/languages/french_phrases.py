@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from dragoman.data.builtin.lexicon.entries import Place
-from dragoman.data.builtin.lexicon.numerals import say_french
+from dragoman.data.builtin.lexicon.numerals import realise_french
 from dragoman.data.builtin.lexicon.word_meanings import Word, make_words
 from dragoman.data.builtin.meaning import (
     Circumstance,
@@ -64,15 +64,15 @@ def agree_adjective(forms: tuple[str, str, str, str], features: Features) -> str
     return forms[2 * features.plural + features.feminine]
 
 
-def say_number(number: int, path: str, *, feminine: bool) -> list[Word]:
+def realise_number(number: int, path: str, *, feminine: bool) -> list[Word]:
     """Realise a cardinal number."""
     return [
         Word(said.text, frozenset(f"{path}/{part}" for part in said.parts))
-        for said in say_french(number, feminine=feminine)
+        for said in realise_french(number, feminine=feminine)
     ]
 
 
-def say_article(features: Features, node: str) -> Word:
+def realise_article(features: Features, node: str) -> Word:
     """Realise the definite article, before elision and contraction."""
     if features.plural:
         return Word("les", frozenset({node}), article=True)
@@ -80,7 +80,7 @@ def say_article(features: Features, node: str) -> Word:
     return Word(text, frozenset({node}), prevocalic="l’", article=True)
 
 
-def _say_possessive(owner: Pronoun, features: Features, node: str) -> Word:
+def _realise_possessive(owner: Pronoun, features: Features, node: str) -> Word:
     index = Features(owner.person, owner.plural, False).form_index
     masculine, feminine, plural = _POSSESSIVES[index]
     if features.plural:
@@ -90,7 +90,7 @@ def _say_possessive(owner: Pronoun, features: Features, node: str) -> Word:
     return Word(masculine, frozenset({node}))
 
 
-def _say_indefinite(
+def _realise_indefinite(
     phrase: Nominal, features: Features, node: str, *, bare_de: bool, after_de: bool
 ) -> list[Word]:
     """Realise un, une, du, des or “de”; nothing before a number or where “de” absorbs it."""
@@ -103,7 +103,7 @@ def _say_indefinite(
     if bare_de:
         return [Word("de", nodes, prevocalic="d’")]
     if phrase.noun.is_mass:
-        return [Word("de", nodes, prevocalic="d’"), say_article(features, node)]
+        return [Word("de", nodes, prevocalic="d’"), realise_article(features, node)]
     if phrase.plural:
         if phrase.qualities and phrase.qualities[0].adjective.french_first:
             return [Word("de", nodes, prevocalic="d’")]
@@ -111,13 +111,13 @@ def _say_indefinite(
     return [Word("une" if features.feminine else "un", nodes)]
 
 
-def _say_determiner(
+def _realise_determiner(
     phrase: Nominal, features: Features, path: str, *, bare_de: bool, after_de: bool
 ) -> list[Word]:
     node = f"{path}/det"
     match phrase.determiner:
         case Determiner.INDEFINITE:
-            words = _say_indefinite(phrase, features, node, bare_de=bare_de, after_de=after_de)
+            words = _realise_indefinite(phrase, features, node, bare_de=bare_de, after_de=after_de)
         case Determiner.DEMONSTRATIVE:
             if features.plural:
                 words = [Word("ces", frozenset({node}))]
@@ -127,19 +127,19 @@ def _say_determiner(
                 words = [Word("ce", frozenset({node}), prevocalic="cet")]
         case Determiner.POSSESSIVE:
             assert phrase.owner is not None
-            words = [_say_possessive(phrase.owner, features, node)]
+            words = [_realise_possessive(phrase.owner, features, node)]
         case _:
-            words = [say_article(features, node)]
+            words = [realise_article(features, node)]
     if phrase.cardinal:
-        words += say_number(phrase.cardinal, f"{path}/number", feminine=features.feminine)
+        words += realise_number(phrase.cardinal, f"{path}/number", feminine=features.feminine)
     return words
 
 
-def _say_nominal(
-    phrase: Nominal, path: str, say_relative: SayRelative, *, bare_de: bool, after_de: bool
+def _realise_nominal(
+    phrase: Nominal, path: str, realise_relative: SayRelative, *, bare_de: bool, after_de: bool
 ) -> list[Word]:
     features = find_features(phrase)
-    words = _say_determiner(phrase, features, path, bare_de=bare_de, after_de=after_de)
+    words = _realise_determiner(phrase, features, path, bare_de=bare_de, after_de=after_de)
     # a determiner absorbed by “de” is expressed by the bare noun
     nodes = [f"{path}/noun"] if words else [f"{path}/noun", f"{path}/det"]
     after: list[Word] = []
@@ -159,16 +159,16 @@ def _say_nominal(
     words += after
     if phrase.possessor is not None:
         words.append(Word("de", frozenset({f"{path}/of"}), prevocalic="d’"))
-        words += say_phrase(phrase.possessor, f"{path}/possessor", say_relative)
+        words += realise_phrase(phrase.possessor, f"{path}/possessor", realise_relative)
     if phrase.relative is not None:
-        words += say_relative(phrase.relative, f"{path}/relative")
+        words += realise_relative(phrase.relative, f"{path}/relative")
     return words
 
 
-def say_phrase(
+def realise_phrase(
     phrase: NounPhrase,
     path: str,
-    say_relative: SayRelative,
+    realise_relative: SayRelative,
     *,
     without_partitive: bool = False,
     after_de: bool = False,
@@ -184,25 +184,29 @@ def say_phrase(
         case Person():
             return make_words(phrase.name, path)
         case Nominal():
-            return _say_nominal(
-                phrase, path, say_relative, bare_de=without_partitive, after_de=after_de
+            return _realise_nominal(
+                phrase, path, realise_relative, bare_de=without_partitive, after_de=after_de
             )
         case Joined(first, second):
-            words = say_phrase(first, f"{path}/first", say_relative)
+            words = realise_phrase(first, f"{path}/first", realise_relative)
             words += make_words("et", f"{path}/and")
-            return words + say_phrase(second, f"{path}/second", say_relative)
+            return words + realise_phrase(second, f"{path}/second", realise_relative)
         case Place():
-            article = [] if phrase.kind == "city" else [say_article(find_features(phrase), path)]
+            article = (
+                [] if phrase.kind == "city" else [realise_article(find_features(phrase), path)]
+            )
             return article + make_words(phrase.french, path)
         case Gap():
             return []
 
 
-def _say_place(relation: str, place: Place, path: str) -> list[Word]:
+def _realise_place(relation: str, place: Place, path: str) -> list[Word]:
     """Realise a place: en France, au Canada, à Paris; de France, du Canada, de Paris."""
     node = frozenset({f"{path}/preposition"})
     name = make_words(place.french, f"{path}/phrase")
-    article = [] if place.kind == "city" else [say_article(find_features(place), f"{path}/phrase")]
+    article = (
+        [] if place.kind == "city" else [realise_article(find_features(place), f"{path}/phrase")]
+    )
     if relation == "from":
         opening = Word("de", node, prevocalic="d’")
         return [opening, *name] if place.french_feminine else [opening, *article, *name]
@@ -211,13 +215,13 @@ def _say_place(relation: str, place: Place, path: str) -> list[Word]:
     return [Word("à", node), *article, *name]
 
 
-def say_circumstance(
-    circumstance: Circumstance, path: str, say_relative: SayRelative
+def realise_circumstance(
+    circumstance: Circumstance, path: str, realise_relative: SayRelative
 ) -> list[Word]:
     """Realise a prepositional phrase."""
     phrase, relation = circumstance.phrase, circumstance.relation
     if isinstance(phrase, Place):
-        return _say_place(relation, phrase, path)
+        return _realise_place(relation, phrase, path)
     text = _PREPOSITIONS.get(relation, "à")
     if relation == "from":
         text = "de"
@@ -226,4 +230,4 @@ def say_circumstance(
     words = make_words(text, f"{path}/preposition")
     if words[-1].text == "de":
         words[-1].prevocalic = "d’"
-    return words + say_phrase(phrase, f"{path}/phrase", say_relative)
+    return words + realise_phrase(phrase, f"{path}/phrase", realise_relative)

@@ -4,15 +4,15 @@ from dragoman.data.builtin.languages.spanish_phrases import (
     SUBJECT_PRONOUNS,
     agree,
     find_features,
-    say_circumstance,
-    say_number,
-    say_phrase,
+    realise_circumstance,
+    realise_number,
+    realise_phrase,
 )
 from dragoman.data.builtin.lexicon.moments import (
     SPANISH_WEEKDAYS,
     Hour,
-    say_spanish_hour,
-    say_spanish_moment,
+    realise_spanish_hour,
+    realise_spanish_moment,
 )
 from dragoman.data.builtin.lexicon.word_meanings import (
     Word,
@@ -87,7 +87,7 @@ def _contract(words: list[Word]) -> list[Word]:
     return finished
 
 
-def _say_clitics(clause: Clause, path: str) -> list[Word]:
+def _realise_clitics(clause: Clause, path: str) -> list[Word]:
     """Realise the clitics: the recipient (also if repeated later as a noun), then the object."""
     words: list[Word] = []
     has_object = isinstance(clause.object, Pronoun)
@@ -139,7 +139,7 @@ def _repeats_several(subject: NounPhrase, previous: Features | None) -> bool:
     return subject.person == previous.person == 3 and subject.plural and previous.plural
 
 
-def _say_subject(
+def _realise_subject(
     clause: Clause, path: str, previous: Features | None, *, imperfect: bool
 ) -> list[Word]:
     """Realise the subject; a pronoun is dropped where the verb or the context determines it."""
@@ -147,7 +147,7 @@ def _say_subject(
     if clause.subject_omitted or isinstance(subject, Gap):
         return []
     if not isinstance(subject, Pronoun):
-        return say_phrase(subject, f"{path}/subject", _say_relative)
+        return realise_phrase(subject, f"{path}/subject", _realise_relative)
     features = find_features(subject)
     if features == previous or _repeats_several(subject, previous):
         return []
@@ -159,7 +159,7 @@ def _say_subject(
     return []
 
 
-def _say_predicate(predicate: Predicate, features: Features, path: str) -> list[Word]:
+def _realise_predicate(predicate: Predicate, features: Features, path: str) -> list[Word]:
     match predicate:
         case Attribute(quality, comparison, standard):
             adjective = quality.adjective
@@ -172,7 +172,7 @@ def _say_predicate(predicate: Predicate, features: Features, path: str) -> list[
                 words += make_words(agree(adjective.spanish, features), f"{path}/adj")
             if standard is not None:
                 words += make_words("como" if comparison == "as" else "que", f"{path}/than")
-                words += say_phrase(standard, f"{path}/standard", _say_relative)
+                words += realise_phrase(standard, f"{path}/standard", _realise_relative)
             return words
         case Occupation(noun):
             return make_words(noun.spanish.singular, f"{path}/noun")
@@ -181,26 +181,26 @@ def _say_predicate(predicate: Predicate, features: Features, path: str) -> list[
             words = make_words(much if predicate.strong else "", f"{path}/degree")
             return words + make_words(predicate.spanish, f"{path}/condition")
         case Age(years):
-            words = say_number(years, f"{path}/number", feminine=False)
+            words = realise_number(years, f"{path}/number", feminine=False)
             return words + make_words("años", f"{path}/years")
 
 
-def _say_objects(clause: Clause, path: str) -> list[Word]:
+def _realise_objects(clause: Clause, path: str) -> list[Word]:
     words: list[Word] = []
     if clause.object is not None and not isinstance(clause.object, Pronoun | Gap):
         preposition = clause.verb.spanish.preposition
         words += make_words(preposition, f"{path}/verb")
         personal = not preposition and "nopersonal" not in clause.verb.traits
-        words += say_phrase(
+        words += realise_phrase(
             clause.object,
             f"{path}/object",
-            _say_relative,
+            _realise_relative,
             denied=clause.is_negated,
             marker="a" if personal else "",
         )
     if clause.recipient is not None and not isinstance(clause.recipient, Pronoun):
         words += make_words("a", f"{path}/to")
-        words += say_phrase(clause.recipient, f"{path}/recipient", _say_relative)
+        words += realise_phrase(clause.recipient, f"{path}/recipient", _realise_relative)
     return words
 
 
@@ -211,11 +211,11 @@ def _precedes_subject(predicate: Predicate | None) -> bool:
     return predicate is not None
 
 
-def _say_clause(
+def _realise_clause(
     clause: Clause, path: str, previous: Features | None = None, *, asked: bool = False
 ) -> list[Word]:
     words: list[Word] = []
-    time = say_spanish_moment(clause.time, f"{path}/time") if clause.time else []
+    time = realise_spanish_moment(clause.time, f"{path}/time") if clause.time else []
     if clause.time_first:
         words += [*time, Word(",", frozenset({f"{path}/comma"}))]
     features = find_features(clause.subject)
@@ -223,7 +223,7 @@ def _say_clause(
         # “they” takes the gender of its antecedents in the clause before
         features = previous or features
     finite, imperfect = _conjugate(clause, features)
-    subject = _say_subject(clause, path, previous, imperfect=imperfect)
+    subject = _realise_subject(clause, path, previous, imperfect=imperfect)
     group: list[Word] = []
     if clause.negation is Negation.NOT:
         group += make_words("no", f"{path}/not")
@@ -231,7 +231,7 @@ def _say_clause(
         group += make_words("nunca", f"{path}/not")
     if clause.frequency:
         group += make_marked_words(clause.frequency.spanish, f"{path}/frequency")
-    group += _say_clitics(clause, path)
+    group += _realise_clitics(clause, path)
     nodes = [f"{path}/modal" if clause.modal else f"{path}/verb"]
     if not subject:
         nodes.append(f"{path}/subject")
@@ -241,9 +241,9 @@ def _say_clause(
     if clause.object is None or isinstance(clause.object, Pronoun | Gap):
         # verbs stay together in a question: “¿dónde puede hablar Jane?”
         group, rest = group + rest, []
-    rest += _say_objects(clause, path)
+    rest += _realise_objects(clause, path)
     if clause.predicate is not None:
-        rest += _say_predicate(clause.predicate, features, f"{path}/predicate")
+        rest += _realise_predicate(clause.predicate, features, f"{path}/predicate")
     if asked and _precedes_subject(clause.predicate):
         rest, subject = [], rest + subject
     words += [*group, *subject] if asked else [*subject, *group]
@@ -251,20 +251,20 @@ def _say_clause(
     if clause.manner:
         words += make_marked_words(clause.manner.spanish, f"{path}/manner")
     for index, circumstance in enumerate(clause.circumstances):
-        words += say_circumstance(circumstance, f"{path}/{index}", _say_relative)
+        words += realise_circumstance(circumstance, f"{path}/{index}", _realise_relative)
     if clause.content is not None:
         words += make_words("que", f"{path}/that")
         speaker = _find_speaker(clause.subject)
-        words += _say_proposition(clause.content, f"{path}/content", speaker)
+        words += _realise_proposition(clause.content, f"{path}/content", speaker)
     return words if clause.time_first else words + time
 
 
-def _say_relative(relative: Relative, path: str) -> list[Word]:
+def _realise_relative(relative: Relative, path: str) -> list[Word]:
     opening = "donde" if relative.role == "place" else "que"
-    return make_words(opening, f"{path}/opening") + _say_clause(relative.clause, path)
+    return make_words(opening, f"{path}/opening") + _realise_clause(relative.clause, path)
 
 
-def _say_weather(weather: Weather, path: str) -> list[Word]:
+def _realise_weather(weather: Weather, path: str) -> list[Word]:
     index = {Tense.PRESENT: 0, Tense.FUTURE: 2}.get(weather.tense, 1)
     words = make_words("no", f"{path}/not") if weather.negated else []
     nodes = [f"{path}/subject", f"{path}/verb"]
@@ -272,52 +272,54 @@ def _say_weather(weather: Weather, path: str) -> list[Word]:
     words += make_words(weather.kind.spanish[index], *nodes)
     words += make_words(weather.kind.spanish_word, f"{path}/sky")
     if weather.time:
-        time = say_spanish_moment(weather.time, f"{path}/time")
+        time = realise_spanish_moment(weather.time, f"{path}/time")
         comma = Word(",", frozenset({f"{path}/comma"}))
         words = [*time, comma, *words] if weather.time_first else words + time
     return words
 
 
-def _say_existence(existence: Existence, path: str) -> list[Word]:
+def _realise_existence(existence: Existence, path: str) -> list[Word]:
     forms = {Tense.PRESENT: "hay", Tense.FUTURE: "habrá"}
     words = make_words("no", f"{path}/not") if existence.negated else []
     words += make_words(forms.get(existence.tense, "había"), f"{path}/there", f"{path}/verb")
-    words += say_phrase(existence.phrase, f"{path}/phrase", _say_relative, denied=existence.negated)
+    words += realise_phrase(
+        existence.phrase, f"{path}/phrase", _realise_relative, denied=existence.negated
+    )
     for index, circumstance in enumerate(existence.circumstances):
-        words += say_circumstance(circumstance, f"{path}/{index}", _say_relative)
+        words += realise_circumstance(circumstance, f"{path}/{index}", _realise_relative)
     return words
 
 
-def _say_proposition(
+def _realise_proposition(
     proposition: Proposition, path: str, previous: Features | None = None
 ) -> list[Word]:
     match proposition:
         case Clause():
-            return _say_clause(proposition, path, previous)
+            return _realise_clause(proposition, path, previous)
         case Weather():
-            return _say_weather(proposition, path)
+            return _realise_weather(proposition, path)
         case Existence():
-            return _say_existence(proposition, path)
+            return _realise_existence(proposition, path)
         case Identification():
             words = make_words("no", f"{path}/not") if proposition.negated else []
             words += make_words("es", f"{path}/it", f"{path}/verb")
-            return words + say_phrase(proposition.phrase, f"{path}/phrase", _say_relative)
+            return words + realise_phrase(proposition.phrase, f"{path}/phrase", _realise_relative)
         case HourOfDay(moment):
             assert isinstance(moment, Hour)
             verb = "es" if moment.hour == 1 else "son"
             words = make_words(verb, f"{path}/it", f"{path}/verb")
-            return words + say_spanish_hour(moment, f"{path}/hour")
+            return words + realise_spanish_hour(moment, f"{path}/hour")
         case DayOfWeek(weekday):
             words = make_words("hoy", f"{path}/today") + make_words("es", f"{path}/verb")
             return words + make_words(SPANISH_WEEKDAYS[weekday], f"{path}/weekday")
 
 
-def _say_linked(linked: Linked, path: str, previous: Features | None) -> list[Word]:
+def _realise_linked(linked: Linked, path: str, previous: Features | None) -> list[Word]:
     words = make_words(_LINKS.get(linked.link, ""), f"{path}/link")
-    return words + _say_proposition(linked.proposition, path, previous)
+    return words + _realise_proposition(linked.proposition, path, previous)
 
 
-def _say_statement(statement: Statement) -> list[Word]:
+def _realise_statement(statement: Statement) -> list[Word]:
     words: list[Word] = []
     previous: Features | None = None
     parts = [(str(index), part) for index, part in enumerate(statement.parts)]
@@ -326,7 +328,7 @@ def _say_statement(statement: Statement) -> list[Word]:
     for path, part in parts:
         if part.link == "but":
             words.append(Word(",", frozenset({f"{path}/comma"})))
-        words += _say_linked(part, path, previous)
+        words += _realise_linked(part, path, previous)
         if path == "opening":
             words.append(Word(",", frozenset({"comma"})))
         proposition = part.proposition
@@ -334,7 +336,7 @@ def _say_statement(statement: Statement) -> list[Word]:
     return words
 
 
-def _say_exclamation(exclamation: Exclamation) -> list[Word]:
+def _realise_exclamation(exclamation: Exclamation) -> list[Word]:
     noun = exclamation.noun.spanish
     adjective = exclamation.quality.adjective
     words = make_words("qué", "question") + make_words(noun.singular, "0/noun")
@@ -347,14 +349,14 @@ def realise_spanish(sentence: Sentence) -> list[Word]:
     """Realise a sentence in Spanish."""
     match sentence.body:
         case Statement():
-            words = _say_statement(sentence.body)
+            words = _realise_statement(sentence.body)
         case Question(word, clause):
             words = make_words(_QUESTION_WORDS.get(word, ""), "question")
-            words += _say_clause(clause, "0", asked=True)
+            words += _realise_clause(clause, "0", asked=True)
         case Exclamation():
-            words = _say_exclamation(sentence.body)
+            words = _realise_exclamation(sentence.body)
         case Fragment(phrase):
-            words = say_phrase(phrase, "0", _say_relative)
+            words = realise_phrase(phrase, "0", _realise_relative)
     words = _contract(words)
     if sentence.mark:
         if sentence.mark in _OPENING_MARKS:

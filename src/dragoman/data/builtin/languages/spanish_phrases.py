@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from dragoman.data.builtin.lexicon.entries import Place
-from dragoman.data.builtin.lexicon.numerals import say_spanish
+from dragoman.data.builtin.lexicon.numerals import realise_spanish
 from dragoman.data.builtin.lexicon.word_meanings import Word, make_words
 from dragoman.data.builtin.meaning import (
     Circumstance,
@@ -67,15 +67,17 @@ def agree(forms: tuple[str, str, str, str], features: Features) -> str:
     return forms[2 * features.plural + features.feminine]
 
 
-def say_number(number: int, path: str, *, feminine: bool) -> list[Word]:
+def realise_number(number: int, path: str, *, feminine: bool) -> list[Word]:
     """Realise a cardinal number."""
     return [
         Word(said.text, frozenset(f"{path}/{part}" for part in said.parts))
-        for said in say_spanish(number, feminine=feminine)
+        for said in realise_spanish(number, feminine=feminine)
     ]
 
 
-def _say_determiner(phrase: Nominal, features: Features, path: str, *, denied: bool) -> list[Word]:
+def _realise_determiner(
+    phrase: Nominal, features: Features, path: str, *, denied: bool
+) -> list[Word]:
     nodes = frozenset({f"{path}/det"})
     match phrase.determiner:
         case Determiner.INDEFINITE:
@@ -97,7 +99,7 @@ def _say_determiner(phrase: Nominal, features: Features, path: str, *, denied: b
         case _:
             words = [Word(agree(_ARTICLES, features), nodes, article=True)]
     if phrase.cardinal:
-        words += say_number(phrase.cardinal, f"{path}/number", feminine=features.feminine)
+        words += realise_number(phrase.cardinal, f"{path}/number", feminine=features.feminine)
     return words
 
 
@@ -116,11 +118,11 @@ def _stands_first(qualities: tuple[Quality, ...], index: int, *, bare: bool) -> 
     return len(qualities) > 1 and quality.adjective.french_first
 
 
-def _say_nominal(
-    phrase: Nominal, path: str, say_relative: SayRelative, *, denied: bool
+def _realise_nominal(
+    phrase: Nominal, path: str, realise_relative: SayRelative, *, denied: bool
 ) -> list[Word]:
     features = find_features(phrase)
-    words = _say_determiner(phrase, features, path, denied=denied)
+    words = _realise_determiner(phrase, features, path, denied=denied)
     determined = bool(words) and f"{path}/det" in words[0].nodes
     after: list[Word] = []
     for index, quality in enumerate(phrase.qualities):
@@ -140,16 +142,16 @@ def _say_nominal(
     words += after
     if phrase.possessor is not None:
         words.append(Word("de", frozenset({f"{path}/of"})))
-        words += say_phrase(phrase.possessor, f"{path}/possessor", say_relative)
+        words += realise_phrase(phrase.possessor, f"{path}/possessor", realise_relative)
     if phrase.relative is not None:
-        words += say_relative(phrase.relative, f"{path}/relative")
+        words += realise_relative(phrase.relative, f"{path}/relative")
     return words
 
 
-def say_phrase(
+def realise_phrase(
     phrase: NounPhrase,
     path: str,
-    say_relative: SayRelative,
+    realise_relative: SayRelative,
     *,
     denied: bool = False,
     marker: str = "",
@@ -162,7 +164,7 @@ def say_phrase(
         The phrase.
     path : str
         Its node.
-    say_relative : SayRelative
+    realise_relative : SayRelative
         Says a relative clause.
     denied : bool
         Whether it is the object of a denied verb.
@@ -180,12 +182,14 @@ def say_phrase(
             return make_words(marker, path) + make_words(phrase.name, path)
         case Nominal():
             opening = make_words(marker, f"{path}/noun") if _is_marked(phrase) else []
-            return opening + _say_nominal(phrase, path, say_relative, denied=denied)
+            return opening + _realise_nominal(phrase, path, realise_relative, denied=denied)
         case Joined(first, second):
-            words = say_phrase(first, f"{path}/first", say_relative, denied=denied, marker=marker)
+            words = realise_phrase(
+                first, f"{path}/first", realise_relative, denied=denied, marker=marker
+            )
             words += make_words("y", f"{path}/and")
-            return words + say_phrase(
-                second, f"{path}/second", say_relative, denied=denied, marker=marker
+            return words + realise_phrase(
+                second, f"{path}/second", realise_relative, denied=denied, marker=marker
             )
         case Place():
             return make_words(phrase.spanish, path)
@@ -202,8 +206,8 @@ def _is_marked(phrase: Nominal) -> bool:
     return "pet" in phrase.noun.kinds and specific and not phrase.plural
 
 
-def say_circumstance(
-    circumstance: Circumstance, path: str, say_relative: SayRelative
+def realise_circumstance(
+    circumstance: Circumstance, path: str, realise_relative: SayRelative
 ) -> list[Word]:
     """Realise a prepositional phrase."""
     phrase = circumstance.phrase
@@ -218,5 +222,5 @@ def say_circumstance(
             text = "ellas" if features.plural else "ella"
         said = make_words(text, f"{path}/phrase")
     else:
-        said = say_phrase(phrase, f"{path}/phrase", say_relative)
+        said = realise_phrase(phrase, f"{path}/phrase", realise_relative)
     return make_words(_PREPOSITIONS[circumstance.relation], nodes) + said

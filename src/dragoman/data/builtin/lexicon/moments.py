@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dragoman.data.builtin.lexicon.entries import Expression
-from dragoman.data.builtin.lexicon.numerals import say_english, say_french, say_spanish
+from dragoman.data.builtin.lexicon.numerals import realise_english, realise_french, realise_spanish
 from dragoman.data.builtin.lexicon.word_meanings import Word, make_marked_words, make_words
 
 _FRENCH_MONTHS = [
@@ -97,38 +97,38 @@ class Hour:
 Moment = Month | Date | Weekday | Year | Hour | Expression
 
 
-def say_french_hour(moment: Hour, path: str) -> list[Word]:
+def realise_french_hour(moment: Hour, path: str) -> list[Word]:
     """Realise an hour in French without preposition."""
-    words = make_words(say_french(moment.hour, feminine=True)[0].text, f"{path}/h")
+    words = make_words(realise_french(moment.hour, feminine=True)[0].text, f"{path}/h")
     words += make_words("heure" if moment.hour == 1 else "heures", f"{path}/o")
     if moment.minute:
         said = {15: "et quart", 30: "et demie"}.get(moment.minute)
-        words += make_words(said or say_french(moment.minute)[0].text, f"{path}/m")
+        words += make_words(said or realise_french(moment.minute)[0].text, f"{path}/m")
     return words
 
 
-def say_english_hour(moment: Hour, path: str) -> list[Word]:
+def realise_english_hour(moment: Hour, path: str) -> list[Word]:
     """Realise an hour in English without preposition."""
-    hour = make_words(say_english(moment.hour)[0].text, f"{path}/h")
+    hour = make_words(realise_english(moment.hour)[0].text, f"{path}/h")
     if not moment.minute:
         return hour + make_words("o’clock", f"{path}/o")
     said = {15: "a quarter", 30: "half"}.get(moment.minute)
-    minutes = make_words(said or say_english(moment.minute)[0].text, f"{path}/m")
+    minutes = make_words(said or realise_english(moment.minute)[0].text, f"{path}/m")
     return minutes + make_words("past", f"{path}/m", f"{path}/o") + hour
 
 
-def say_spanish_hour(moment: Hour, path: str) -> list[Word]:
+def realise_spanish_hour(moment: Hour, path: str) -> list[Word]:
     """Realise an hour in Spanish without preposition."""
-    hour = say_spanish(moment.hour, feminine=True)[0].text
+    hour = realise_spanish(moment.hour, feminine=True)[0].text
     words = make_words("la" if moment.hour == 1 else "las", f"{path}/o")
     words += make_words(hour, f"{path}/h")
     if moment.minute:
         said = {15: "y cuarto", 30: "y media"}.get(moment.minute)
-        words += make_words(said or f"y {say_spanish(moment.minute)[0].text}", f"{path}/m")
+        words += make_words(said or f"y {realise_spanish(moment.minute)[0].text}", f"{path}/m")
     return words
 
 
-def say_french_moment(moment: Moment, path: str) -> list[Word]:
+def realise_french_moment(moment: Moment, path: str) -> list[Word]:
     """Realise an expression of time in French."""
     match moment:
         case Expression():
@@ -143,7 +143,7 @@ def say_french_moment(moment: Moment, path: str) -> list[Word]:
             nodes = (f"{path}/w",) if habitual else (f"{path}/p", f"{path}/w")
             return words + make_words(FRENCH_WEEKDAYS[weekday], *nodes)
         case Hour():
-            return make_words("à", f"{path}/p") + say_french_hour(moment, path)
+            return make_words("à", f"{path}/p") + realise_french_hour(moment, path)
         case Date(day, month, year, weekday):
             words = make_words("le", f"{path}/p")
             if weekday >= 0:
@@ -153,7 +153,7 @@ def say_french_moment(moment: Moment, path: str) -> list[Word]:
             return words + (make_words(str(year), f"{path}/y") if year else [])
 
 
-def say_english_moment(moment: Moment, path: str) -> list[Word]:
+def realise_english_moment(moment: Moment, path: str) -> list[Word]:
     """Realise an expression of time in English."""
     match moment:
         case Expression():
@@ -167,7 +167,7 @@ def say_english_moment(moment: Moment, path: str) -> list[Word]:
             name = ENGLISH_WEEKDAYS[weekday] + ("s" if habitual else "")
             return make_words("on", f"{path}/p") + make_words(name, f"{path}/w")
         case Hour():
-            return make_words("at", f"{path}/p") + say_english_hour(moment, path)
+            return make_words("at", f"{path}/p") + realise_english_hour(moment, path)
         case Date(day, month, year, weekday):
             words = make_words("on", f"{path}/p")
             if weekday >= 0:
@@ -177,7 +177,7 @@ def say_english_moment(moment: Moment, path: str) -> list[Word]:
             return words + (make_words(str(year), f"{path}/y") if year else [])
 
 
-def say_spanish_moment(moment: Moment, path: str) -> list[Word]:
+def realise_spanish_moment(moment: Moment, path: str) -> list[Word]:
     """Realise an expression of time in Spanish."""
     match moment:
         case Expression():
@@ -195,7 +195,7 @@ def say_spanish_moment(moment: Moment, path: str) -> list[Word]:
                 name, f"{path}/w"
             )
         case Hour():
-            return make_words("a", f"{path}/p") + say_spanish_hour(moment, path)
+            return make_words("a", f"{path}/p") + realise_spanish_hour(moment, path)
         case Date(day, month, year, weekday):
             words = make_words("el", f"{path}/p")
             if weekday >= 0:

@@ -129,23 +129,23 @@ _SPANISH_HUNDREDS = [
 ]
 
 
-def _say_french_below_hundred(number: int, *, feminine: bool, final: bool) -> str:
+def _realise_french_below_hundred(number: int, *, feminine: bool, final: bool) -> str:
     if number < 20:
         return "une" if number == 1 and feminine else _FRENCH[number]
     if number >= 80:
         rest = number - 80
         if rest == 0:
             return "quatre-vingts" if final else "quatre-vingt"
-        return "quatre-vingt-" + _say_french_below_hundred(rest, feminine=feminine, final=final)
+        return "quatre-vingt-" + _realise_french_below_hundred(rest, feminine=feminine, final=final)
     tens = _FRENCH_TENS[number // 10]
     rest = number - (60 if number >= 60 else number // 10 * 10)
     if rest == 0:
         return tens
     joint = " et " if rest in (1, 11) else "-"
-    return tens + joint + _say_french_below_hundred(rest, feminine=feminine, final=final)
+    return tens + joint + _realise_french_below_hundred(rest, feminine=feminine, final=final)
 
 
-def say_french(number: int, *, feminine: bool = False) -> list[NumeralWord]:
+def realise_french(number: int, *, feminine: bool = False) -> list[NumeralWord]:
     """Spell a number in French, in the traditional spelling (“vingt et un”)."""
     thousands, hundreds, rest = number // 1000, number // 100 % 10, number % 100
     words = []
@@ -159,12 +159,12 @@ def say_french(number: int, *, feminine: bool = False) -> list[NumeralWord]:
     elif hundreds:
         words.append(NumeralWord("cent", "Hh"))
     if rest or not words:
-        said = _say_french_below_hundred(rest, feminine=feminine, final=True)
+        said = _realise_french_below_hundred(rest, feminine=feminine, final=True)
         words.extend(NumeralWord(part, "r") for part in said.split())
     return words
 
 
-def say_english(number: int) -> list[NumeralWord]:
+def realise_english(number: int) -> list[NumeralWord]:
     """Spell a number in English, with “and” after the hundreds."""
     thousands, hundreds, rest = number // 1000, number // 100 % 10, number % 100
     words = []
@@ -183,7 +183,7 @@ def say_english(number: int) -> list[NumeralWord]:
     return words
 
 
-def _say_spanish_below_hundred(number: int, *, feminine: bool) -> str:
+def _realise_spanish_below_hundred(number: int, *, feminine: bool) -> str:
     if number < 30:
         said = _SPANISH[number]
     else:
@@ -198,7 +198,7 @@ def _say_spanish_below_hundred(number: int, *, feminine: bool) -> str:
     return "veintiún" if said == "veintiuno" else said[:-1]
 
 
-def say_spanish(number: int, *, feminine: bool = False) -> list[NumeralWord]:
+def realise_spanish(number: int, *, feminine: bool = False) -> list[NumeralWord]:
     """Spell a number in Spanish as before a noun (“treinta y un”, “doscientas”)."""
     thousands, hundreds, rest = number // 1000, number // 100 % 10, number % 100
     words = []
@@ -214,6 +214,6 @@ def say_spanish(number: int, *, feminine: bool = False) -> list[NumeralWord]:
             said = said[:-2] + "as"
         words.append(NumeralWord(said, "Hh"))
     if rest or not words:
-        said = _say_spanish_below_hundred(rest, feminine=feminine)
+        said = _realise_spanish_below_hundred(rest, feminine=feminine)
         words.extend(NumeralWord(part, "r") for part in said.split())
     return words
