@@ -28,10 +28,10 @@ class LineReader:
     place : str
         What to call them in messages.
     num_bytes : int | None
-        How many bytes there are in all; None: nobody knows.
+        Total number of bytes; None if unknown.
     is_steady : bool
         Whether all lines are there for the taking, as in a file: then every block is full but the
-        last. Otherwise nobody waits for a line that has not been written yet.
+        last. Otherwise a block ends where no further line is available yet.
 
     Attributes
     ----------

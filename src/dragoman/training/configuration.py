@@ -22,7 +22,7 @@ RESUMABLE = frozenset(
     )
 )
 PLANNED = "planned"
-"""Stands for a preset's name where a plan chose the model."""
+"""The preset's name where a plan chose the model."""
 DEFAULT_FAMILY = TransformerOptions().family
 DEFAULT_UNITS = TextOptions().units
 

@@ -8,7 +8,7 @@ from dragoman.presets import AUTO
 
 Schedule = Literal["inverse-sqrt", "cosine", "warmup-stable-decay", "constant"]
 ENDING_SCHEDULES = ("cosine", "warmup-stable-decay")
-"""Those whose rates depend on the run's last update."""
+"""Schedules that depend on the number of the last update."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,7 +39,7 @@ SUBWORD_PAIRS = 1_000_000
 """Subwords are learnt from a sample of this many pairs if there are more."""
 SENTENCE_PAIRS = 2000
 LARGEST_SHARE = 1 / 8
-"""Of so many pairs, at most this share may have several source sentences if lines are to count as
+"""Largest share of sampled pairs with several source sentences for which lines count as
 single sentences. By `split_sentences` it is up to 0.2 % in Multi30k, 1 to 3 % in Tatoeba and news,
 5 % in descriptions of packages, 8 % in Europarl (the German side, where a speaker's two sentences
 are often one of another language); but 20 % in program help and 36 % in documentation, whose lines

@@ -6,16 +6,16 @@ from dragoman.training.options import ENDING_SCHEDULES, TrainingOptions
 from dragoman.training.stopping import share_done
 
 LEAST_VALIDATIONS = 3
-"""In a row, none of them better."""
+"""Consecutive validations without improvement before a warning."""
 
 STALE_SHARE = 1 / 3
-"""Of all updates so far, those since the last improvement."""
+"""Share of all updates so far that were made since the last improvement."""
 
 SHARE_LEFT = 0.25
-"""Of the run that must still be to come: less is not worth a warning."""
+"""Smallest remaining share of the run for which a warning is given."""
 
 RISEN = 1.02
-"""How many times its lowest value the validation loss must be to count as risen."""
+"""Ratio to its lowest value from which the validation loss counts as risen."""
 
 
 def note_validation(

@@ -78,7 +78,7 @@ class Validator:
 
     Notes
     -----
-    What looks wrong is searched for once more, as whoever uses the model will have it. Early in
+    Suspicious translations are searched for again, as for users of the model. Early in
     training that may be every translation, which takes up to about as long again as the first
     search, seldom more; a model that has learnt something pays nothing.
     """

@@ -14,7 +14,7 @@ from dragoman.errors import OptionError
 
 TASKS: tuple[str, ...] = ("copy", "reversal")
 TASK_SIDES = ("source", "target")
-"""How the files of a task end in place of language codes."""
+"""Suffixes of the files of a task, in place of language codes."""
 
 MOST_WORDS = 10
 

@@ -19,7 +19,7 @@ BLOCK_BYTES = 1 << 20
 VOCABULARY_FACTS = "digests.json"
 
 Known = Mapping[str, Mapping[str, Any]]
-"""By the name of each file, its size and digests; a file that is not there is not checked."""
+"""Size and checksums of each file by name; files not listed are not checked."""
 
 
 @contextmanager

@@ -95,7 +95,7 @@ class CachingEncoder:
     Notes
     -----
     Most words of a text have been seen before, and to look one up costs a small part of encoding
-    it. After so many different words as would fill memory, they are forgotten and learnt again.
+    it. The cache is emptied when it reaches a limit of memory.
     """
 
     def __init__(self, vocabulary: TextVocabulary) -> None:

@@ -14,7 +14,7 @@ from dragoman.files import locked
 from dragoman.shapes import Int, UInt32
 
 END_WORD = 0
-"""Number of what ends each sentence: no word, but written as one, with the end symbol."""
+"""Id of the sentence end, stored like a word."""
 
 COUNTED_WORDS = 1 << 22
 _UNKNOWN = -1

@@ -3,7 +3,7 @@
 The grammar's own sentences are short, and the longer ones are also harder: they have clauses that
 the short ones lack. So that length alone differs, a long line is several short sentences one after
 another, drawn independently: word for word it is as hard as a short one. Phrases without an end
-mark are left out, since nobody could tell where they end.
+mark are left out, since their end could not be recognised.
 """
 
 import random

@@ -80,7 +80,7 @@ def run_all(
 
     Notes
     -----
-    Each run is a process of its own. When somebody stops the experiment, they save what they have
+    Each run is a process of its own. When the experiment is interrupted, they save what they have
     and go on from there the next time.
     """
     running: list[subprocess.Popen] = []

@@ -37,14 +37,14 @@ SHAPES = (
 )
 LARGEST_FOR_FEW_PAIRS, FEW_PAIRS = 4, 400_000
 TOKENS_PER_PARAMETER = 3.0
-"""A larger model pays once it sees so many tokens for each of its parameters."""
+"""Tokens per parameter from which a larger model is better."""
 BATCHES, MOST_UPDATES = (1000, 2000, 4000, 8000, 16_000, 25_000, 50_000), 10_000
 LEAST_UPDATES = 1500
 WARMUP_SHARE, LONGEST_WARMUP = 0.06, 800
 CONSISTENCY_PASSES = 60.0
-"""R-Drop, which reads every pair twice, is worth more than twice as many passes from here on."""
+"""Passes from which R-Drop is better than twice as many passes without it."""
 MOST_PASSES, ENOUGH_TOKENS = 40.0, 128e6
-"""After both, longer training was not seen to help."""
+"""Passes and tokens after which longer training did not help."""
 DROPOUT_BY_PASSES = ((8.0, 0.0), (30.0, 0.1), (math.inf, 0.2))
 CONSISTENT_DROPOUT_BY_PASSES = ((40.0, 0.1), (100.0, 0.2), (math.inf, 0.3))
 

@@ -8,7 +8,7 @@ from dragoman.training.options import TrainingOptions
 
 PRODUCT_ROWS, PRODUCT_REPEATS = 2048, 5
 ANOTHER_PAYS = 1.2
-"""How many times as fast products must be in another arithmetic to be taken."""
+"""The speed-up from which another precision is chosen."""
 
 
 def use_onednn(*, is_wanted: bool) -> None:

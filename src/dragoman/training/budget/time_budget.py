@@ -4,9 +4,9 @@ from dragoman.training.checkpoints.checkpoint import Progress
 from dragoman.training.options import ENDING_SCHEDULES, TrainingOptions
 
 TOLERANCE = 0.05
-"""Share of the budget by which the foreseen end may miss it before the plan is corrected."""
+"""Tolerated deviation of the predicted end, as a share of the budget."""
 LEAST_SHARE = 0.15
-"""Of the plan that must be done before its pace is believed."""
+"""Share of the planned updates after which the measured speed is trusted."""
 FINISHING_SHARE, FINISHING_SECONDS = 0.01, 6.0
 
 

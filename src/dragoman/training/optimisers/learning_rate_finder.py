@@ -117,7 +117,7 @@ def _find(request: RunRequest, say: Callable[[str], None], workers: Workers) -> 
 
 
 def describe_test(found: RateTest, out: Path) -> str:
-    """Say what a rate test found."""
+    """Describe the result of a learning-rate test."""
     last = f"{found.rates[-1]:.2g}"
     end = f"at {last} it had broken out" if found.has_diverged else f"the test ended at {last}"
     return (

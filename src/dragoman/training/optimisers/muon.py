@@ -15,7 +15,7 @@ MOMENTUM = 0.95
 NUM_ITERATIONS = 5
 QUINTIC = (3.4445, -4.7750, 2.0315)
 ADAM_RMS = 0.2
-"""Root mean square of Adam's steps, as it is usually found, at a learning rate of 1."""
+"""Typical root mean square of Adam's steps at a learning rate of 1."""
 LEAST_NORM = 1e-12
 
 _MULTIPLYING = (nn.Linear, RNNCell, GRUCell, LSTMCell, WeightNormLinear)

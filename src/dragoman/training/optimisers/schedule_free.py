@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from dragoman.training.updates.sharding import local_shard
 
 PROGRESS = "progress"
-"""Kind of the one state that stays on the host: updates done, and the sum of squared rates."""
+"""Name of the state kept on the host: number of updates and sum of squared rates."""
 
 
 class ScheduleFree(torch.optim.Optimizer):
@@ -38,7 +38,7 @@ class ScheduleFree(torch.optim.Optimizer):
         \qquad c = \gamma_t^2 / \textstyle\sum_{i\le t}\gamma_i^2 \\
         y_{t+1} &= (1-\beta_1)z_{t+1} + \beta_1 x_{t+1}
 
-    The state, z and v, is there from the beginning; x belongs to whoever gave it. That is one copy
+    The state, z and v, is allocated at construction; x belongs to the caller. That is one copy
     of the weights more than Adam has.
     """
 

@@ -59,7 +59,7 @@ class Update:
     num_target_tokens : int
         Their target tokens.
     num_parts : int
-        In how many parts each worker computes its share, if it has so many pairs.
+        Number of accumulation steps of each worker, if it has enough pairs.
     batches : tuple[Batch | PackedBatch, ...]
         This worker's share, part by part, each part as many batches as threads compute it; none if
         there are fewer pairs than workers.

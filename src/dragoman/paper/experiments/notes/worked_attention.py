@@ -107,7 +107,7 @@ class AttentionTrace:
     output : Float[Tensor, "queries model_dim"]
         What the module said.
     fused : Float[Tensor, "queries model_dim"]
-        What it said when nobody looked at its weights.
+        Its output without recording.
     """
 
     kind: Kind
