@@ -180,7 +180,7 @@ class SegmentedPairs:
     Notes
     -----
     A word that occurs once has eight draws, and new ones every eight passes: one a pass. Of
-    frequent words so many are sampled (see `choose_num_samples`) that chance hardly changes how long
+    frequent words enough are sampled (see `choose_num_samples`) that chance hardly changes how long
     the sentences of a pass are. If corpora are mixed, a pair that a pass sees twice is segmented
     alike both times.
     """
