@@ -34,7 +34,7 @@ from dragoman.training.updates.distributed import (
 NUM_STEPS = 50
 JOBS = Path(__file__).parent / "worker_jobs.py"
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 ENVIRONMENT = os.environ | {
     "OMP_NUM_THREADS": "1",
     "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
