@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import FolderError
-from dragoman.files import list_own, locked, sweep, write_file, written_beside
+from dragoman.files import list_own, locked, read_bounded, sweep, write_file, written_beside
 
 
 def contents_of(folder):
@@ -49,6 +49,13 @@ def test_writes_text_and_bytes(tmp_path, contents, expected):
 def test_makes_the_folders_above(tmp_path):
     write_file(tmp_path / "a" / "b" / "file", "x")
     assert contents_of(tmp_path) == {"a": None, "a/b": None, "a/b/file": b"x"}
+
+
+def test_a_missing_file_is_named_with_the_remedy(tmp_path):
+    with pytest.raises(
+        FolderError, match=r"none: cannot be read \(No such file or directory\); ask for it"
+    ):
+        read_bounded(tmp_path / "none", 10, "ask for it")
 
 
 def test_old_contents_are_there_until_the_end(tmp_path):

@@ -109,6 +109,14 @@ def read_small(path: Path, most_bytes: int) -> bytes:
     return b"".join(parts)
 
 
+def read_bounded(path: Path, most_bytes: int, remedy: str = "get the model again") -> bytes:
+    """Read a whole file that should be small, or say why not and what to do."""
+    try:
+        return read_small(path, most_bytes)
+    except OSError as error:
+        raise FolderError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
+
+
 def digest_of(contents: bytes | memoryview) -> str:
     """Compute the digest that detects damage.
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from dragoman.errors import FolderError
-from dragoman.exchange.foreign_files import read_bounded, read_object
+from dragoman.exchange.foreign_files import read_object
 
 
 def test_plain_values_and_words_for_others(tmp_path):
@@ -26,10 +26,6 @@ def test_what_is_not_read(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(FolderError, match="pipe: is a folder, pipe or device"):
         read_object(tmp_path / "pipe")
-    with pytest.raises(
-        FolderError, match=r"none: cannot be read \(No such file or directory\); ask"
-    ):
-        read_bounded(tmp_path / "none", 10, "ask for it")
     (tmp_path / "large").touch()
     os.truncate(tmp_path / "large", 1 << 40)
     with pytest.raises(FolderError, match="large: has over 1,048,576 bytes"):

@@ -5,20 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import FolderError
-from dragoman.files import read_small
+from dragoman.files import read_bounded
 
 MOST_SETTINGS_BYTES = 1 << 20
 """Of a file of settings."""
 MOST_VOCABULARY_BYTES = 16 << 20
 """Of a vocabulary or SentencePiece model: ten times what 250,000 subwords take."""
-
-
-def read_bounded(path: Path, most_bytes: int, remedy: str = "get the model again") -> bytes:
-    """Read a whole file up to a size limit."""
-    try:
-        return read_small(path, most_bytes)
-    except OSError as error:
-        raise FolderError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
 
 
 def read_object(path: Path, most_bytes: int = MOST_SETTINGS_BYTES) -> dict[str, Any]:

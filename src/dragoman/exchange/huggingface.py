@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.decoding.options import SearchOptions
 from dragoman.errors import FolderError, OptionError
-from dragoman.exchange.foreign_files import MOST_VOCABULARY_BYTES, read_bounded, read_object
+from dragoman.exchange.foreign_files import MOST_VOCABULARY_BYTES, read_object
 from dragoman.exchange.huggingface_layout import (
     ACTIVATIONS,
     check_tying,
@@ -24,7 +24,7 @@ from dragoman.exchange.names import (
     plain_marks,
 )
 from dragoman.exchange.unsupported import check_for_huggingface, check_new, subwords_of
-from dragoman.files import written_beside
+from dragoman.files import read_bounded, written_beside
 from dragoman.folder import Facts, ModelFolder, read_folder
 from dragoman.models.build import build_model
 from dragoman.models.options import TransformerOptions

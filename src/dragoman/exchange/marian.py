@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import FolderError, OptionError
-from dragoman.exchange.foreign_files import MOST_VOCABULARY_BYTES, read_bounded
+from dragoman.exchange.foreign_files import MOST_VOCABULARY_BYTES
 from dragoman.exchange.huggingface_layout import (
     OUTPUT,
     SOURCE,
@@ -25,7 +25,7 @@ from dragoman.exchange.marian_files import (
 from dragoman.exchange.names import build_vocabularies, list_pieces, names_by_id, own_order
 from dragoman.exchange.sinusoid_layout import to_interleaved_sinusoids
 from dragoman.exchange.unsupported import check_new
-from dragoman.files import written_beside
+from dragoman.files import read_bounded, written_beside
 from dragoman.folder import Facts, ModelFolder
 from dragoman.models.build import build_model
 from dragoman.models.options import TransformerOptions

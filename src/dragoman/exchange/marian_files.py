@@ -18,9 +18,8 @@ from dragoman.exchange.foreign_files import (
     MOST_SETTINGS_BYTES,
     MOST_VOCABULARY_BYTES,
     parse_object,
-    read_bounded,
 )
-from dragoman.files import open_ordinary
+from dragoman.files import open_ordinary, read_bounded
 
 CONFIG = "special:model.yml"
 MOST_ARRAYS = 10_000

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.errors import FolderError
-from dragoman.files import read_small
+from dragoman.files import read_bounded
 from dragoman.shapes import Float, Int
 from dragoman.text.lexicon import learn_lexicon
 from dragoman.text.normalise import normalise
@@ -50,12 +50,7 @@ class Dictionary:
         FolderError
             If the file cannot be read or holds anything else.
         """
-        try:
-            contents = read_small(Path(path), LARGEST_FILE)
-        except OSError as error:
-            raise FolderError(
-                f"{path}: cannot be read ({error.strerror}); get the model folder again"
-            ) from error
+        contents = read_bounded(Path(path), LARGEST_FILE, "get the model folder again")
         try:
             plain = json.loads(contents)
             words = plain["words"] if plain["format"] == _FORMAT else None

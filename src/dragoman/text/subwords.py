@@ -10,7 +10,7 @@ from typing import Any
 import sentencepiece
 
 from dragoman.errors import DataError, FolderError, OptionError
-from dragoman.files import read_small
+from dragoman.files import read_bounded
 from dragoman.text.normalise import normalise
 from dragoman.text.options import SMALLEST_VOCABULARY
 from dragoman.text.piece_order import plain_name, read_size
@@ -174,12 +174,7 @@ class Subwords:
     @classmethod
     def from_file(cls, path: str | Path) -> "Subwords":
         """Load a model from a file."""
-        try:
-            model = read_small(Path(path), LARGEST_FILE)
-        except OSError as error:
-            raise FolderError(
-                f"{path}: cannot be read ({error.strerror}); give the path of a SentencePiece model"
-            ) from error
+        model = read_bounded(Path(path), LARGEST_FILE, "give the path of a SentencePiece model")
         return cls(model, place=str(path))
 
     def to_bytes(self) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dragoman.errors import DataError, FolderError, OptionError
-from dragoman.files import read_small
+from dragoman.files import read_bounded
 from dragoman.text.normalise import normalise
 
 UNKNOWN = "⟨unk⟩"
@@ -153,12 +153,7 @@ class Words:
         FolderError
             If the file cannot be read or holds anything else.
         """
-        try:
-            contents = read_small(Path(path), LARGEST_FILE)
-        except OSError as error:
-            raise FolderError(
-                f"{path}: cannot be read ({error.strerror}); get the model folder again"
-            ) from error
+        contents = read_bounded(Path(path), LARGEST_FILE, "get the model folder again")
         return cls.from_bytes(contents, place=str(path))
 
     def to_bytes(self) -> bytes:
