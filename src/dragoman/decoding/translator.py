@@ -51,11 +51,11 @@ class Translator:
         That device, or its name.
     engine : SearchedModel | None
         What translates in the model's place; None: the model itself, or what is loaded in its
-        place when something is demanded that `cpu_engine` cannot do.
+        place for requests that `cpu_engine` does not support.
     short_list : ShortList | None
         The words among which to search; None: all.
     cpu_engine : CpuEngine | None
-        What translates where nothing special is demanded; None: the engine.
+        What translates on a CPU; None: the engine.
     choice : Choice | None
         Which engine was chosen and why, for `dragoman translate --explain-engine`.
     members : Sequence[ModelFolder]

@@ -75,7 +75,7 @@ def choose_engine(folder: ModelFolder, device_type: str, precision: Precision) -
     ======= ============================================ ===========
 
     Terms, forbidden words, samples and forced beginnings are the affair of the same engine, which
-    the general search asks word by word where the engine's own search cannot do what is demanded.
+    the general search asks word by word where the engine's own search does not support the request.
     """
     obstacle = _find_obstacle(folder.options, device_type, precision)
     if obstacle:

@@ -62,9 +62,9 @@ def find_quality_issue(source: str, translation: str) -> QualityIssue | None:
 
     Notes
     -----
-    Suspicious is a phrase of up to twelve words that comes four times or more in a row, or up to
+    A fault is a phrase of up to twelve words that comes four times or more in a row, or up to
     twelve characters that come eight times or more and fill 24 characters, unless the source
-    repeats something at least half as often (“ha ha ha ha”). And suspicious is a translation with
+    repeats something at least half as often (“ha ha ha ha”). So is a translation with
     more than five times the characters of its source and forty, or the other way round: no pair of
     languages is that uneven, and a short text may well be. The cost is linear in the length.
     """
@@ -110,8 +110,8 @@ def search_again(
     Returns
     -------
     list[Part]
-        In place of each suspicious translation the new one if that is not suspicious and drops no
-        demand that the old one meets, otherwise the old one; each with a note that says so.
+        In place of each faulty translation the new one if it is free of faults and drops no
+        constraint that the old one meets, otherwise the old one; each with a note that says so.
 
     Notes
     -----

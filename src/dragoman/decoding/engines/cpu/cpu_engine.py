@@ -380,8 +380,8 @@ class ShortListEngine:
         request : SearchRequest
             Likewise.
         prefixes : Sequence[Sequence[int]]
-            Likewise. If there are any, or anything else is demanded, all words count: what is
-            demanded may be on no list.
+            Likewise. Under a prefix or other constraints the whole vocabulary is searched, since
+            required tokens may be on no short-list.
         """
         choose = None if any(prefixes) or request.is_special else self.choose
         return self.engine.find(sources, limits, request, prefixes, choose)
