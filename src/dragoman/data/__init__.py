@@ -1,1 +1,4 @@
-"""Data: from text files to batches of token ids."""
+"""Data: from text files to batches of token ids.
+
+Imports `dragoman.text`; knows neither models nor training.
+"""

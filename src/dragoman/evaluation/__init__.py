@@ -1,1 +1,4 @@
-"""Score translations and compare systems."""
+"""Score translations and compare systems.
+
+Imports decoding and models.
+"""

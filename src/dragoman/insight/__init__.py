@@ -1,1 +1,4 @@
-"""Look inside a model: attention, attribution and explanations."""
+"""Look inside a model: attention, attribution and explanations.
+
+Imports models and decoding.
+"""

@@ -1,1 +1,4 @@
-"""Text to token ids and back: normalisation, subwords, vocabularies, sentence splitting."""
+"""Text to token ids and back: normalisation, subwords, vocabularies, sentence splitting.
+
+Imports nothing of Dragoman but files, errors and shapes.
+"""

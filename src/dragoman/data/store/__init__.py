@@ -1,4 +1,4 @@
 """The prepared corpus on disk: cleaning, encoding, memory-mapped text and ids, checksums.
 
-Imports `dragoman.text` and `dragoman.data.workers`.
+Imports `dragoman.text`, and of data corpus files, batches, order and workers.
 """

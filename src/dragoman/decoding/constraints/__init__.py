@@ -1,4 +1,4 @@
 """Lexical constraints: glossaries, required terms, forbidden words.
 
-Imports `dragoman.text` and `dragoman.decoding.search`.
+Imports `dragoman.text`, `decoding.search`, and the tables of `dragoman.kernels.cpu_search.task`.
 """

@@ -1,4 +1,4 @@
 """What is computed of finished translations: alignments, scores, quality checks, unknown words.
 
-Imports models and text; the translator is above it, except where types name it.
+Imports models and text; `alignments` alone imports the translator, which imports the rest.
 """

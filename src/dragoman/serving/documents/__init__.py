@@ -1,4 +1,4 @@
 """Document translation: formats parsed into texts and written back, and a store of results.
 
-Imports `dragoman.serving.markup`.
+Imports `serving.markup` and the service that translates the texts.
 """

@@ -1,4 +1,4 @@
 """HTTP before the protocols: connections, request limits, API keys, load shedding, errors, logs.
 
-Knows no protocol and no model.
+Imports metrics, options and types of the server; knows no protocol and no model.
 """

@@ -1,4 +1,5 @@
 """Checkpoints on disk, recovery from damaged ones, and weight averaging.
 
-Imports the model folder and files; nothing here trains.
+Imports weights, the model folder and optimisers, and `updates` for workers and shards; nothing here
+trains.
 """

@@ -1,4 +1,5 @@
 """Optimisers, learning-rate schedules and the learning-rate finder.
 
-May import options and kernels of the project; knows neither batches nor models' families.
+The optimisers import `updates.sharding` alone; the learning-rate finder assembles a run and updates
+it.
 """
