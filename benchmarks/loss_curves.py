@@ -26,7 +26,6 @@ from dragoman.data.store.store import PairStore, open_store
 from dragoman.models.build import build_model
 from dragoman.models.interface import Vocabulary
 from dragoman.models.options import TransformerOptions
-from dragoman.training.budget.precision import choose_precision
 from dragoman.training.checkpoints.checkpoint import SINGLE_PROCESS
 from dragoman.training.configuration import RunOptions
 from dragoman.training.objectives.loss import TrainingStep
@@ -34,6 +33,7 @@ from dragoman.training.optimisers.optimiser import build_optimiser
 from dragoman.training.optimisers.schedule import learning_rate, paper_peak
 from dragoman.training.options import TrainingOptions
 from dragoman.training.updates.gradients import Gradients
+from dragoman.training.updates.precision import choose_precision
 from dragoman.training.updates.update_planner import UpdatePlanner, prepare_updates
 from record import RESULTS, require_commit, write_result
 

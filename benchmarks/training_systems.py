@@ -24,12 +24,12 @@ from dragoman.data.packing import Capacity, PackedBatch, choose_capacity, pack, 
 from dragoman.models.build import build_model
 from dragoman.models.interface import Vocabulary
 from dragoman.models.positions.positional_encoding import sinusoidal_positions
-from dragoman.training.budget.precision import choose_precision
 from dragoman.training.objectives.loss import make_training_step
 from dragoman.training.optimisers.optimiser import BETAS, EPSILON, build_optimiser
 from dragoman.training.options import TrainingOptions
 from dragoman.training.updates.cpu_data_parallel import count_threads
 from dragoman.training.updates.gradients import Gradients, can_pack, precision_context
+from dragoman.training.updates.precision import choose_precision
 from marian import build_marian
 from training_work import (
     END_ID,

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.command_line import fail, run_process, train_words
 
 from dragoman.cli.command import main
-from dragoman.training.optimisers import learning_rate_finder as finder
+from dragoman.training import learning_rate_finder as finder
 
 
 def test_unknown_option_names_the_nearest(capsys):

@@ -33,8 +33,8 @@ from dragoman.training import run_setup as beginning
 from dragoman.training.checkpoints import checkpoint
 from dragoman.training.checkpoints.checkpoint import Progress, list_checkpoints
 from dragoman.training.configuration import resolve_options
+from dragoman.training.learning_rate_finder import find_learning_rate
 from dragoman.training.objectives.loss import TrainingStep
-from dragoman.training.optimisers.learning_rate_finder import find_learning_rate
 from dragoman.training.preparation import RunRequest
 from dragoman.training.run import InterruptedRunError, _open_run, resume_run, start_run
 from dragoman.training.run_setup import describe_run

@@ -166,7 +166,7 @@ def _check_family(options: argparse.Namespace, flags: Plain, config: Plain) -> N
 
 def _find_learning_rate(request: "RunRequest", workers: "Workers", *, is_dry: bool) -> None:
     """Test learning rates and print what is found."""
-    from dragoman.training.optimisers.learning_rate_finder import describe_test, find_learning_rate
+    from dragoman.training.learning_rate_finder import describe_test, find_learning_rate
 
     if is_dry:
         raise OptionError("--find-learning-rate and --dry-run do different things; leave one out")

@@ -22,7 +22,6 @@ from dragoman.presets import AUTO
 from dragoman.text.bpe_dropout import check_merges
 from dragoman.text.vocabulary import Vocabularies
 from dragoman.training.budget.plan import describe_plan, find_budget, make_plan
-from dragoman.training.budget.precision import choose_precision
 from dragoman.training.checkpoints.checkpoint import SINGLE_PROCESS
 from dragoman.training.configuration import (
     DEFAULT_FAMILY,
@@ -40,6 +39,7 @@ from dragoman.training.preparation import (
 )
 from dragoman.training.updates.distributed import Workers, check_device
 from dragoman.training.updates.memory_estimate import estimate_run_memory
+from dragoman.training.updates.precision import choose_precision
 from dragoman.weights import put_weights, read_weights, vocabulary_of
 
 RUN_FILE = "run.json"

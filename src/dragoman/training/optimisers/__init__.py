@@ -1,5 +1,4 @@
-"""Optimisers, learning-rate schedules and the learning-rate finder.
+"""Optimisers and learning-rate schedules.
 
-The optimisers import `updates.sharding` alone; the learning-rate finder assembles a run and updates
-it.
+Imports models and options, and of training only `updates.sharding`.
 """

@@ -12,9 +12,9 @@ from dragoman.kernels.language import can_compile, has_triton, plain_operations,
 from dragoman.kernels.training.casts import cast_together
 from dragoman.models.families import ModelOptions
 from dragoman.models.options import TransformerOptions
-from dragoman.training.budget.precision import use_onednn
 from dragoman.training.options import TrainingOptions
 from dragoman.training.updates.cpu_data_parallel import ThreadedGradients, batched
+from dragoman.training.updates.precision import use_onednn
 
 NUM_WARM_UPS = 2
 MAX_GRAPHS = 4

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import FolderError, OptionError, TrainingError
-from dragoman.training.objectives.loss import TrainingStep
-from dragoman.training.optimisers import learning_rate_finder as finder
-from dragoman.training.optimisers.learning_rate_finder import (
+from dragoman.training import learning_rate_finder as finder
+from dragoman.training.learning_rate_finder import (
     NUM_UPDATES,
     analyse_curve,
     describe_test,
@@ -19,6 +18,7 @@ from dragoman.training.optimisers.learning_rate_finder import (
     is_diverging,
     rate_of,
 )
+from dragoman.training.objectives.loss import TrainingStep
 from dragoman.training.preparation import RunRequest
 from dragoman.training.run import start_run
 from dragoman.training.run_setup import RATE_FILE, RATE_PICTURE

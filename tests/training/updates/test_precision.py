@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from dragoman.training.budget import precision
-from dragoman.training.budget.precision import choose_precision, use_onednn
 from dragoman.training.options import TrainingOptions
+from dragoman.training.updates import precision
+from dragoman.training.updates.precision import choose_precision, use_onednn
 
 CPU = torch.device("cpu")
 
