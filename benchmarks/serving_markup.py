@@ -1,6 +1,6 @@
 """What markup costs a server: sentences as HTML beside the same as plain text.
 
-    python benchmarks/serving_markup.py MODEL --source FILE [--languages en-de] [--lines 200]
+    python benchmarks/serving_markup.py MODEL --source FILE [--languages en-de] [--lines 100]
         [--rounds 5] [--flags --processes 0]
 
 MODEL is a folder of “dragoman train”. In every round each sentence is asked for once as text and
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("--source", type=Path, required=True)
     parser.add_argument("--languages", default="en-de")
-    parser.add_argument("--lines", type=int, default=200)
+    parser.add_argument("--lines", type=int, default=100, help="128 at most")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--flags", nargs=argparse.REMAINDER, default=[], help="for the server")

@@ -144,7 +144,7 @@ def make_final_norm(options: TransformerOptions) -> nn.Module | None:
 
 
 def _self_attention(options: TransformerOptions, kind: str, *, causal: bool) -> SelfAttention:
-    """Make the self-attention that the options name."""
+    """Make the self-attention that the options name: “encoder_attention” or “decoder_attention”."""
     if kind == "ssru":
         return SSRU(options.model_dim)
     dims = {"key_dim": options.head_key_dim, "value_dim": options.head_value_dim}
@@ -163,6 +163,7 @@ def _self_attention(options: TransformerOptions, kind: str, *, causal: bool) -> 
             causal=causal,
             dropout=options.attention_dropout,
         )
+    assert kind == "full", kind
     score_bias: AlibiBias | RelativeBias | None = None
     if options.positions == "alibi":
         score_bias = AlibiBias(options.num_heads)

@@ -31,6 +31,9 @@ Markup = Literal["text", "html", "xml"]
 Span = tuple[int, int, int, int]
 
 
+OVERLOADED_MESSAGE = "Slowdown: too many texts are waiting to be translated; try again"
+
+
 class ServiceError(Exception):
     """An error that a protocol reports to its client.
 

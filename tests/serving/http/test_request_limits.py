@@ -8,11 +8,11 @@ import pytest
 from tests.serving.test_metrics import read
 
 from dragoman.serving.http import request_limits as limits
-from dragoman.serving.http.load_shedding import OVERLOADED_MESSAGE, LoadShedder
+from dragoman.serving.http.load_shedding import LoadShedder
 from dragoman.serving.http.request_limits import RequestLimiter
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
-from dragoman.serving.service_types import record_pivot_paths
+from dragoman.serving.service_types import OVERLOADED_MESSAGE, record_pivot_paths
 
 
 def scope_of(path="/translate", method="POST", headers=()):

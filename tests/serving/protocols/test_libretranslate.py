@@ -14,6 +14,7 @@ from tests.serving.small_service import copy_folder
 
 from dragoman.decoding.translator import Translator
 from dragoman.serving.documents.document_store import find_store
+from dragoman.serving.service_types import OVERLOADED_MESSAGE, ServiceError
 
 
 @pytest.fixture(scope="module")
@@ -255,6 +256,12 @@ def test_refusals(client, service, kind, status, message):
     assert answer.status_code == status
     assert answer.json() == {"error": message}
     assert answer.headers["retry-after"] == "3"
+
+
+def test_a_full_queue_is_told_once(client, service):
+    service.error = ServiceError("overloaded", OVERLOADED_MESSAGE)
+    answer = client.post("/translate", json={"q": "a", "source": "en", "target": "fr"})
+    assert answer.json() == {"error": OVERLOADED_MESSAGE}
 
 
 def test_nothing_is_charged_for_what_is_not_answered(service):

@@ -1,4 +1,4 @@
-"""Find the best tokens of a vocabulary while they are scored."""
+"""Find the best tokens of a vocabulary, and their log-softmax, while they are scored."""
 
 import numpy as np
 

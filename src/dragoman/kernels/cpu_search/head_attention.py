@@ -1,5 +1,6 @@
-"""Attention of one query in one head of width 32, 48 or 64, as LLVM code.
+"""Attention of one query in one head of width 32, 48 or 64, as LLVM code: scores, softmax, sum.
 
+The softmax is computed in units of log 2; its division comes last, of the weighted sum of values.
 Keys and values are float32 or bfloat16 (the upper half of a float32).
 """
 

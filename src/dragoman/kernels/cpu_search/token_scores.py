@@ -1,4 +1,4 @@
-"""Maximum and sum of exponentials of the scores of a panel of tokens."""
+"""Maximum and sum of exponentials of the scores of 64 tokens: what their log-softmax needs."""
 
 from functools import partial, reduce
 

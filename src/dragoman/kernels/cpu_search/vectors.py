@@ -24,7 +24,7 @@ _RELU, _SWISH, _GELU, _GELU_SIGMOID, _SWIGLU, _GEGLU = range(len(ACTIVATIONS))
 
 _f32, _i32 = np.float32, np.int32
 BITS = _f32(1 / np.log(2))
-"""What makes of a natural logarithm one of base 2."""
+"""log₂ e: scores times this are exponents of 2, of which exponentials are cheap."""
 _HALF = _i32(16)
 
 
@@ -153,7 +153,7 @@ def score_key(query, keys, place) -> float:
 
 @compiled_freely
 def softmax_in_place(scores, count) -> None:
-    """Replace scores by their softmax."""
+    """Replace scores in units of log 2 by their softmax, 2^score over the sum."""
     top = scores[0]
     for index in range(count):
         top = max(top, scores[index])

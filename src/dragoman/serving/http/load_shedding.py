@@ -7,6 +7,7 @@ from dragoman.serving.http.error_responses import cors_headers, write_error_resp
 from dragoman.serving.http.request_heads import is_ambiguous
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
+from dragoman.serving.service_types import OVERLOADED_MESSAGE
 
 # Paths that accept file uploads.
 FILE_PATHS = frozenset({"/translate_file", "/v2/document"})
@@ -19,7 +20,6 @@ TRANSLATING_PATHS = FILE_PATHS | {
 }
 # Bytes of a request per subword, at most.
 TOKEN_BYTES = 8
-OVERLOADED_MESSAGE = "Slowdown: too many texts are waiting to be translated; try again"
 
 # Request line, from which the path is known before the rest is read.
 _POST = re.compile(rb"POST ([^ ?\r\n]+)[^ \r\n]* HTTP/1\.1\r\n")

@@ -9,12 +9,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.serving.http.api_keys import ApiKeys
 from dragoman.serving.http.error_responses import cors_headers, is_open, write_error_response
-from dragoman.serving.http.load_shedding import FILE_PATHS, OVERLOADED_MESSAGE, LoadShedder
+from dragoman.serving.http.load_shedding import FILE_PATHS, LoadShedder
 from dragoman.serving.http.request_heads import HeadCheck
 from dragoman.serving.http.uploads import UploadCheck
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
-from dragoman.serving.service_types import format_pivot_paths, reset_pivot_paths
+from dragoman.serving.service_types import OVERLOADED_MESSAGE, format_pivot_paths, reset_pivot_paths
 
 # Answered also while the server is stopping or full.
 HEALTH_PATHS = frozenset({"/health", "/ready", "/metrics"})

@@ -256,5 +256,5 @@ def _write_error(error: ServiceError) -> Response:
     elif error.kind == "bad_key":
         message = "Invalid API key"
     elif error.kind == "overloaded":
-        message = f"Slowdown: {message}"
+        message = f"Slowdown: {message.removeprefix('Slowdown: ')}"
     return JSONResponse({"error": message}, status_code=_STATUS[error.kind])

@@ -14,7 +14,7 @@ from dragoman.serving.queue.pending_requests import (
     RunningBatch,
     SideTask,
 )
-from dragoman.serving.service_types import ServiceError
+from dragoman.serving.service_types import OVERLOADED_MESSAGE, ServiceError
 
 TURN_TOKENS = 256
 MAX_SIDE_TASKS = 8
@@ -108,7 +108,7 @@ class BatchQueue(Generic[Task, Result]):
             if not is_accepted and not self.has_room(pending.client.name, cost):
                 raise ServiceError(
                     "overloaded",
-                    "Slowdown: too many texts are waiting to be translated; try again",
+                    OVERLOADED_MESSAGE,
                     retry_after=self.estimate_seconds(),
                 )
             self._newest = time.monotonic()

@@ -1,10 +1,9 @@
 """Compile the search for this processor: at once, or in a process of its own, while others work.
 
-BackgroundCompilation takes half a minute, once:
-`dragoman.kernels.cpu_search.compiler.compile_cache` keeps the result until Dragoman, Numba, Python
-or the processor change. So that the first translation on a new machine does not wait for it,
-``python -m`` with this module's name and a precision compiles in another process, while PyTorch
-translates.
+Compiling takes half a minute, once: `dragoman.kernels.cpu_search.compiler.compile_cache` keeps the
+result until Dragoman, Numba, Python or the processor change. So that the first translation on a new
+machine does not wait for it, ``python -m`` with this module's name and a precision compiles in
+another process, while PyTorch translates.
 """
 
 import functools
