@@ -202,7 +202,7 @@ def _drawn(_files: list[Path], scratch: Path, _workers: int | None) -> dict[str,
     hashes = mapped(folder / "train.hashes", np.uint64).reshape(-1, 2)
     with _watched("drawn_36_million_pairs_deduplicate") as figures:
         keep = clean_text._first_occurrences(hashes)
-        clean_text._set_aside(folder, hashes, keep, Report(), 1000)
+        clean_text._set_aside(folder, hashes, keep, Report(), 1000, {})
     del hashes, keep
     with _watched("drawn_36_million_pairs_pass") as more:
         pairs = PairStore(folder, "train")

@@ -35,7 +35,7 @@ def describe_machine() -> str:
     cores, all_cores = count_cores(), os.cpu_count() or 1
     told = f"{cores} cores" if cores == all_cores else f"{cores} of {all_cores} cores"
     words = f"{told}, {processor}"
-    if torch.cuda.is_available():
+    if os.environ.get("CUDA_VISIBLE_DEVICES") != "" and torch.cuda.is_available():
         words += f", one {torch.cuda.get_device_name()}"
     return f"{words}, torch {torch.__version__}"
 
