@@ -24,23 +24,15 @@ os.environ.setdefault("DRAGOMAN_COMPILE", "now")
 CHECKED = ("models", "decoding", "training", "evaluation", "insight", "folder")
 CHECKED_DATA = (
     "batches",
-    "checked_files",
-    "clean_text",
-    "cleaning",
     "corpus",
-    "draws",
-    "encoding",
     "lines",
     "options",
-    "mapped",
     "order",
     "packed_mask",
     "packing",
     "prefetch",
     "segmentation",
     "store",
-    "tables",
-    "word_ids",
 )
 # A whole number is good enough where a float is asked for.
 checker = types.ModuleType("dragoman_checker")
