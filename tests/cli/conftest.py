@@ -1,6 +1,7 @@
 """A corpus and a model that the tests of several verbs share."""
 
 import pytest
+from tests.catalogue.conftest import home, site  # noqa: F401
 from tests.cli.command_line import train_words
 from tests.exchange.conftest import make_model, own, trained  # noqa: F401
 

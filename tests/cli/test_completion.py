@@ -8,8 +8,8 @@ import pytest
 
 from dragoman.cli.command import build_parser, main
 from dragoman.cli.completion import SHELLS, list_commands
-from dragoman.cli.train import TOPICS
-from dragoman.cli.verbs import VERBS
+from dragoman.cli.model_verbs.train import TOPICS
+from dragoman.cli.verb_table import VERBS
 from dragoman.models.families import ModelOptions
 from dragoman.options import section_kinds, tag_of
 

@@ -9,65 +9,12 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.sample_options import Thing, message_of, things
 
 from dragoman.cli.flags import Parser, add_flags, given_flags
 from dragoman.errors import OptionError
 from dragoman.options import from_plain, merge, option, section_kinds, to_plain, write_toml
 from dragoman.training.configuration import RESUMABLE, RunOptions
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shape:
-    """How it looks.
-
-    More of it.
-    """
-
-    width: int = option(4, "how wide, 100 % sure")
-    scale: float = option(1.5, "how large")
-    name: str = option("box", "what it is called")
-    is_round: bool = option(False, "whether it rolls")
-    colour: Literal["red", "blue"] = option("red", "how it shines")
-    corners: int | None = option(None, "how many corners")
-    weight: float | None = option(2.5, "how heavy")
-    finish: Literal["matt", "gloss"] | None = option("matt", "how it feels")
-    label: str | None = option(None, "what is on it")
-    tags: tuple[str, ...] = option((), "what it belongs to")
-    shares: tuple[float, ...] | None = option(None, "who owns how much")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Thing:
-    """A thing."""
-
-    shape: Shape = field(default_factory=Shape)
-    count: int = option(1, "how many")
-
-
-numbers = st.floats(allow_nan=False)
-texts = st.text(st.characters(exclude_categories=["Cs"]))
-shapes = st.builds(
-    Shape,
-    width=st.integers(-(2**63), 2**63 - 1),
-    scale=numbers,
-    name=texts,
-    is_round=st.booleans(),
-    colour=st.sampled_from(["red", "blue"]),
-    corners=st.none() | st.integers(0, 99),
-    weight=st.none() | numbers,
-    finish=st.sampled_from(["matt", "gloss", None]),
-    label=st.none() | texts.filter(lambda text: text != "off"),
-    tags=st.lists(texts).map(tuple),
-)
-things = st.builds(Thing, shape=shapes, count=st.integers(0, 99))
-
-
-def message_of(action):
-    with pytest.raises(OptionError) as caught:
-        action()
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
 
 
 def leaves(kind, section=""):
@@ -100,6 +47,8 @@ def test_flags_say_what_a_dictionary_says(thing, data):
         flag = "--" + each.name.replace("_", "-")
         if hint is bool:
             words.append(flag if value else flag.replace("--", "--no-", 1))
+        elif each.name == "shares":  # some numbers look like flags
+            continue
         elif get_origin(hint) is tuple:
             tags = [tag for tag in value if tag and not tag.startswith("-")]
             words += [flag, *tags] if tags else []
@@ -107,7 +56,8 @@ def test_flags_say_what_a_dictionary_says(thing, data):
             words.append(f"{flag}={'off' if value is None else value}")
     found = from_plain(Thing, parse(words), place="flags")
     tags = tuple(tag for tag in thing.shape.tags if tag and not tag.startswith("-"))
-    assert found == dataclasses.replace(thing, shape=dataclasses.replace(thing.shape, tags=tags))
+    shape = dataclasses.replace(thing.shape, tags=tags, shares=None)
+    assert found == dataclasses.replace(thing, shape=shape)
 
 
 @pytest.mark.parametrize(
@@ -183,6 +133,20 @@ def test_help_names_every_flag_and_default():
     ):  # fmt: skip
         assert part in text
     assert "More of it." not in text
+
+
+def test_an_option_without_a_flag_is_set_in_a_file_and_says_so():
+    parser = Parser(prog="tool")
+    add_flags(parser, Thing, {"corners", "is_round"})
+    assert "--corners" not in parser.format_help()
+    assert [each.dest for each in parser.in_file_only["shape"]] == ["is_round", "corners"]
+    said = [each.metavar for each in parser.in_file_only["shape"]]
+    assert said == ["is_round = true|false", "corners = INT|off"]
+    for flag, name in (("--corners=3", "corners"), ("--no-is-round", "is_round")):
+        assert message_of(lambda: parser.parse([flag])) == (  # noqa: B023
+            f"tool: {flag.split('=')[0]} is no flag: write “{name} = …” below “[shape]” in a TOML "
+            "file, and give that as --config"
+        )
 
 
 def test_help_shows_the_defaults_of_plain_flags():

@@ -1,4 +1,5 @@
-"""The command ``dragoman``: one module for each verb, its flags, its help, and how errors are told.
+"""The command ``dragoman``: its verbs, their flags, their help, and how errors are told.
 
-May import everything; heavy modules only when a verb runs, so that ``--help`` is fast.
+A verb is one file of `model_verbs` or `text_verbs` and one line of `verb_table`. May import
+everything; heavy modules only when a verb runs, so that ``--help`` is fast.
 """

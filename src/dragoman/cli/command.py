@@ -184,7 +184,7 @@ def build_parser(word: str | None = None) -> "Parser":
     """
     from dragoman import __version__
     from dragoman.cli.flags import Parser
-    from dragoman.cli.verbs import add_verbs
+    from dragoman.cli.verb_table import add_verbs
 
     parser = Parser(
         prog="dragoman",

@@ -4,53 +4,13 @@ import argparse
 import shlex
 import sys
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import NamedTuple
 
 from dragoman.cli.flags import add_verb
 
 SHELLS = ("bash", "zsh", "fish")
 LONGEST_TEXT = 72
-BASH = """\
-_dragoman() {
-    local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}"
-    local verb=dragoman choices="" word index
-    COMPREPLY=()
-    [[ $previous == "=" ]] && previous="${COMP_WORDS[COMP_CWORD-2]}"
-    [[ $current == "=" ]] && current=""
-    for ((index = 1; index < COMP_CWORD; index++)); do
-        word="${COMP_WORDS[index]}"
-        case "$verb $word" in
-            VERBS) verb="$verb $word" ;;
-        esac
-    done
-    case "$verb $previous" in
-VALUES
-        *)
-            case "$verb:$current" in
-FLAGS
-            esac ;;
-    esac
-    for word in $choices; do
-        [[ $word == "$current"* ]] && COMPREPLY+=("$word")
-    done
-}
-complete -o default -F _dragoman dragoman
-"""
-ZSH = """\
-(( $+functions[compdef] )) || { autoload -U compinit && compinit; }
-autoload -U bashcompinit && bashcompinit
-"""
-FISH = """\
-function __dragoman_at
-    set -l said (commandline -opc)
-    set -l last (math (count $argv) + 1)
-    test "$said[2..$last]" = "$argv"
-end
-function __dragoman_needs_verb
-    set -l said (commandline -opc)
-    test (count $said) -eq (math (count $argv) + 1); and test "$said[2..-1]" = "$argv"
-end
-"""
 
 
 class Option(NamedTuple):
@@ -86,7 +46,12 @@ def _complete(options: argparse.Namespace) -> None:
 
     commands = list(list_commands(build_parser()))
     script = _fish(commands) if options.shell == "fish" else _bash(commands)
-    sys.stdout.write(f"{ZSH if options.shell == 'zsh' else ''}{script}")
+    sys.stdout.write(f"{_read('zsh') if options.shell == 'zsh' else ''}{script}")
+
+
+def _read(shell: str) -> str:
+    """Read what a shell's script has beside the verbs and options."""
+    return (files(__package__) / f"completion.{shell}").read_text(encoding="utf-8")
 
 
 def list_commands(
@@ -140,7 +105,7 @@ def _bash(commands: list[Command]) -> str:
             flags.append(f'                "{name}:"*) choices="{" ".join(each.followers)}" ;;')
     verbs = _alternatives(" ".join(("dragoman", *each.words)) for each in commands if each.words)
     parts = {"VERBS": verbs, "VALUES": "\n".join(values), "FLAGS": "\n".join(flags)}
-    script = BASH
+    script = _read("bash")
     for name, part in parts.items():
         script = script.replace(name, part, 1)
     return script
@@ -153,7 +118,7 @@ def _alternatives(words: Iterator[str] | list[str]) -> str:
 
 def _fish(commands: list[Command]) -> str:
     """Write the script for fish."""
-    lines = [FISH]
+    lines = [_read("fish")]
     for each in commands:
         words = " ".join(each.words)
         for word, text in each.followers.items():

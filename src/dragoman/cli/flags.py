@@ -5,12 +5,24 @@ The names of the fields are unique within a run, so ``model.num_heads`` is ``--n
 
 import argparse
 import dataclasses
-from collections.abc import Sequence
+import importlib.util
+from collections.abc import Collection, Sequence
 from typing import Any, Literal, NamedTuple, NoReturn, get_args, get_origin, get_type_hints
 
 from dragoman.errors import OptionError
+from dragoman.model_home import find_model
 from dragoman.options import OFF, Plain, section_kinds, suggest, tag_of, without_none
 
+SERVER_PACKAGES = (
+    "starlette",
+    "uvicorn",
+    "python_multipart",
+    "prometheus_client",
+    "py3langid",
+    "defusedxml",
+    "markdown_it",
+    "yaml",
+)
 TEXT_FILES = "plain text, .gz or .xz, one sentence a line"
 
 
@@ -33,6 +45,7 @@ class Parser(argparse.ArgumentParser):
         kwargs["allow_abbrev"] = False
         self.words: list[str] = []
         self.fields: dict[str, Field] = {}
+        self.in_file_only: dict[str, list[argparse.Action]] = {}
         self.shown_kind: object = None
         super().__init__(**kwargs)
 
@@ -59,9 +72,21 @@ class Parser(argparse.ArgumentParser):
             flags = [flag for action in parser._actions for flag in action.option_strings]
             word = next((each for each in unknown if each.startswith("-")), unknown[0])
             name = word.split("=", 1)[0]
+            _refuse_file_option(parser, name)
             what = "option" if word.startswith("-") else "argument"
             raise OptionError(f"{parser.prog}: unknown {what} “{name}”{suggest(name, flags)}")
         return namespace
+
+
+def _refuse_file_option(parser: argparse.ArgumentParser, flag: str) -> None:
+    """Say where an option is set that has no flag."""
+    name = flag.removeprefix("--").removeprefix("no-").replace("-", "_")
+    for section, options in getattr(parser, "in_file_only", {}).items():
+        if name in (each.dest for each in options):
+            raise OptionError(
+                f"{parser.prog}: {flag} is no flag: write “{name} = …” below “[{section}]” in a "
+                "TOML file, and give that as --config"
+            )
 
 
 def _take_late(
@@ -96,11 +121,14 @@ class _HelpFormatter(argparse.HelpFormatter):
             member = self._fields[action.dest].member_of(self._kind)
             text, default, nothing = _help_of(member), member.default, OFF
         says_itself = "default" in text or "else " in text
-        if not action.option_strings or says_itself or default is argparse.SUPPRESS:
+        is_argument = not (action.option_strings or action.dest in self._fields)
+        if is_argument or says_itself or default is argparse.SUPPRESS:
             return text
         if action.required:
             return f"{text} (required)"
         shown = _show_default(default, nothing).replace("%", "%%")
+        if isinstance(default, bool) and not action.option_strings:  # as a TOML file has it
+            shown = str(default).lower()
         return f"{text} (default: {shown})"
 
 
@@ -127,6 +155,14 @@ def add_verb(
     return parser
 
 
+def add_model(parser: Parser) -> None:
+    """Let a user say which model, by its folder or by its name."""
+    parser.add_argument(
+        "model", type=find_model, metavar="MODEL",
+        help="a model folder, or the name of an installed model",
+    )  # fmt: skip
+
+
 def add_device(parser: Parser) -> None:
     """Let a user say where to compute."""
     parser.add_argument(
@@ -149,7 +185,14 @@ def add_allow_host(parser: Parser) -> None:
     )  # fmt: skip
 
 
-def add_flags(parser: Parser, kind: type) -> None:
+def check_extra(verb: str) -> None:
+    """Refuse to serve where the packages for it are not installed."""
+    missing = [name for name in SERVER_PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise OptionError(f'{verb} needs {missing[0]}: pip install "dragoman[serve]"')
+
+
+def add_flags(parser: Parser, kind: type, in_file_only: Collection[str] = ()) -> None:
     """Give the parser one flag for every leaf field of an options dataclass.
 
     Parameters
@@ -160,6 +203,8 @@ def add_flags(parser: Parser, kind: type) -> None:
     kind : type
         The dataclass. Its flags are absent from the result unless given, so that layers can be
         laid over one another.
+    in_file_only : Collection[str]
+        Fields of sections that get no flag: a TOML file sets them, and help shows how.
     """
     hints = get_type_hints(kind)
     for each in dataclasses.fields(kind):
@@ -176,8 +221,12 @@ def add_flags(parser: Parser, kind: type) -> None:
                 field = parser.fields.setdefault(inner.name, Field(each.name, {}))
                 field.members[tag_of(member) if len(kinds) > 1 else None] = inner
                 is_tag = len(kinds) > 1 and inner.name == dataclasses.fields(member)[0].name
-                if is_new:
-                    hint = Literal[tuple(map(tag_of, kinds))] if is_tag else inner_hints[inner.name]
+                hint = Literal[tuple(map(tag_of, kinds))] if is_tag else inner_hints[inner.name]
+                if is_new and inner.name in in_file_only:
+                    shown = argparse.Action([], inner.name, metavar=_assignment(inner.name, hint))
+                    shown.help = _help_of(inner)
+                    parser.in_file_only.setdefault(each.name, []).append(shown)
+                elif is_new:
                     _add_flag(group, inner, hint)
 
 
@@ -223,6 +272,13 @@ def given_flags(namespace: argparse.Namespace, kind: type) -> Plain:
             value = getattr(namespace, each.name)
             given[each.name] = None if value == [None] else value  # a list that is off
     return given
+
+
+def _assignment(name: str, hint: Any) -> str:  # noqa: ANN401
+    """Show how an option is set in a TOML file."""
+    inner = without_none(hint)
+    values = "true|false" if inner is bool else _metavar(inner)
+    return f"{name} = {values}" + "|off" * (inner is not hint)
 
 
 def _metavar(inner: Any) -> str:  # noqa: ANN401

@@ -93,6 +93,10 @@ def _groups_of(
         ]
         if actions and (titles is None or group.title in titles):
             yield group.title, group.description, actions
+        in_file = parser.in_file_only.get(group.title or "", []) if topic is not None else []
+        own = [each for each in in_file if _is_of_kind(parser, each.dest)]
+        if own and (titles is None or group.title in titles):
+            yield f"[{group.title}], in a file that --config names", None, own
 
 
 def _is_of_kind(parser: Parser, name: str) -> bool:

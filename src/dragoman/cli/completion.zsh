@@ -1,0 +1,2 @@
+(( $+functions[compdef] )) || { autoload -U compinit && compinit; }
+autoload -U bashcompinit && bashcompinit

@@ -1,0 +1,119 @@
+"""What “dragoman translate --document” does; nothing heavy is imported before it runs."""
+
+import argparse
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.cli.flags import Parser, check_extra, given_flags
+from dragoman.decoding.options import SamplingOptions, SearchOptions
+from dragoman.errors import OptionError
+from dragoman.files import read_bounded, write_file
+
+if TYPE_CHECKING:
+    from dragoman.serving.language_pairs import ServedModels
+    from dragoman.serving.service_types import ServedModel
+
+MOST_BYTES = 100 << 20
+"""Bytes of a document, packed; a server takes fewer."""
+
+# What has a meaning for lines alone.
+_OF_LINES = (
+    "file", "n_best", "prefix", "alignments", "confidence", "others", "terms", "forbid", "scores",
+    "sample", "short_list", "explain_engine",
+)  # fmt: skip
+
+
+def add_document(parser: Parser) -> None:
+    """Let a user name a document."""
+    parser.add_argument(
+        "--document", type=Path, metavar="FILE",
+        help="translate a file such as report.docx, subtitles, a web page or a catalogue of "
+        "messages, and write it to --output with its layout",
+    )  # fmt: skip
+    parser.add_argument(
+        "--columns", type=lambda text: [each.strip() for each in text.split(",")], metavar="A,B",
+        help="of a --document in .csv or .tsv, columns by name or number (else all of text)",
+    )  # fmt: skip
+
+
+def translate_file(options: argparse.Namespace) -> None:
+    """Translate a document as the server does, and write it beside."""
+    if options.document is None:
+        raise OptionError("--columns means something with --document only; give that")
+    _check_flags(options)
+    _check_places(options.document, options.output)
+    check_extra("translate --document")
+    from dragoman.serving.documents.documents import read_document, translate_document
+    from dragoman.serving.language_pairs import ServedModels, load_models
+    from dragoman.serving.options import ServeOptions
+    from dragoman.serving.service import Service
+    from dragoman.serving.service_types import Client, Request, ServiceError
+
+    beam_size = given_flags(options, SearchOptions).get("beam_size")
+    how = ServeOptions(processes=0, max_beam_size=max(beam_size or 1, ServeOptions.max_beam_size))
+    content = read_bounded(options.document, MOST_BYTES, "give a smaller one")
+    models = load_models([options.model], options.device, options.precision)
+    model = _choose(models, given_flags(options, SearchOptions).get("into"))
+    service = Service(ServedModels([model]), how)
+
+    async def translate() -> bytes:
+        document = read_document(
+            options.document.name, content, 8 * MOST_BYTES, model.target, options.columns or ()
+        )
+        request = Request(
+            texts=(),
+            source=model.source,
+            target=model.target,
+            client=Client(name="terminal"),
+            beam_size=beam_size,
+        )
+        service.start()
+        try:
+            return await translate_document(service, document, request)
+        finally:
+            await asyncio.to_thread(service.stop)
+
+    try:
+        written = asyncio.run(translate())
+    except ServiceError as error:
+        reason = error.message.removeprefix("Invalid request: ")
+        raise OptionError(f"{options.document}: {reason}") from None
+    _check_places(options.document, options.output)  # It may have taken long.
+    write_file(options.output, written)
+
+
+def _check_flags(options: argparse.Namespace) -> None:
+    """Refuse flags that apply only to line-by-line translation."""
+    given = {*given_flags(options, SearchOptions), *given_flags(options, SamplingOptions)}
+    given -= {"into", "beam_size"}
+    given |= {name for name in _OF_LINES if getattr(options, name) not in (None, False, "", [])}
+    for name in sorted(given):
+        flag = {"others": "--with", "file": "FILE"}.get(name, "--" + name.replace("_", "-"))
+        raise OptionError(f"{flag} is for lines of text, not for --document; leave it out")
+
+
+def _check_places(document: Path, output: Path | None) -> None:
+    """Refuse what cannot be read, or would be overwritten."""
+    if output is None:
+        raise OptionError("--document needs --output: give the file to write")
+    if not document.is_file():
+        raise OptionError(f"{document}: no such file; give a document")
+    if output.suffix.lower() != document.suffix.lower():
+        raise OptionError(
+            f"--output is {output}, but a {document.suffix or 'nameless'} file stays one; give a "
+            "name that ends in the same way"
+        )
+    if output.exists() or output.is_symlink():
+        raise OptionError(f"{output}: is there already; give another --output, or remove it")
+
+
+def _choose(models: "ServedModels", into: str | None) -> "ServedModel":
+    """Choose the pair of languages of a model that has several."""
+    known = {each.into or each.target: each for each in models.all}
+    fitting = [each for each in models.all if into in (None, each.into, each.target)]
+    if len(fitting) != 1:
+        names = ", ".join(known)
+        said = f"is “{into}”" if into else "is missing"
+        raise OptionError(f"--into {said}; the model translates into {names}: give one of these")
+    return fitting[0]
