@@ -18,8 +18,7 @@ from dragoman.data.builtin.generator import (
 )
 from dragoman.data.builtin.lexicon.adjectives import ADJECTIVE_OF
 from dragoman.data.builtin.lexicon.moments import Month
-from dragoman.data.builtin.lexicon.nouns import NOUN_OF
-from dragoman.data.builtin.lexicon.place_names import PLACES
+from dragoman.data.builtin.lexicon.nouns import NOUN_OF, PLACES
 from dragoman.data.builtin.lexicon.verbs import SER, VERBS
 from dragoman.data.builtin.meaning import (
     Attribute,

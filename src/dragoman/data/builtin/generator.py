@@ -73,12 +73,15 @@ def find_split(target_words: list[str] | tuple[str, ...]) -> str:
     key = make_key(target_words)
     if key in _RESERVED_KEYS:
         return "test"
+    return split_of_key(key)
+
+
+def split_of_key(key: str) -> str:
+    """Choose a split by the hash of a key."""
     digest = hashlib.sha256(key.encode()).digest()
     hundredth = int.from_bytes(digest[:8], "big") % 100
-    for split, hundredths in HELD_OUT_HUNDREDTHS.items():
-        if hundredth in hundredths:
-            return split
-    return "train"
+    held_out = (name for name, own in HELD_OUT_HUNDREDTHS.items() if hundredth in own)
+    return next(held_out, "train")
 
 
 def realise_pair(sentence: Sentence, languages: str) -> AlignedPair:

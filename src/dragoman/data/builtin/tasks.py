@@ -4,12 +4,11 @@ The smallest tasks for a translation model: they cannot be solved without attend
 source words, and every translation is exactly right or wrong.
 """
 
-import hashlib
 import random
 from collections.abc import Iterator
 from itertools import product
 
-from dragoman.data.builtin.generator import HELD_OUT_HUNDREDTHS, SPLITS, AlignedPair, check_choice
+from dragoman.data.builtin.generator import SPLITS, AlignedPair, check_choice, split_of_key
 from dragoman.errors import OptionError
 
 TASKS: tuple[str, ...] = ("copy", "reversal")
@@ -34,13 +33,7 @@ def find_task_split(words: tuple[str, ...]) -> str:
     A sequence and its reversal share a split, so that a held-out sequence is never seen in
     training, neither as a source nor as a target.
     """
-    key = " ".join(min(words, words[::-1]))
-    digest = hashlib.sha256(key.encode()).digest()
-    hundredth = int.from_bytes(digest[:8], "big") % 100
-    for split, hundredths in HELD_OUT_HUNDREDTHS.items():
-        if hundredth in hundredths:
-            return split
-    return "train"
+    return split_of_key(" ".join(min(words, words[::-1])))
 
 
 def generate_task(

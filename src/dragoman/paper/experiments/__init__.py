@@ -1,4 +1,4 @@
 """The experiments: one module each, by table of the paper, by claim, by lecture note.
 
-Imports tasks, report and training runs of `dragoman.paper`; `dragoman.cli.paper` starts them.
+Imports tasks, report and training runs of `dragoman.paper`; the verb “paper” starts them.
 """

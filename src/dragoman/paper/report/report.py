@@ -4,6 +4,7 @@ import base64
 import html
 import json
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 
 from dragoman.errors import DataError
@@ -39,7 +40,8 @@ def write_report(records: Sequence[Record], missing: Mapping[str, str]) -> str:
         *map(_write_record, records),
         _write_missing(missing),
     ]
-    return _PAGE.replace("@BODY@", "\n".join(body))
+    page = (files(__package__) / "report.html").read_text(encoding="utf-8")
+    return page.replace("@BODY@", "\n".join(body))
 
 
 def _write_contents(records: Sequence[Record], num_missing: int) -> str:
@@ -153,54 +155,3 @@ def _plain(value: object) -> str:
 
 def _text(words: str) -> str:
     return html.escape(words)
-
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy"
-  content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<title>The paper, measured</title>
-<style>
-  :root { color-scheme: light dark; --paper: #fff; --ink: #221d29; --faint: #6a6373;
-    --line: #d8d3de; --band: #f6f4f8; --accent: #86207c }
-  @media (prefers-color-scheme: dark) { :root { --paper: #16131b; --ink: #ece8f1;
-    --faint: #a69eb1; --line: #3b3544; --band: #1f1b26; --accent: #f48fb8 } }
-  body { margin: 2.5rem auto 5rem; padding: 0 1.5rem; max-width: 70rem;
-    font: 1rem/1.5 system-ui, sans-serif; background: var(--paper); color: var(--ink) }
-  .words { max-width: 48rem }
-  h1 { margin: 0 0 .5rem; font-size: 1.9rem }
-  h2 { margin: 0 0 .6rem; font-size: 1.35rem; line-height: 1.25 }
-  h3 { margin: 1.8rem 0 0; font-size: 1rem; line-height: 1.3 }
-  section { margin-top: 3rem; padding-top: 2rem; border-top: 1px solid var(--line) }
-  nav ul { list-style: none; margin: 1.2rem 0 0; padding: 0 }
-  nav li { display: grid; grid-template-columns: 8rem 1fr; gap: .2rem 1rem; padding: .15rem 0 }
-  nav span { color: var(--faint) }
-  a { color: var(--accent) }
-  p { margin: 0 0 .8rem } ul { margin: .2rem 0 1rem; padding-left: 1.3rem }
-  .claim { padding-left: .9rem; border-left: 3px solid var(--accent) }
-  figure { margin: 1.5rem 0; padding: .6rem; background: #fff; border: 1px solid var(--line);
-    border-radius: .5rem; width: fit-content; max-width: 100%; box-sizing: border-box }
-  img { display: block; max-width: 100%; height: auto }
-  .wide { overflow-x: auto; margin: .4rem 0 .5rem }
-  table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums }
-  th { text-align: start; vertical-align: bottom; font-weight: 600; line-height: 1.25;
-    border-bottom: 2px solid var(--line); padding: .3rem .9rem .3rem .4rem; max-width: 11rem }
-  td { border-bottom: 1px solid var(--line); padding: .25rem .9rem .25rem .4rem;
-    vertical-align: top; max-width: 26rem }
-  .number { text-align: end } td.number, td.short { white-space: nowrap }
-  tbody tr:nth-child(even) { background: var(--band) }
-  .notes { font-size: .88rem; color: var(--faint) }
-  details { margin-top: .5rem; font-size: .88rem } details.words { margin-top: 1.5rem }
-  summary { cursor: pointer; font-weight: 600 }
-  dl { display: grid; grid-template-columns: 6rem 1fr; gap: .15rem 1rem; margin: .6rem 0 }
-  dt { color: var(--faint) } dd { margin: 0; overflow-wrap: anywhere }
-  code { font: .9em ui-monospace, monospace }
-  @media (max-width: 40rem) { nav li, dl { grid-template-columns: 1fr } }
-</style>
-<body>
-@BODY@
-</body>
-</html>
-"""

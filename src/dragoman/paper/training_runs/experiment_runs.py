@@ -156,7 +156,9 @@ def _folder_of(plan: Plan, options: WorkOptions) -> Path:
 
 def _training_words(plan: Plan, options: WorkOptions, model: Path) -> list[str]:
     """Build the command that starts or resumes a run."""
-    if (model / "run.json").exists():
+    from dragoman.folder import RUN_FILE
+
+    if (model / RUN_FILE).exists():
         return ["train", "--resume", "--out", str(model)]
     # Without that file the run never began, and cannot be resumed.
     shutil.rmtree(model, ignore_errors=True)

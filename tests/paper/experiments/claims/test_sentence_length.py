@@ -1,11 +1,18 @@
 import pytest
 from tests.paper.stand_in_runs import make_run_all
 
-from dragoman.cli.verbs import add_verbs
+from dragoman.cli.verb_table import add_verbs
 from dragoman.errors import OptionError
+from dragoman.evaluation.bleu import corpus_bleu
 from dragoman.models.families import TransformerOptions
 from dragoman.paper.experiments.claims import sentence_length as length
-from dragoman.paper.experiments.claims.sentence_length import POSITIONS, SYSTEMS, LengthOptions
+from dragoman.paper.experiments.claims.sentence_length import (
+    POSITIONS,
+    SYSTEMS,
+    Curve,
+    LengthOptions,
+    score_buckets,
+)
 from dragoman.paper.tasks.joined_lines import count_words
 from dragoman.paper.training_runs.experiment_runs import WorkOptions
 from dragoman.training.configuration import RunOptions
@@ -142,3 +149,24 @@ def test_all_families_and_schemes_are_trained_from_end_to_end(tmp_path):
     assert len(experiment.table("families").rows) == len(SYSTEMS)
     assert len(experiment.table("positions").rows) == len(POSITIONS)
     assert not [each for each in experiment.findings if each.startswith("Missing")]
+
+
+def test_buckets_are_scored_one_by_one():
+    references = ["the first line is here", "the second line is there too",
+                  "a third line is long gone", "and a fourth never came at all"]  # fmt: skip
+    translations = [*references[:2], "nothing", references[3]]
+    whole, half = score_buckets(translations, references, 2)
+    assert whole == pytest.approx(100)
+    assert half == corpus_bleu(translations[2:], [references[2:]]) < 100
+
+
+def test_a_curve_falls_from_the_first_bucket_to_the_last_within():
+    curve = Curve(title="some", is_scheme=False, runs=(), scores=((50, 40, 5), (70, 50, 15)))
+    assert curve.means == [60, 45, 10]
+    assert curve.deviations == pytest.approx([200**0.5, 50**0.5, 50**0.5])
+    assert curve.fall(2) == 15
+    assert curve.fall(3) == 50
+
+
+def test_a_single_seed_has_no_deviation():
+    assert Curve(title="some", is_scheme=True, runs=(), scores=((1.0, 2.0),)).deviations is None

@@ -1,66 +1,7 @@
 """The adjectives: forms, places and copulas in the three languages."""
 
-from dragoman.data.builtin.lexicon.entries import Adjective
+from dragoman.data.builtin.lexicon.entries import Adjective, read_table
 
-# kinds | French: masculine[/feminine[/masculine plural]] [pre] | English[/comparative]
-#       | Spanish masculine[/feminine] [estar] [pre] | use
-# The small differences (bel, buen, meilleur) are in the tables below.
-_TABLE = """
-animal thing part vehicle place piece | grand pre | large/larger | grande | both
-person | grand pre | tall/taller | alto | both
-animal thing part vehicle place piece | petit pre | small/smaller | pequeño | both
-animal thing part place song | beau/belle/beaux pre | beautiful | hermoso | both
-adult animal thing part vehicle film home shop | vieux/vieille/vieux pre | old/older | viejo | both
-thing part vehicle text film song home | nouveau/nouvelle/nouveaux pre | new/newer | nuevo | both
-adult youth animal | jeune pre | young/younger | joven | both
-food drink readable film idea song work | bon/bonne pre | good/better | bueno | both
-food drink readable film idea | mauvais pre | bad/worse | malo | both
-text readable film event crossable | long/longue pre | long/longer | largo | both
-work readable film art idea party | formidable | great | grande pre | attribute absolute
-thing part vehicle home | rouge | red | rojo | both absolute
-thing part vehicle | bleu | blue | azul | both absolute
-thing part vehicle | vert | green | verde | both absolute
-thing part vehicle animal | noir | black | negro | both absolute
-thing part vehicle animal home | blanc/blanche | white | blanco | both absolute
-thing part vehicle | jaune | yellow | amarillo | both absolute
-thing vehicle food drink shop | cher/chère | expensive | caro | both
-readable event region shop idea study | intéressant | interesting | interesante | both
-study | facile | easy/easier | fácil | both
-study | difficile | difficult | difícil | both
-idea study | important | important | importante | both
-idea event building | étrange | strange/stranger | extraño | both
-person | heureux/heureuse | happy/happier | feliz estar | both
-person | triste | sad/sadder | triste estar | both
-person | fatigué | tired | cansado estar | both
-person animal | malade | sick | enfermo estar | both absolute
-person | prêt | ready | listo estar | predicate absolute
-person | occupé | busy/busier | ocupado estar | both
-person | riche | rich/richer | rico | both
-person art film region writable | célèbre | famous | famoso | both
-person pet | intelligent | intelligent | inteligente | both
-person animal | fort | strong/stronger | fuerte | both
-person | gentil/gentille | kind/kinder | amable | both
-person film readable | drôle | funny/funnier | divertido | both
-outdoor home region | calme | quiet/quieter | tranquilo | both
-clothes container home shop | propre | clean/cleaner | limpio estar | both
-clothes container home vehicle | sale | dirty/dirtier | sucio estar | both
-drink | chaud | hot/hotter | caliente estar | both
-drink | froid | cold/colder | frío estar | both
-container public | vide | empty/emptier | vacío estar | both absolute
-container public | plein | full/fuller | lleno estar | both absolute
-shop openable | ouvert | open | abierto estar | both absolute
-shop openable | fermé | closed | cerrado estar | both absolute
-food | délicieux/délicieuse | delicious | delicioso | both absolute
-vehicle pet | rapide | fast/faster | rápido | both
-vehicle public | lent | slow/slower | lento | both
-public-place home region vehicle art | moderne | modern | moderno | both
-person food film shop writable | français | French | francés | both absolute
-person film writable | anglais | English | inglés | both absolute
-person food film shop writable | italien/italienne | Italian | italiano | both absolute
-person film writable | espagnol | Spanish | español | both absolute
-thing study | premier/première pre | first | primero pre | attribute absolute
-thing study | troisième pre | third | tercero pre | attribute absolute
-"""
 _FRENCH_PREVOCALIC = {"beau": "bel", "vieux": "vieil", "nouveau": "nouvel"}
 _FRENCH_COMPARATIVE = {"good": ("meilleur", "meilleure", "meilleurs", "meilleures")}
 _SPANISH_SHORT = {
@@ -99,8 +40,8 @@ def _inflect_spanish(masculine: str) -> tuple[str, str, str, str]:
     return masculine, masculine, plural, plural
 
 
-def _parse_line(line: str) -> Adjective:
-    kinds, french, english, spanish, use = (field.strip() for field in line.split("|"))
+def _parse_line(line: list[str]) -> Adjective:
+    kinds, french, english, spanish, use = line
     french_form, *french_flags = french.split(" ")
     spanish_form, *spanish_flags = spanish.split(" ")
     base, _, comparative = english.partition("/")
@@ -124,5 +65,5 @@ def _parse_line(line: str) -> Adjective:
     )
 
 
-ADJECTIVES: tuple[Adjective, ...] = tuple(_parse_line(line) for line in _TABLE.strip().splitlines())
+ADJECTIVES: tuple[Adjective, ...] = tuple(_parse_line(line) for line in read_table("adjectives"))
 ADJECTIVE_OF: dict[str, Adjective] = {adjective.english: adjective for adjective in ADJECTIVES}

@@ -1,6 +1,16 @@
 """Entries of the lexicon: one per concept, with its forms in the three languages."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.resources import files
+
+
+def read_table(name: str) -> Iterator[list[str]]:
+    """Read the fields of each entry in a file of this folder."""
+    text = (files(__package__) / f"{name}.txt").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            yield [field.strip() for field in line.split("|")]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,54 +3,20 @@
 from dataclasses import dataclass
 
 from dragoman.data.builtin.lexicon.entries import Expression
-from dragoman.data.builtin.lexicon.numerals import realise_english, realise_french, realise_spanish
+from dragoman.data.builtin.lexicon.numerals import (
+    COUNTED_WORDS,
+    realise_english,
+    realise_french,
+    realise_spanish,
+)
 from dragoman.data.builtin.lexicon.word_meanings import Word, make_marked_words, make_words
 
-_FRENCH_MONTHS = [
-    "janvier",
-    "février",
-    "mars",
-    "avril",
-    "mai",
-    "juin",
-    "juillet",
-    "août",
-    "septembre",
-    "octobre",
-    "novembre",
-    "décembre",
-]
-_ENGLISH_MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
-_SPANISH_MONTHS = [
-    "enero",
-    "febrero",
-    "marzo",
-    "abril",
-    "mayo",
-    "junio",
-    "julio",
-    "agosto",
-    "septiembre",
-    "octubre",
-    "noviembre",
-    "diciembre",
-]
-FRENCH_WEEKDAYS = ["lundi", "mardi", "mercredi", "jeudi", "vendredi", "samedi", "dimanche"]
-ENGLISH_WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
-SPANISH_WEEKDAYS = ["lunes", "martes", "miércoles", "jueves", "viernes", "sábado", "domingo"]
+_FRENCH_MONTHS, _ENGLISH_MONTHS, _SPANISH_MONTHS = (
+    COUNTED_WORDS[language]["months"] for language in ("french", "english", "spanish")
+)
+FRENCH_WEEKDAYS, ENGLISH_WEEKDAYS, SPANISH_WEEKDAYS = (
+    COUNTED_WORDS[language]["weekdays"] for language in ("french", "english", "spanish")
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """Numbers up to 9,999 in words, each word marked with the digits it expresses."""
 
+import tomllib
+from importlib.resources import files
 from typing import NamedTuple
 
 
@@ -14,119 +16,16 @@ class NumeralWord(NamedTuple):
     parts: str
 
 
-_FRENCH = [
-    "zéro",
-    "un",
-    "deux",
-    "trois",
-    "quatre",
-    "cinq",
-    "six",
-    "sept",
-    "huit",
-    "neuf",
-    "dix",
-    "onze",
-    "douze",
-    "treize",
-    "quatorze",
-    "quinze",
-    "seize",
-    "dix-sept",
-    "dix-huit",
-    "dix-neuf",
-]
-_FRENCH_TENS = ("", "", "vingt", "trente", "quarante", "cinquante", "soixante", "soixante")
-_ENGLISH = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
-_ENGLISH_TENS = [
-    "-",
-    "-",
-    "twenty",
-    "thirty",
-    "forty",
-    "fifty",
-    "sixty",
-    "seventy",
-    "eighty",
-    "ninety",
-]
-_SPANISH = [
-    "cero",
-    "uno",
-    "dos",
-    "tres",
-    "cuatro",
-    "cinco",
-    "seis",
-    "siete",
-    "ocho",
-    "nueve",
-    "diez",
-    "once",
-    "doce",
-    "trece",
-    "catorce",
-    "quince",
-    "dieciséis",
-    "diecisiete",
-    "dieciocho",
-    "diecinueve",
-    "veinte",
-    "veintiuno",
-    "veintidós",
-    "veintitrés",
-    "veinticuatro",
-    "veinticinco",
-    "veintiséis",
-    "veintisiete",
-    "veintiocho",
-    "veintinueve",
-]
-_SPANISH_TENS = [
-    "-",
-    "-",
-    "-",
-    "treinta",
-    "cuarenta",
-    "cincuenta",
-    "sesenta",
-    "setenta",
-    "ochenta",
-    "noventa",
-]
-_SPANISH_HUNDREDS = [
-    "-",
-    "ciento",
-    "doscientos",
-    "trescientos",
-    "cuatrocientos",
-    "quinientos",
-    "seiscientos",
-    "setecientos",
-    "ochocientos",
-    "novecientos",
-]
+COUNTED_WORDS: dict[str, dict[str, list[str]]] = tomllib.loads(
+    (files(__package__) / "counted_words.toml").read_text(encoding="utf-8")
+)
+_FRENCH, _ENGLISH, _SPANISH = (
+    COUNTED_WORDS[language]["numerals"] for language in ("french", "english", "spanish")
+)
+_FRENCH_TENS, _ENGLISH_TENS, _SPANISH_TENS = (
+    COUNTED_WORDS[language]["tens"] for language in ("french", "english", "spanish")
+)
+_SPANISH_HUNDREDS = COUNTED_WORDS["spanish"]["hundreds"]
 
 
 def _realise_french_below_hundred(number: int, *, feminine: bool, final: bool) -> str:

@@ -10,8 +10,7 @@ from typing import TypeVar
 from dragoman.data.builtin.lexicon.adjectives import ADJECTIVES
 from dragoman.data.builtin.lexicon.entries import Adjective, Expression, Noun, Place, Verb
 from dragoman.data.builtin.lexicon.moments import Date, Hour, Moment, Month, Weekday, Year
-from dragoman.data.builtin.lexicon.nouns import NOUNS
-from dragoman.data.builtin.lexicon.place_names import MEN, PLACES, WOMEN
+from dragoman.data.builtin.lexicon.nouns import MEN, NOUNS, PLACES, WOMEN
 from dragoman.data.builtin.lexicon.verbs import VERBS
 from dragoman.data.builtin.meaning import Person, Tense
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.options import option, require
+from dragoman.options import option, require, require_least
 from dragoman.paper.experiments.claims.scaling_law import EXPONENTS, Law, fit_law
 from dragoman.paper.report.result import (
     Cell,
@@ -74,9 +74,7 @@ class ScaleOptions:
         most = max(map(int, self.pairs))
         enough = bool(self.data.given) or most <= self.data.sentences
         require(enough, "--pairs", most, f"--sentences is only {self.data.sentences}")
-        for name in ("max_steps", "batch_tokens"):
-            value = getattr(self, name)
-            require(value >= 1, "--" + name.replace("_", "-"), value, "give ≥ 1")
+        require_least(self, max_steps=1, batch_tokens=1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dragoman.options import option, require
-from dragoman.paper.experiments.claims.length_curves import Curve, score_buckets
+from dragoman.options import option, require, require_least
 from dragoman.paper.report.result import (
     Cell,
     Column,
@@ -17,6 +16,7 @@ from dragoman.paper.report.result import (
     Say,
     Series,
     Table,
+    spread,
 )
 from dragoman.paper.tasks.joined_lines import (
     LONGEST_SENTENCE,
@@ -111,9 +111,7 @@ class LengthOptions:
         check_choice("--systems", self.systems, tuple(SYSTEMS))
         check_choice("--positions", self.positions, POSITIONS)
         read_seeds(self.seeds)
-        for name in ("lines", "lines_per_bucket", "max_steps", "batch_tokens", "beam_size"):
-            value = getattr(self, name)
-            require(value >= 1, "--" + name.replace("_", "-"), value, "give ≥ 1")
+        require_least(self, lines=1, lines_per_bucket=1, max_steps=1, batch_tokens=1, beam_size=1)
         require(self.position_steps >= 0, "--position-steps", self.position_steps, "give ≥ 0")
         require(self.num_within >= 2, "--num-within", self.num_within, "give ≥ 2, to compare them")
         require(self.num_beyond >= 0, "--num-beyond", self.num_beyond, "give ≥ 0")
@@ -130,6 +128,54 @@ class LengthOptions:
     def buckets(self) -> tuple[Bucket, ...]:
         """The lengths of the test set's lines."""
         return make_buckets(self.max_words, self.num_within, self.num_beyond)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """BLEU of one system by sentence length.
+
+    Parameters
+    ----------
+    title : str
+        What to call it.
+    is_scheme : bool
+        Whether it is a position scheme, and not a system.
+    runs : tuple[Outcome, ...]
+        One for each seed.
+    scores : tuple[tuple[float, ...], ...]
+        For each run, BLEU of each bucket.
+    """
+
+    title: str
+    is_scheme: bool
+    runs: tuple[Outcome, ...]
+    scores: tuple[tuple[float, ...], ...]
+
+    @property
+    def means(self) -> list[float]:
+        """Mean BLEU of each bucket over the seeds."""
+        return [statistics.fmean(each) for each in zip(*self.scores, strict=True)]
+
+    @property
+    def deviations(self) -> list[float] | None:
+        """Standard deviation of each bucket over the seeds; None for a single seed."""
+        found = [spread(each)[1] for each in zip(*self.scores, strict=True)]
+        return [each for each in found if each is not None] or None
+
+    def fall(self, num_within: int) -> float:
+        """Compute the loss of BLEU from the shortest lines to the longest seen in training."""
+        return self.means[0] - self.means[num_within - 1]
+
+
+def score_buckets(
+    translations: Sequence[str], references: Sequence[str], num_buckets: int
+) -> tuple[float, ...]:
+    """Compute BLEU of each bucket of a test set."""
+    from dragoman.evaluation.bleu import corpus_bleu
+
+    size = len(references) // num_buckets
+    parts = [slice(first, first + size) for first in range(0, size * num_buckets, size)]
+    return tuple(corpus_bleu(translations[part], [references[part]]) for part in parts)
 
 
 def run(options: LengthOptions, say: Say) -> Experiment:

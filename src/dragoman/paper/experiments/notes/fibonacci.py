@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from dragoman.options import option, require
+from dragoman.options import option, require, require_least
 from dragoman.paper.report.result import (
     Bar,
     Bars,
@@ -51,9 +51,7 @@ class FibonacciOptions:
     seeds: int = option(10, "how many seeds each error is averaged over")
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "seeds"):
-            value = getattr(self, name)
-            require(value >= 1, "--" + name.replace("_", "-"), value, "give ≥ 1")
+        require_least(self, epochs=1, batch_size=1, seeds=1)
         require(self.learning_rate > 0, "--learning-rate", self.learning_rate, "give a number > 0")
 
 

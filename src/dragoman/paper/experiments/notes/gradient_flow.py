@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from dragoman.options import option, require
+from dragoman.options import option, require_least
 from dragoman.paper.report.result import (
     Cell,
     Column,
@@ -44,12 +44,9 @@ class GradientsOptions:
     sentences: int = option(4, "sentences on which each norm is taken")
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("max_distance", 4 * _SHORTEST), ("steps", 0), ("limit", _SHORTEST + 1), ("seeds", 1),
-            ("sentences", 1),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            require(value >= least, "--" + name.replace("_", "-"), value, f"give ≥ {least}")
+        require_least(
+            self, max_distance=4 * _SHORTEST, steps=0, limit=_SHORTEST + 1, seeds=1, sentences=1
+        )
 
     @property
     def distances(self) -> tuple[int, ...]:

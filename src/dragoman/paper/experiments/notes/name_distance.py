@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from dragoman.options import option, require
+from dragoman.options import option, require_least
 from dragoman.paper.report.result import (
     Cell,
     Column,
@@ -36,12 +36,9 @@ class RecallOptions:
     sentences: int = option(400, "sentences that test each distance")
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("limit", _SHORTEST + 1), ("max_distance", self.limit), ("steps", 1), ("seeds", 1),
-            ("sentences", 1),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            require(value >= least, "--" + name.replace("_", "-"), value, f"give ≥ {least}")
+        require_least(
+            self, limit=_SHORTEST + 1, max_distance=self.limit, steps=1, seeds=1, sentences=1
+        )
 
     @property
     def distances(self) -> tuple[int, ...]:

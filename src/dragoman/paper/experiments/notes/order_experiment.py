@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, get_args, get_type_hints
 
 from dragoman.models.options import TransformerOptions
-from dragoman.options import option, require
+from dragoman.options import option, require, require_least
 from dragoman.paper.report.result import (
     Bar,
     Bars,
@@ -39,11 +39,7 @@ class OrderOptions:
     seeds: int = option(3, "how many seeds each number is averaged over")
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("num_layers", 1), ("model_dim", 8), ("sentences", 2), ("steps", 0), ("seeds", 1),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            require(value >= least, "--" + name.replace("_", "-"), value, f"give ≥ {least}")
+        require_least(self, num_layers=1, model_dim=8, sentences=2, steps=0, seeds=1)
         # Rotary positions rotate pairs of entries, in each of four heads.
         require(self.model_dim % 8 == 0, "--model-dim", self.model_dim, "give a multiple of 8")
 

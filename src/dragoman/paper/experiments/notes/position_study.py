@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dragoman.options import option, require
+from dragoman.options import option, require, require_least
 from dragoman.paper.report.result import (
     Column,
     Experiment,
@@ -46,9 +46,7 @@ class PositionsOptions:
     def __post_init__(self) -> None:
         width = self.model_dim
         require(width >= 16 and width % 2 == 0, "--model-dim", width, "give an even number ≥ 16")
-        for name, least in (("max_positions", 128), ("longest", 129), ("last_position", 1)):
-            value = getattr(self, name)
-            require(value >= least, "--" + name.replace("_", "-"), value, f"give ≥ {least}")
+        require_least(self, max_positions=128, longest=129, last_position=1)
 
 
 def list_schemes(model_dim: int, max_positions: int) -> dict[str, "Positions"]:

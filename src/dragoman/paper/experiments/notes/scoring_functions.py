@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dragoman.options import option, require
+from dragoman.options import option, require_least
 from dragoman.paper.report.result import (
     Cell,
     Column,
@@ -33,11 +33,7 @@ class ScoresOptions:
     repeats: int = option(5, "how often each time is taken; the shortest counts")
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("max_key_dim", 8), ("steps", 1), ("seeds", 1), ("length", 2), ("repeats", 1)
-        ):  # fmt: skip
-            value = getattr(self, name)
-            require(value >= least, "--" + name.replace("_", "-"), value, f"give ≥ {least}")
+        require_least(self, max_key_dim=8, steps=1, seeds=1, length=2, repeats=1)
 
     @property
     def key_dims(self) -> list[int]:

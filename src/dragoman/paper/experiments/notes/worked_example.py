@@ -75,13 +75,14 @@ class LoadedModel(NamedTuple):
 
 def find_model(options: ExampleOptions, say: Say) -> LoadedModel:
     """Load a model, train one, or build one with random weights."""
+    from dragoman import model_home
     from dragoman.decoding.translator import Translator
     from dragoman.folder import read_folder
 
     if options.untrained:
         return _make_fresh(say)
     if options.model is not None:
-        path = Path(options.model)
+        path = model_home.find_model(options.model)
         check_family(read_folder(path))
         translator = Translator.load(path, "cpu")
         return LoadedModel(translator, f"The model is {path}, trained for "

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from dragoman.options import option, require
+from dragoman.options import option, require, require_least
 from dragoman.paper.experiments.tables.paths import find_longest_path, list_wirings
 from dragoman.paper.experiments.tables.published import TABLE_1
 from dragoman.paper.report.result import (
@@ -45,12 +45,15 @@ class ComplexityOptions:
     device: Literal["auto", "cpu", "cuda", "mps"] = option("cpu", "where to measure")
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("max_length", 2 * _SMALLEST), ("max_width", 2 * _SMALLEST), ("width", 2),
-            ("length", 2), ("window", 2), ("repeats", 1),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            require(value >= least, "--" + name.replace("_", "-"), value, f"give ≥ {least}")
+        require_least(
+            self,
+            max_length=2 * _SMALLEST,
+            max_width=2 * _SMALLEST,
+            width=2,
+            length=2,
+            window=2,
+            repeats=1,
+        )
         size = self.kernel_size
         require(size >= 3 and size % 2 == 1, "--kernel-size", size, "give an odd number ≥ 3")
 

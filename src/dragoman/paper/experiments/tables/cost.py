@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dragoman.options import option, require
+from dragoman.options import option, require_least
 from dragoman.paper.experiments.tables.published import (
     BASE,
     BIG,
@@ -37,9 +37,7 @@ class CostOptions:
     batch_tokens: int = option(25_000, "target tokens of an update, and as many source tokens")
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary_size", "sentence_length", "batch_tokens"):
-            value = getattr(self, name)
-            require(value >= 4, "--" + name.replace("_", "-"), value, "give ≥ 4")
+        require_least(self, vocabulary_size=4, sentence_length=4, batch_tokens=4)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dragoman.options import option, require
+from dragoman.options import option, require_least
 from dragoman.paper.experiments.tables.published import BASE, TABLE_2, SystemRow
 from dragoman.paper.report.result import Bar, Bars, Column, Experiment, Plot, Say, Table, spread
 from dragoman.paper.training_runs.corpora import Corpus, DataOptions, prepare_corpus
@@ -73,9 +73,7 @@ class SystemsOptions:
     def __post_init__(self) -> None:
         check_choice("--systems", self.systems, tuple(SYSTEMS))
         read_seeds(self.seeds)
-        for name in ("max_steps", "batch_tokens", "validate_every", "average_checkpoints"):
-            value = getattr(self, name)
-            require(value >= 1, "--" + name.replace("_", "-"), value, "give ≥ 1")
+        require_least(self, max_steps=1, batch_tokens=1, validate_every=1, average_checkpoints=1)
 
 
 @dataclass(frozen=True, kw_only=True)

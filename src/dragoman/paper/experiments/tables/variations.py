@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dragoman.errors import OptionError
-from dragoman.options import option, require
+from dragoman.options import option, require, require_least
 from dragoman.paper.experiments.tables.published import TABLE_3, VariationRow
 from dragoman.paper.report.result import Column, Experiment, Lines, Plot, Say, Series, Table, spread
 from dragoman.paper.training_runs.corpora import Corpus, DataOptions, prepare_corpus
@@ -53,9 +53,7 @@ class VariationsOptions:
     def __post_init__(self) -> None:
         check_choice("--rows", self.rows, tuple(ROWS))
         read_seeds(self.seeds)
-        for name in ("scale", "max_steps", "batch_tokens"):
-            value = getattr(self, name)
-            require(value >= 1, "--" + name.replace("_", "-"), value, "give ≥ 1")
+        require_least(self, scale=1, max_steps=1, batch_tokens=1)
         rate = self.peak_learning_rate
         require(rate > 0, "--peak-learning-rate", rate, "give more than 0")
         for name in self.rows:
