@@ -54,6 +54,7 @@ def write_marian(path, folder, changes=(), **said):
         "transformer-preprocess": "n" if is_pre else "",
         "transformer-postprocess": "da" if is_pre else "dan",
         "transformer-postprocess-top": "n" if is_pre else "",
+        "version": "v1.9.0" if options.feed_forward == "gelu-sigmoid" else "v1.12.42",
         "transformer-postprocess-emb": "d", "transformer-ffn-depth": 2,
         "transformer-decoder-autoreg": "self-attention", "transformer-tied-layers": [],
         "transformer-train-position-embeddings": False, "transformer-no-projection": False,

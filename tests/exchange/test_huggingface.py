@@ -99,6 +99,7 @@ def test_scores_of_a_search(trained, own, texts, tmp_path):
         {"feed_forward": "gelu", "tied_embeddings": "target", "num_decoder_layers": 1},
         {"feed_forward": "gelu-sigmoid", "tied_embeddings": "none"},
         {"scaled": False},
+        {"positions": "marian"},
     ],
     ids=lambda each: "-".join(map(str, each.values())),
 )
@@ -284,7 +285,8 @@ def test_an_imported_model_can_be_trained(foreign, own, corpus_files, tmp_path):
         ["train", "--source", str(corpus_files.source[0]), "--target", str(corpus_files.target[0]),
          "--from", str(tmp_path / "model"), "--out", str(tmp_path / "run"), "--max-steps", "6",
          "--validate-every", "6", "--batch-tokens", "400", "--valid-pairs", "10",
-         "--device", "cpu", "--warmup-steps", "1", "--peak-learning-rate", "0.003"]
+         "--device", "cpu", "--warmup-steps", "1", "--peak-learning-rate", "0.003",
+         "--preset", "tiny"]
     )  # fmt: skip
     after = own(tmp_path / "run")
     assert not torch.equal(before.model.output.bias, after.model.output.bias)
@@ -311,7 +313,7 @@ def message_of(action):
         ({"norm": "batch"}, "batch normalisation"),
         ({"feed_forward": "swiglu"}, "gated feed-forward layers (swiglu)"),
         ({"positions": "learned"}, "“learned” positions"),
-        ({"positions": "marian"}, "“marian” positions"),
+        ({"positions": "none"}, "“none” positions"),
         ({"decoder_attention": "feedback"}, "feedback memory"),
         ({"encoder_attention": "restricted"}, "“restricted” attention"),
         ({"num_experts": 2}, "a mixture of experts"),
@@ -325,6 +327,42 @@ def test_what_cannot_be_represented(make_model, vocabularies, tmp_path, changes,
         f"{path}: has {what}, which Hugging Face's MarianMT cannot represent; nothing is written"
     )
     assert not (tmp_path / "out").exists()
+
+
+def change_weights(folder, change):
+    """Change the weights of a folder in a file."""
+    weights = load_file(folder / "model.safetensors")
+    change(weights)
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "marian"])
+def test_a_table_of_sinusoids_is_recognised(make_model, vocabularies, tmp_path, positions):
+    """Old folders bring transformers' own; those of Marian's sinusoids must."""
+    export_huggingface(make_model(vocabularies, positions=positions), tmp_path / "out")
+    table = MarianMTModel.from_pretrained(tmp_path / "out").model.encoder.embed_positions.weight
+
+    def bring(weights):
+        for side in ("encoder", "decoder"):
+            weights[f"model.{side}.embed_positions.weight"] = table.detach().clone().half()
+
+    change_weights(tmp_path / "out", bring)
+    import_huggingface(tmp_path / "out", tmp_path / "back", None, None)
+    assert read_folder(tmp_path / "back").options.positions == positions
+
+
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+def test_other_tables_of_positions_are_refused(make_model, vocabularies, tmp_path, side):
+    path, name = tmp_path / "out", f"model.{side}.embed_positions.weight"
+    export_huggingface(make_model(vocabularies, positions="marian"), path)
+    shutil.copytree(path, tmp_path / "narrow")
+    change_weights(path, lambda weights: weights[name].mul_(1.1))
+    refused = f"model.safetensors: “{name}” has other positions than sinusoids, not supported"
+    assert refused in message_of(lambda: import_huggingface(path, tmp_path / "back", None, None))
+    path = tmp_path / "narrow"
+    change_weights(path, lambda weights: weights.update({name: torch.zeros(3, 5)}))
+    refused = f"“{name}” has shape (3, 5), not (3, 32); get the model again"
+    assert refused in message_of(lambda: import_huggingface(path, tmp_path / "back", None, None))
 
 
 def test_other_families_and_words_are_refused(trained, tmp_path):

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from tests.exchange.marian_writer import write_marian
 
 from dragoman.errors import FolderError, OptionError
-from dragoman.exchange import marian_files
+from dragoman.exchange import archives, marian_files
 from dragoman.exchange.marian import import_marian
-from dragoman.exchange.marian_files import read_yaml_vocabulary
+from dragoman.exchange.marian_files import read_npz, read_yaml_vocabulary
 from dragoman.exchange.sinusoid_layout import to_concatenated_sinusoids
 from dragoman.folder import read_folder
 from dragoman.weights import load_model, weights_of, write_model
@@ -36,7 +36,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("changes", SHAPES, ids=lambda each: "-".join(map(str, each.values())))
 def test_comes_back(make_model, vocabularies, own, texts, others, tmp_path, changes):
-    path = make_model(vocabularies, positions="marian", **changes)
+    path = make_model(vocabularies, positions="marian", norm_epsilon=1e-6, **changes)
     foreign = write_marian(tmp_path / "opus", read_folder(path))
     import_marian(foreign, tmp_path / "model", source_language="en", target_language="fr")
     before, after = own(path), own(tmp_path / "model")
@@ -50,7 +50,7 @@ def test_comes_back(make_model, vocabularies, own, texts, others, tmp_path, chan
 def test_ctranslate2_reads_the_same(
     make_model, vocabularies, own, texts, others, tmp_path, changes
 ):
-    path = make_model(vocabularies, positions="marian", **changes)
+    path = make_model(vocabularies, positions="marian", norm_epsilon=1e-6, **changes)
     foreign = write_marian(tmp_path / "opus", read_folder(path))
     import_marian(foreign / "model.npz", tmp_path / "model")
     # CTranslate2 gives every model of Marian the paper's sinusoids.
@@ -73,7 +73,12 @@ def test_ctranslate2_reads_the_same(
 
 
 def test_a_vocabulary_of_sentencepiece_itself(make_model, vocabularies, own, texts, tmp_path):
-    shape = {"positions": "marian", "attention_bias": True, "output_bias": True}
+    shape = {
+        "positions": "marian",
+        "norm_epsilon": 1e-6,
+        "attention_bias": True,
+        "output_bias": True,
+    }
     path = make_model(vocabularies, **shape)
     folder = read_folder(path)
     foreign = write_marian(tmp_path / "opus", folder)
@@ -136,7 +141,12 @@ def test_pyyaml_still_refuses_what_marian_writes(name, tmp_path):
 
 @pytest.fixture
 def foreign(make_model, vocabularies, tmp_path):
-    shape = {"positions": "marian", "attention_bias": True, "output_bias": True}
+    shape = {
+        "positions": "marian",
+        "norm_epsilon": 1e-6,
+        "attention_bias": True,
+        "output_bias": True,
+    }
     folder = read_folder(make_model(vocabularies, **shape))
     return lambda *changes, **said: write_marian(tmp_path / "opus", folder, *changes, **said)
 
@@ -152,23 +162,39 @@ def message_of(path, kind=FolderError, **said):
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"type": "s2s"}, "type is “s2s”, which is not supported here"),
-        ({"transformer-decoder-autoreg": "rnn"}, "transformer-decoder-autoreg is “rnn”"),
-        ({"transformer-ffn-depth": 3}, "transformer-ffn-depth is “3”"),
-        ({"transformer-tied-layers": [1, 1]}, "transformer-tied-layers is"),
-        ({"transformer-postprocess": "d"}, "normalises in an order that is not supported here"),
-        ({"transformer-postprocess-emb": "nd"}, "normalises in an order"),
-        ({"transformer-ffn-activation": "tanh"}, "transformer-ffn-activation is “tanh”"),
-        ({"dim-emb": "wide"}, "does not say model_dim as a number"),
         ({"transformer-heads": 5}, "num_heads is 5"),
         ({"enc-depth": 3}, "lacks “encoder_l3_self_Wq”"),
         ({"enc-depth": 1}, "holds “encoder_l2_ffn_W1”, which is not supported here"),
+        ({"transformer-tied-layers": [1, 1]}, "holds “decoder_l2_context_Wk”, which is not"),
         ({"transformer-dim-ffn": 40}, "“encoder_l1_ffn_W1” has shape (32, 48), not (32, 40)"),
     ],
     ids=lambda each: "-".join(each) if isinstance(each, dict) else "",
 )
-def test_what_is_refused(foreign, said, message):
+def test_weights_that_do_not_fit(foreign, said, message):
     assert message in message_of(foreign(**said))
+
+
+@pytest.mark.parametrize(
+    "text", ["moe/experts: 8\n", "type: transformer\n", '"quoted": 1\n', "{type: transformer}\n"]
+)
+def test_options_that_could_mean_anything(foreign, text):
+    path = foreign()
+    arrays, said = read_npz(path / "model.npz")
+    del arrays
+    contents = np.frombuffer((said + "\n" + text).encode(), np.int8)
+    assert "has a damaged special:model.yml; get it again" in (
+        message_of(foreign({"special:model.yml": contents}))
+    )
+
+
+@pytest.mark.parametrize("name", ["enc-depth", "dec-depth"])
+def test_more_layers_than_fit_anywhere(foreign, name):
+    assert "_l3_self_Wq”; get the model again" in message_of(foreign(**{name: 999_999_999}))
+
+
+def test_words_that_are_one_number(foreign):
+    message = message_of(foreign({"Wemb": np.float32(1)}))
+    assert "“Wemb” has shape (), not a row for each word; get the model again" in message
 
 
 def test_numbers_that_are_not_plain(foreign):
@@ -240,7 +266,7 @@ def test_too_many_arrays(foreign, monkeypatch):
     monkeypatch.setattr(marian_files, "MOST_ARRAYS", 3)
     assert "is no .npz file of plain numbers" in message_of(foreign())
     monkeypatch.undo()
-    monkeypatch.setattr(marian_files, "MOST_DIRECTORY_BYTES", 100)
+    monkeypatch.setattr(archives, "MOST_DIRECTORY_BYTES", 100)
     assert "is no .npz file of plain numbers" in message_of(foreign())
 
 
@@ -283,7 +309,7 @@ def test_options_that_go_on_for_long(foreign):
 
 
 def test_options_that_are_damaged(foreign):
-    assert "does not say model_dim as a number" in message_of(foreign(**{"dim-emb": "9" * 5000}))
+    assert "does not say dim-emb as a number" in message_of(foreign(**{"dim-emb": "9" * 5000}))
     text = np.frombuffer(b'type: "\\UFFFFFFFF"\n', np.int8)
     assert "has a damaged special:model.yml" in message_of(foreign({"special:model.yml": text}))
 
@@ -310,11 +336,11 @@ def test_vocabularies_that_are_not_there_or_too_many(foreign):
     (path / "vocab.spm").write_bytes(b"nothing")
     assert "is not a SentencePiece model" in message_of(path)
     (path / "source.spm").unlink()
-    assert "put the SentencePiece model there" in (
+    assert "put the SentencePiece model that cut the text at" in (
         message_of(path, vocabularies=[path / "words.yml"])
     )
     (path / "model2.npz").write_bytes(b"")
-    assert "has 2 files *.npz; name the one to import" in message_of(path)
+    assert "has 2 models (*.npz, *.bin); name the one to import" in message_of(path)
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+import yaml
 
 from dragoman.cli.command import main
 from dragoman.errors import FolderError
 from dragoman.exchange.marian import import_marian
 from dragoman.exchange.marian_export import export_marian
-from dragoman.exchange.marian_files import read_decoder_settings, read_npz
+from dragoman.exchange.marian_files import read_decoder_settings, read_npz, read_settings
 from dragoman.folder import read_folder
+from dragoman.text.subwords import Subwords
+from dragoman.text.vocabulary import Vocabularies
+from dragoman.text.whole_words import make_whole_words
 
+COMMON = {"positions": "marian", "norm_epsilon": 1e-6}
 SHAPES = {
     "post-norm": {},
     "swish": {"feed_forward": "swish", "attention_bias": True, "output_bias": True},
@@ -20,32 +25,39 @@ SHAPES = {
     "untied": {"tied_embeddings": "none", "output_bias": True},
     "cells": {"decoder_attention": "ssru"},
     "cells, pre-norm": {"decoder_attention": "ssru", "norm_position": "pre"},
+    "RMS norms": {"norm": "rms"},
+    "RMS norms, pre-norm": {"norm": "rms", "norm_position": "pre"},
+    "no positions": {"positions": "none", "tied_embeddings": "target"},
+    "no positions, pre-norm": {"positions": "none", "norm_position": "pre"},
+    "no positions, untied": {"positions": "none", "tied_embeddings": "none"},
 }
 
 
 @pytest.mark.parametrize("kind", SHAPES)
 def test_comes_back(make_model, vocabularies, own, texts, others, tmp_path, kind):
-    path = make_model(vocabularies, positions="marian", **SHAPES[kind])
+    path = make_model(vocabularies, **COMMON | SHAPES[kind])
     export_marian(path, tmp_path / "marian")
     import_marian(tmp_path / "marian", tmp_path / "model")
     before, after = own(path), own(tmp_path / "model")
     options = after.folder.options
     assert options == replace(before.folder.options, attention_bias=options.attention_bias,
-                              output_bias=True, dropout=options.dropout)  # fmt: skip
+                              dropout=options.dropout)  # fmt: skip
     torch.testing.assert_close(after.likelihoods(texts, others), before.likelihoods(texts, others))
     found, expected = (
         [each.folder.vocabularies.target.pieces(ids) for ids in each.greedy(max_length=20)]
         for each in (after, before)
     )
-    assert found == expected  # ids are others: Marian counts the padding
+    assert found == expected
 
 
 def test_names_and_shapes_are_marians(make_model, vocabularies, tmp_path):
-    path = make_model(vocabularies, positions="marian", decoder_attention="ssru")
+    path = make_model(vocabularies, **COMMON, decoder_attention="ssru")
     export_marian(path, tmp_path / "marian")
-    arrays, said = read_npz(tmp_path / "marian" / "model.npz")
+    file = tmp_path / "marian" / "model.npz"
+    arrays, text = read_npz(file)
+    said = read_settings(text, file)
     assert (said["transformer-decoder-autoreg"], said["dec-cell"]) == ("rnn", "ssru")
-    size = len(read_folder(path).vocabularies.target)
+    size = len(read_folder(path).vocabularies.target) - 1  # Marian knows no padding
     assert said["dim-vocabs"] == f"[{size}, {size}]"
     shapes = {name: each.shape for name, each in arrays.items()}
     assert shapes["Wemb"] == (size, 32)
@@ -62,7 +74,7 @@ def test_names_and_shapes_are_marians(make_model, vocabularies, tmp_path):
 def test_the_vocabularies_that_the_settings_name_are_taken(
     make_model, vocabularies, own, texts, tmp_path
 ):
-    path = make_model(vocabularies, positions="marian")
+    path = make_model(vocabularies, **COMMON)
     export_marian(path, tmp_path / "marian")
     (tmp_path / "marian" / "vocab.spm").write_bytes(b"another model's")
     import_marian(tmp_path / "marian", tmp_path / "model")
@@ -76,13 +88,36 @@ def test_the_vocabularies_that_the_settings_name_are_taken(
         import_marian(tmp_path / "marian", tmp_path / "third")
 
 
+def test_attention_that_is_not_scaled_comes_back_scaled(
+    make_model, vocabularies, own, texts, others, tmp_path
+):
+    path = make_model(vocabularies, **COMMON, scaled=False, attention_bias=True)
+    export_marian(path, tmp_path / "marian")
+    import_marian(tmp_path / "marian", tmp_path / "model")
+    before, after = own(path), own(tmp_path / "model")
+    assert after.folder.options.scaled
+    torch.testing.assert_close(after.likelihoods(texts, others), before.likelihoods(texts, others))
+
+
+def test_whole_words_are_written_as_a_list(make_model, tmp_path):
+    words = Subwords.from_bytes(make_whole_words(["</s>", "<unk>", "<pad>", "▁a", '▁"', "▁é"]))
+    path = make_model(Vocabularies(words, words), **COMMON)
+    export_marian(path, tmp_path / "marian")
+    text = (tmp_path / "marian" / "source.yml").read_text(encoding="utf-8")
+    assert yaml.safe_load(text) == {"</s>": 0, "<unk>": 1, "a": 2, '"': 3, "é": 4}
+    settings = read_decoder_settings(tmp_path / "marian" / "model.npz.decoder.yml")
+    assert settings["vocabs"] == "[source.yml, target.yml]"
+    import_marian(tmp_path / "marian", tmp_path / "model")
+    back = read_folder(tmp_path / "model").vocabularies.source
+    pieces = back.pieces(back.encode(["é new old a"])[0])
+    assert pieces == ["▁é", "<unk>", "<unk>", "▁a"]
+
+
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
         ({"positions": "sinusoidal"}, "“sinusoidal” positions (train with --positions marian)"),
         ({"feed_forward": "swiglu"}, "the activation “swiglu”"),
-        ({"norm": "rms"}, "RMS norms"),
-        ({"scaled": False}, "attention without scaling"),
         ({"decoder_attention": "restricted"}, "“restricted” attention"),
     ],
     ids=str,

@@ -1,28 +1,34 @@
 """Export to CTranslate2, through the specifications of its own package, imported when needed."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
-from torch import Tensor, nn
 
 from dragoman.errors import OptionError
+from dragoman.exchange.ctranslate2_layout import (
+    ACTIVATIONS,
+    GATED,
+    WORDS,
+    attention_layers,
+    linear_layers,
+    norms,
+    stored_words,
+)
 from dragoman.exchange.names import names_of
 from dragoman.exchange.unsupported import check_for_ctranslate2, check_new, subwords_of
 from dragoman.files import written_beside
 from dragoman.folder import ModelFolder, read_folder
-from dragoman.models.attention.multihead_attention import MultiheadAttention
 from dragoman.models.layers.embedding import Embedding
-from dragoman.models.layers.feed_forward import FeedForward
 from dragoman.models.layers.normalisation import LayerNorm, RMSNorm
 from dragoman.models.options import TransformerOptions
 from dragoman.models.positions.positional_encoding import LearnedPositions
 from dragoman.models.transformer import Transformer
-from dragoman.models.transformer_layers import DecoderLayer, EncoderLayer
 from dragoman.shapes import Float
 from dragoman.text.piece_order import END, PADDING, UNKNOWN
-from dragoman.weights import load_model
+from dragoman.weights import load_model, weights_of
 
 Quantisation = Literal[
     "float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16",
@@ -36,14 +42,6 @@ NO_WORD = -30_000.0
 """A logit that leaves the padding no probability, even in half precision."""
 
 SUBWORDS = ("source.spm", "target.spm")
-ACTIVATIONS = {
-    "relu": "RELU",
-    "swish": "SWISH",
-    "gelu": "GELU",
-    "gelu-sigmoid": "GELUSigmoid",
-    "swiglu": "SWISH",
-    "geglu": "GELU",
-}
 
 
 def export_ctranslate2(path: Path, out: Path, quantisation: Quantisation = "float32") -> None:
@@ -131,88 +129,59 @@ def make_specification(folder: ModelFolder) -> Any:  # noqa: ANN401
         (options.num_encoder_layers, options.num_decoder_layers),
         options.num_heads,
         pre_norm=options.norm_position == "pre",
-        activation=getattr(specs.Activation, ACTIVATIONS[options.feed_forward]),
+        activation=specs.Activation(ACTIVATIONS[options.feed_forward]),
         alignment_layer=-1,
         alignment_heads=0,
-        ffn_glu=options.feed_forward in ("swiglu", "geglu"),
+        ffn_glu=options.feed_forward in GATED,
         rms_norm=options.norm == "rms",
     )
-    _fill_encoder(spec.encoder, model)
-    _fill_decoder(spec.decoder, model)
+    _fill(spec, model, options, specs.model_spec.index_spec)
     source, target = (names_of(each, place=folder.path) for each in subwords_of(folder))
     spec.register_source_vocabulary(source)
     spec.register_target_vocabulary(target)
     spec.config.unk_token, spec.config.eos_token = UNKNOWN, END
     spec.config.bos_token = spec.config.decoder_start_token = PADDING
-    spec.config.add_source_eos = True
+    spec.config.add_source_eos = options.source_end
     spec.config.layer_norm_epsilon = _epsilon_of(model)
     return spec
 
 
-def _fill_encoder(spec: Any, model: Transformer) -> None:  # noqa: ANN401
-    spec.embeddings[0].weight = _copy(model.source_embedding.words)
-    spec.position_encodings.encodings = _position_table(model.source_embedding)
-    if model.encoder_norm is not None:
-        _fill_norm(spec.layer_norm, model.encoder_norm)
-    for layer_spec, layer in zip(spec.layer, model.encoder, strict=True):
-        _fill_layer(layer_spec, layer)
+def _fill(
+    spec: Any,  # noqa: ANN401
+    model: Transformer,
+    options: TransformerOptions,
+    find: Callable[[Any, str], Any],
+) -> None:
+    """Fill a specification with a model's weights."""
+    weights = weights_of(model)
 
+    def take(names: Iterable[str]) -> np.ndarray:
+        """Copy weights, since quantisation writes in place."""
+        return np.concatenate([weights[name].float().numpy() for name in names])
 
-def _fill_decoder(spec: Any, model: Transformer) -> None:  # noqa: ANN401
-    spec.embeddings.weight = _copy(model.target_embedding.words)
-    spec.position_encodings.encodings = _position_table(model.target_embedding)
-    if model.decoder_norm is not None:
-        _fill_norm(spec.layer_norm, model.decoder_norm)
-    for layer_spec, layer in zip(spec.layer, model.decoder, strict=True):
-        _fill_layer(layer_spec, layer)
-        _fill_attention(layer_spec.attention, layer.cross_attention)
-        _fill_norm(layer_spec.attention.layer_norm, layer.cross_attention_norm.norm)
-    output = model.output
-    bias = np.zeros(len(output.words), np.float32) if output.bias is None else _copy(output.bias)
-    bias[output.pad_id] = NO_WORD
-    spec.projection.weight, spec.projection.bias = _copy(output.words), bias
-
-
-def _fill_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:  # noqa: ANN401
-    """Fill the parts that encoder and decoder layers share."""
-    attention, feed_forward = layer.self_attention, layer.feed_forward
-    assert isinstance(attention, MultiheadAttention)
-    assert isinstance(feed_forward, FeedForward)
-    _fill_attention(spec.self_attention, attention)
-    _fill_norm(spec.self_attention.layer_norm, layer.self_attention_norm.norm)
-    _fill_linear(spec.ffn.linear_1, feed_forward.outer)
-    if feed_forward.gate is None:
-        _fill_linear(spec.ffn.linear_0, feed_forward.inner)
-    else:
-        _fill_linear(spec.ffn.linear_0, feed_forward.gate)
-        _fill_linear(spec.ffn.linear_0_noact, feed_forward.inner)
-    _fill_norm(spec.ffn.layer_norm, layer.feed_forward_norm.norm)
-
-
-def _fill_attention(spec: Any, attention: MultiheadAttention) -> None:  # noqa: ANN401
-    """Fill the projections; those with the same input are concatenated."""
-    is_cross = len(spec.linear) == 3
-    if is_cross:
-        _fill_linear(spec.linear[0], attention.query)
-        _fill_linear(spec.linear[1], attention.key, attention.value)
-    else:
-        _fill_linear(spec.linear[0], attention.query, attention.key, attention.value)
-    _fill_linear(spec.linear[-1], attention.output)
-    if not attention.scaled:
-        spec.queries_scale = 1.0
-
-
-def _fill_linear(spec: Any, *layers: nn.Linear) -> None:  # noqa: ANN401
-    spec.weight = np.concatenate([_copy(each.weight) for each in layers])
-    if layers[0].bias is not None:
-        spec.bias = np.concatenate([_copy(each.bias) for each in layers])
-
-
-def _fill_norm(spec: Any, norm: nn.Module) -> None:  # noqa: ANN401
-    assert isinstance(norm, LayerNorm | RMSNorm)
-    spec.gamma = _copy(norm.weight)
-    if isinstance(norm, LayerNorm):
-        spec.beta = _copy(norm.bias)
+    for ours, theirs in WORDS.items():
+        find(spec, theirs).weight = take([stored_words(ours, options.tied_embeddings)])
+    for theirs, parts in linear_layers(options).items():
+        layer = find(spec, theirs)
+        layer.weight = take(f"{part}.weight" for part in parts)
+        if f"{parts[0]}.bias" in weights:
+            layer.bias = take(f"{part}.bias" for part in parts)
+    for theirs, ours in norms(options).items():
+        norm = find(spec, theirs)
+        norm.gamma = take([f"{ours}.weight"])
+        if options.norm == "layer":
+            norm.beta = take([f"{ours}.bias"])
+    for theirs in attention_layers(options) if not options.scaled else []:
+        find(spec, theirs).queries_scale = 1.0
+    for stack, embedding in (
+        ("encoder", model.source_embedding),
+        ("decoder", model.target_embedding),
+    ):
+        find(spec, stack).position_encodings.encodings = _position_table(embedding)
+    projection = spec.decoder.projection
+    bias = take(["output.bias"]) if options.output_bias else np.zeros(len(projection.weight), "f4")
+    bias[model.pad_id] = NO_WORD
+    projection.bias = bias
 
 
 def _position_table(embedding: Embedding) -> Float[np.ndarray, "rows model_dim"]:
@@ -221,15 +190,10 @@ def _position_table(embedding: Embedding) -> Float[np.ndarray, "rows model_dim"]
     if positions is None:
         return np.zeros((POSITIONS, embedding.words.size(1)), np.float32)
     rows = len(positions.weight) if isinstance(positions, LearnedPositions) else POSITIONS
-    return _copy(positions(0, rows, None))
+    return positions(0, rows, None).detach().float().numpy().copy()
 
 
 def _epsilon_of(model: Transformer) -> float:
     """Find the epsilon that all norms share."""
     (epsilon,) = {each.epsilon for each in model.modules() if isinstance(each, LayerNorm | RMSNorm)}
     return epsilon
-
-
-def _copy(weight: Tensor) -> np.ndarray:
-    """Copy a weight, since quantisation writes in place."""
-    return weight.detach().float().numpy().copy()

@@ -1,12 +1,14 @@
 """Read small files of other tools, defensively."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from dragoman.errors import FolderError
 from dragoman.files import read_bounded
 
+LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,3}")
 MOST_SETTINGS_BYTES = 1 << 20
 """Of a file of settings."""
 MOST_VOCABULARY_BYTES = 16 << 20

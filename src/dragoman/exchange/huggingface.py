@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ from dragoman.errors import FolderError, OptionError
 from dragoman.exchange.foreign_files import MOST_VOCABULARY_BYTES, read_object
 from dragoman.exchange.huggingface_layout import (
     ACTIVATIONS,
+    MAX_POSITIONS,
     check_tying,
     drop_zero_biases,
     from_huggingface,
+    read_positions,
     to_huggingface,
 )
 from dragoman.exchange.names import (
@@ -44,9 +47,6 @@ CONFIG, GENERATION, WEIGHTS = "config.json", "generation_config.json", "model.sa
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 SUBWORDS = ("source.spm", "target.spm")
 TOKENISER = "tokenizer_config.json"
-MAX_POSITIONS = 1024
-"""Rows of the table of sinusoids, which MarianMT computes when it loads a model."""
-
 MOST_LONGEST = 1 << 20
 MOST_BEAMS = 1000
 """More words of a sentence, or hypotheses, than these are not taken over."""
@@ -136,7 +136,9 @@ def import_huggingface(
     models = tuple(read_bounded(path / name, MOST_VOCABULARY_BYTES) for name in SUBWORDS)
     vocabularies = build_vocabularies((models[0], models[1]), (ordered[0], ordered[1]), place=path)
     file = path / WEIGHTS
-    weights = from_huggingface(read_weights(file), options, (orders[0], orders[1]), file)
+    theirs = read_weights(file)
+    options = replace(options, positions=read_positions(theirs, options.model_dim, file))
+    weights = from_huggingface(theirs, options, (orders[0], orders[1]), file)
     weights, options = drop_zero_biases(weights, options, vocabularies.pad_id)
     facts = Facts(
         source_language=source_language or _language_of(tokeniser, "source_lang"),

@@ -3,13 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from dragoman.errors import FolderError
-from dragoman.exchange.sinusoid_layout import to_concatenated_sinusoids, to_interleaved_sinusoids
+from dragoman.exchange.sinusoid_layout import (
+    concatenated_order,
+    to_concatenated_sinusoids,
+    to_interleaved_sinusoids,
+)
 from dragoman.models.options import TransformerOptions
+from dragoman.models.positions.positional_encoding import sinusoidal_positions
+from dragoman.shapes import Float
 
 NO_WORD = -30_000.0
 """A logit that leaves the padding no probability, even in half precision."""
@@ -37,6 +44,11 @@ THEIR_WORDS = {
     OUTPUT: ("lm_head.weight", "model.decoder.embed_tokens.weight", "model.shared.weight"),
 }
 BIAS = "final_logits_bias"
+POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+MAX_POSITIONS = 1024
+"""Rows of the table of sinusoids, which MarianMT computes where a folder brings none."""
+CLOSE = 1e-3
+"""How far tables of sinusoids may be apart; half precision rounds by half of that."""
 PRECISIONS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -87,6 +99,9 @@ def to_huggingface(
     bias = halves.get("output.bias", torch.zeros(len(target_order))).clone()
     bias[pad_id] = NO_WORD
     theirs[BIAS] = bias[target_order].unsqueeze(0)
+    if options.positions == "marian":  # else transformers' own table is right
+        table = _make_table(MAX_POSITIONS, options.model_dim, is_marians=True)
+        theirs |= {name: table.clone() for name in POSITIONS}
     scale = 1.0 if options.scaled else options.head_key_dim**0.5
     for ours, name in layer_names(options).items():
         each = halves.get(ours)
@@ -124,7 +139,7 @@ def from_huggingface(
     pairs = layer_names(options)
     known = {BIAS, *pairs.values(), *(name for names in THEIR_WORDS.values() for name in names)}
     for name in theirs:
-        if name not in known and "embed_positions" not in name:
+        if name not in known and name not in POSITIONS:
             raise FolderError(f"{place}: holds “{name}”, which no MarianMT model has")
     tied = {"all": (SOURCE,), "target": (SOURCE, TARGET), "none": (SOURCE, TARGET, OUTPUT)}
     found = {}
@@ -137,6 +152,45 @@ def from_huggingface(
     for ours, name in pairs.items():
         found[ours] = _take(theirs, (name,), _shape_of(ours, options), place)
     return to_interleaved_sinusoids(found)
+
+
+def read_positions(
+    theirs: Mapping[str, Tensor], model_dim: int, place: Path
+) -> Literal["sinusoidal", "marian"]:
+    """Find which sinusoids a model has, from the tables that may lie among its weights.
+
+    Parameters
+    ----------
+    theirs : Mapping[str, Tensor]
+        Their weights.
+    model_dim : int
+        The model's width.
+    place : Path
+        Where they come from, for error messages.
+    """
+    is_marians = False
+    for name in POSITIONS:
+        if name not in theirs:
+            continue
+        shape = (*theirs[name].shape[:1], model_dim)
+        found = _take(theirs, (name,), shape, place)[:MAX_POSITIONS]
+        kinds = []
+        for kind in (False, True):
+            expected = _make_table(len(found), model_dim, is_marians=kind)
+            if torch.allclose(found, expected, atol=CLOSE):
+                kinds.append(kind)
+        if not kinds or (name != POSITIONS[0] and is_marians != kinds[0]):
+            raise FolderError(
+                f"{place}: “{name}” has other positions than sinusoids, not supported"
+            )
+        is_marians = kinds[0]
+    return "marian" if is_marians else "sinusoidal"
+
+
+def _make_table(rows: int, model_dim: int, *, is_marians: bool) -> Float[Tensor, "rows model_dim"]:
+    """Make a table of sinusoids, sines before cosines."""
+    table = sinusoidal_positions(0, rows, model_dim, is_inclusive=is_marians)
+    return table[:, concatenated_order(model_dim)]
 
 
 def check_tying(options: TransformerOptions, orders: Sequence[list[int]], place: Path) -> None:

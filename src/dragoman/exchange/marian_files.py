@@ -14,6 +14,7 @@ from typing import IO
 import numpy as np
 
 from dragoman.errors import FolderError
+from dragoman.exchange.archives import PACKING, open_zip
 from dragoman.exchange.foreign_files import (
     MOST_SETTINGS_BYTES,
     MOST_VOCABULARY_BYTES,
@@ -23,8 +24,6 @@ from dragoman.files import open_ordinary, read_bounded
 
 CONFIG = "special:model.yml"
 MOST_ARRAYS = 10_000
-MOST_DIRECTORY_BYTES = 16 << 20
-PACKING = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 MOST_INFLATION, SLACK = 4, 128 << 20
 """How many times larger arrays may be than their archive, and how many bytes more."""
 # What numpy and zipfile raise for a damaged file.
@@ -44,8 +43,8 @@ _ESCAPED = {
 }  # fmt: skip
 
 
-def read_npz(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Read the weights and options of a Marian model.
+def read_npz(path: Path) -> tuple[dict[str, np.ndarray], str]:
+    """Read the weights of a Marian model, and its options in YAML.
 
     Notes
     -----
@@ -60,20 +59,37 @@ def read_npz(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     except _DAMAGE:
         message = f"{path}: is no .npz file of plain numbers, or damaged; get it again"
         raise FolderError(message) from None
-    if CONFIG not in arrays:
-        raise FolderError(f"{path}: has no {CONFIG}, so it is no model of Marian")
-    said = arrays.pop(CONFIG).tobytes()
-    if len(said) > MOST_SETTINGS_BYTES:
-        raise FolderError(f"{path}: {CONFIG} has {len(said):,} bytes, more than belong there")
-    text = said.rstrip(b"\0").decode(errors="replace")
+    settings = decode_settings(arrays.pop(CONFIG).tobytes() if CONFIG in arrays else b"", path)
     for name, each in arrays.items():
         if each.dtype.kind != "f" or each.dtype.itemsize > 8:
             raise FolderError(
                 f"{path}: “{name}” is stored as {each.dtype}; give the model before it was packed "
                 "into integers"
             )
+    return arrays, settings
+
+
+def decode_settings(contents: bytes, path: Path) -> str:
+    """Decode the options of a model, which lie among its weights."""
+    if not contents:
+        raise FolderError(f"{path}: has no {CONFIG}, so it is no model of Marian")
+    if len(contents) > MOST_SETTINGS_BYTES:
+        raise FolderError(f"{path}: {CONFIG} has {len(contents):,} bytes, more than belong there")
+    return contents.rstrip(b"\0").decode(errors="replace")
+
+
+def read_settings(text: str, path: Path) -> dict[str, str]:
+    """Read the options that a model says.
+
+    Parameters
+    ----------
+    text : str
+        Its “special:model.yml”.
+    path : Path
+        The model, for error messages.
+    """
     try:
-        return arrays, _read_options(text)
+        return _read_options(text)
     except ValueError:
         raise FolderError(f"{path}: has a damaged {CONFIG}; get it again") from None
 
@@ -121,11 +137,8 @@ def read_yaml_vocabulary(path: Path) -> dict[str, int]:
 
 def _read_arrays(file: IO[bytes]) -> Iterator[tuple[str, np.ndarray]]:
     """Read the arrays of a zip archive, without pickles and within a size limit."""
-    directory = zipfile._EndRecData(file)  # type: ignore[attr-defined]
-    if directory is None or directory[zipfile._ECD_SIZE] > MOST_DIRECTORY_BYTES:  # type: ignore[attr-defined]
-        raise ValueError("no directory, or a huge one")
     size = file.seek(0, os.SEEK_END)
-    with zipfile.ZipFile(file) as zipped:
+    with open_zip(file) as zipped:
         entries = zipped.infolist()
         total = sum(entry.file_size for entry in entries)
         is_plain = all(entry.compress_type in PACKING for entry in entries)
@@ -150,14 +163,20 @@ def _read_array(contents: bytes) -> np.ndarray:
 
 
 def _read_options(text: str) -> dict[str, str]:
-    """Read the top level of a YAML file; indented lines are joined verbatim."""
+    """Read the top level of a YAML file; indented lines and items are joined verbatim.
+
+    A line that is none of these is an error, and so is a name that stands twice: what Marian would
+    make of it is not to be guessed.
+    """
     found: dict[str, list[str]] = {}
     parts: list[str] = []
     for line in text.splitlines():
         match = _LINE.fullmatch(line.rstrip())
-        if match:
+        if match and match[1] not in found:
             parts = found[match[1]] = [_unquote(match[2])]
-        else:
+        elif match or line[:1] not in ("", " ", "\t", "-", "#"):
+            raise ValueError(f"“{line}” is no option, or stands twice")
+        elif line[:1] not in ("", "#") and line != "---":
             parts.append(line.strip())
     return {name: " ".join(filter(None, each)) for name, each in found.items()}
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
+from dragoman.eight_bits import SCALES
 from dragoman.shapes import Int
 
 READERS = ("query", "key", "value", "inner", "gate")
@@ -44,6 +45,8 @@ def _move(weights: Mapping[str, Tensor], order: Callable[[int], Tensor]) -> dict
 
 def _residual_axes(name: str) -> tuple[int, ...]:
     """List the axes of a weight that lie on the residual stream."""
+    if name.endswith(SCALES):  # of the rows
+        return tuple(axis for axis in _residual_axes(name.removesuffix(SCALES)) if axis == 0)
     *_, part, kind = name.split(".")
     if kind == "words":
         return (1,)

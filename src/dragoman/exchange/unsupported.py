@@ -32,14 +32,10 @@ def check_for_marian(folder: ModelFolder) -> TransformerOptions:
     """Refuse a model that Marian cannot run."""
     options = _check_transformer(folder, "Marian", takes_cells=True)
     beyond = []
-    if options.positions != "marian":
+    if options.positions not in ("marian", "none"):
         beyond.append(f"“{options.positions}” positions (train with --positions marian)")
     if options.feed_forward not in ("relu", "swish", "gelu"):
         beyond.append(f"the activation “{options.feed_forward}”")
-    if options.norm != "layer":
-        beyond.append("RMS norms")
-    if not options.scaled:
-        beyond.append("attention without scaling")
     _refuse(folder.path, "Marian", iter(beyond))
     return options
 
@@ -104,5 +100,5 @@ def _beyond_marian(options: TransformerOptions) -> Iterator[str]:
         yield "RMS norms"
     if options.feed_forward in ("swiglu", "geglu"):
         yield f"gated feed-forward layers ({options.feed_forward})"
-    if options.positions != "sinusoidal":
+    if options.positions not in ("sinusoidal", "marian"):
         yield f"“{options.positions}” positions"
