@@ -1,12 +1,13 @@
 """Write the corpus that one of the models in this folder is trained on, as a TSV file.
 
-    python models/corpus.py DATA LANGUAGE-LANGUAGE OUTPUT [--seed 1]
+    python models/corpus.py DATA LANGUAGE-LANGUAGE OUTPUT [--seed 1] [--part odd] [--pairs N]
 
 DATA is a folder with the parallel texts named below; one language is English. Tatoeba is
-taken whole, of Europarl its first shard, technical texts whole. Beside these stand
-single words and their translations, learnt from the same text by IBM Model 1, and changed copies of
-sentences, so that a model does not break on a heading, a line in capitals, a missing full stop or a
-typing error.
+taken whole, of Europarl its first shard, technical texts whole. Beside these stand single words
+and their translations, learnt from the same text by IBM Model 1, names by themselves and in the
+place of others, and changed copies of sentences, so that a model does not break on a name, a
+heading, a line in capitals, a missing full stop or a typing error. These alone are the part “odd”,
+the sentences as they are “plain”; --pairs draws so many pairs at random.
 """
 
 import argparse
@@ -27,7 +28,9 @@ TECHNICAL = {
     "fr": ("libreoffice-help-en-fr", "python-docs-en-fr"),
     "es": (),
 }
-CHANGED_SHARE = {"tatoeba": 0.4, "europarl": 0.1}
+CHANGED_SHARE = {"tatoeba": 0.5, "europarl": 0.15}
+NAMES_ALONE, RENAMED_SHARE = 20_000, 0.1
+PARTS = ("all", "plain", "odd")
 LEAST_COUNT, LEAST_PROBABILITY = 4, 0.3
 WORD = re.compile(r"[^\W\d_]+(?:[’'-][^\W\d_]+)*")
 SMALL_WORDS = frozenset(
@@ -101,7 +104,7 @@ def change(pair: Pair, languages: Pair, chance: random.Random) -> Pair:
     """Write a pair as people also write: no full stop, capitals, a heading, a typing error."""
     draw = chance.random()
     source, target = pair
-    if draw < 0.35:
+    if draw < 0.3:
         return source.rstrip(".!?。"), target.rstrip(".!?")
     if draw < 0.5:
         return source.upper(), target.upper()
@@ -130,7 +133,43 @@ def list_words(pairs: list[Pair]) -> list[Pair]:
     ]
 
 
-def make_corpus(data: Path, languages: Pair, chance: random.Random) -> Iterator[Pair]:
+def list_names(pairs: list[Pair]) -> Counter[str]:
+    """Count words written alike, with a capital, within both sentences, and seldom without one."""
+    names: Counter[str] = Counter()
+    small: Counter[str] = Counter()
+    for pair in pairs:
+        source, target = ({*WORD.findall(side.partition(" ")[2])} for side in pair)
+        names.update(word for word in source & target if word[0].isupper() and len(word) > 1)
+        small.update(word for word in source | target if word.islower())
+    return Counter({word: count for word, count in names.items() if count > small[word.lower()]})
+
+
+def rename(pair: Pair, known: Counter[str], names: list[str], chance: random.Random) -> Pair:
+    """Put other names in the place of those that stand in both sentences."""
+    both = [{*WORD.findall(side)} for side in pair]
+    there = sorted(word for word in both[0] & both[1] if word in known)
+    others = {word: chance.choice(names) for word in there}
+
+    def exchange(found: re.Match[str]) -> str:
+        return others.get(found[0], found[0])
+
+    return WORD.sub(exchange, pair[0]), WORD.sub(exchange, pair[1])
+
+
+def write_names(pairs: list[Pair], chance: random.Random) -> Iterator[Pair]:
+    """Yield names by themselves, one, two or three words, and sentences with other names."""
+    known = list_names(pairs)
+    names = sorted(known)
+    for _ in range(NAMES_ALONE):
+        name = " ".join(chance.sample(names, chance.choice((1, 1, 2, 2, 2, 3))))
+        yield name, name
+    for pair in chance.sample(pairs, int(RENAMED_SHARE * len(pairs))):
+        renamed = rename(pair, known, names, chance)
+        if renamed != pair:
+            yield renamed
+
+
+def make_corpus(data: Path, languages: Pair, part: str, chance: random.Random) -> Iterator[Pair]:
     """Yield all pairs to train on.
 
     Parameters
@@ -139,6 +178,8 @@ def make_corpus(data: Path, languages: Pair, chance: random.Random) -> Iterator[
         The folder of all texts.
     languages : tuple[str, str]
         Of source and target.
+    part : str
+        One of `PARTS`.
     chance : random.Random
         Of everything that is drawn.
 
@@ -154,14 +195,27 @@ def make_corpus(data: Path, languages: Pair, chance: random.Random) -> Iterator[
         for pair in read_pairs(data, f"europarl-en-{other}", languages)
         if all(len(side.split()) <= EUROPARL_WORDS for side in pair)
     ]
+    if part != "odd":
+        yield from sentences
+        yield from speeches
+        for folder in TECHNICAL[other]:
+            yield from read_pairs(data, folder, languages)
+    if part != "plain":
+        yield from write_odd_pairs(sentences, speeches, languages, chance)
+
+
+def write_odd_pairs(
+    sentences: list[Pair], speeches: list[Pair], languages: Pair, chance: random.Random
+) -> Iterator[Pair]:
+    """Yield changed copies of sentences, names, and single words."""
     for name, texts in (("tatoeba", sentences), ("europarl", speeches)):
-        yield from texts
         for pair in chance.sample(texts, int(CHANGED_SHARE[name] * len(texts))):
             yield change(pair, languages, chance)
-    for folder in TECHNICAL[other]:
-        yield from read_pairs(data, folder, languages)
+    yield from write_names(sentences + speeches, chance)
     for source, target in list_words(sentences + speeches[:100_000]):
         yield source, target
+        if chance.random() < 0.2:
+            yield source.upper(), target.upper()
         if chance.random() < 0.5:
             yield source[:1].upper() + source[1:], target[:1].upper() + target[1:]
 
@@ -175,9 +229,15 @@ def main() -> None:
     parser.add_argument("languages")
     parser.add_argument("output", type=Path)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--part", choices=PARTS, default="all")
+    parser.add_argument("--pairs", type=int, help="draw so many; default: all")
     given = parser.parse_args()
     source, target = given.languages.split("-")
-    pairs = make_corpus(given.data, (source, target), random.Random(given.seed))
+    chance = random.Random(given.seed)
+    pairs = make_corpus(given.data, (source, target), given.part, chance)
+    if given.pairs is not None:
+        whole = list(pairs)
+        pairs = iter(chance.sample(whole, min(given.pairs, len(whole))))
     with given.output.open("w", encoding="utf-8", newline="\n") as lines:
         lines.writelines(f"{one}\t{two}\n" for one, two in pairs if one.strip() and two.strip())
 
