@@ -40,6 +40,7 @@ class FakeService:
                 num_characters=len(text),
                 alternatives=tuple(text.title() for _ in range(request.num_alternatives)),
                 confidence=None if request.source else 0.876,
+                translation_confidence=0.7651 if request.wants_confidence and text else None,
             )
             for text in request.texts
         ]

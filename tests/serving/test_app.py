@@ -50,7 +50,7 @@ def test_figures_are_given_as_prometheus_reads_them(client):
     [
         ("/nix", {"error": "Not Found"}),
         ("/v2/nix", {"message": "Not Found"}),
-        ("/v3/glossaries", {"message": "Not Found"}),
+        ("/v3/style_rules", {"message": "Not Found"}),
     ],
 )
 def test_unknown_paths_are_refused_in_the_words_of_their_protocol(client, path, body):
@@ -65,7 +65,7 @@ def test_google_s_clients_are_told_a_code(client):
     assert answer.json()["error"]["code"] == 404
 
 
-@pytest.mark.parametrize("path", ["/languages/", "/v2/languages/", "/health/", "/api/page/"])
+@pytest.mark.parametrize("path", ["/languages/", "/v2/languages/", "/health/", "/page/api/page/"])
 def test_a_slash_too_many_is_no_redirection_to_whatever_host(client, path):
     answer = client.get(path, headers={"host": "evil.example"}, follow_redirects=False)
     assert answer.status_code == 404
@@ -98,9 +98,9 @@ def test_all_protocols_are_there(client, path):
 def test_a_server_of_runs_has_no_protocols(tmp_path):
     service = Service(ServedModels([]))
     client = TestClient(build_app(service, ApiKeys(), {"run": tmp_path}))
-    assert client.get("/api/page").json()["runs"] == ["run"]
+    assert client.get("/page/api/page").json()["runs"] == ["run"]
     assert client.get("/health").status_code == 200
-    answer = client.post("/api/translate", json={"text": "A dog.", "target": "fr"})
+    answer = client.post("/page/api/translate", json={"text": "A dog.", "target": "fr"})
     assert answer.status_code == 404
     assert answer.json()["error"]["message"] == "no models are served here, only training runs"
     for path in ("/frontend/settings", "/languages", "/v2/languages", "/spec"):

@@ -2,11 +2,13 @@
 
 import base64
 import json
+import re
 from urllib.parse import quote
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from tests.decoding.made_calibration import copy_calibrated
 from tests.serving.browser import PHONE, open_browser, open_page
 from tests.serving.running_server import KEY, make_keys, serve
 from tests.serving.small_service import copy_folder
@@ -201,6 +203,31 @@ def test_words_are_reached_and_chosen_by_keys(page, url):
     page.wait_for_selector("#attention canvas")
 
 
+def test_sentences_are_marked_with_confidence(browser, folders, tmp_path):
+    sure = copy_calibrated(folders[0], tmp_path / "sure")
+    with serve([sure]) as address, open_page(browser, address) as page:
+        visit(page, address, text=f"{SOURCE}\nthe garden", alternatives=1)
+        page.wait_for_selector(".trust")
+        told = page.eval_on_selector_all(
+            ".trust", "all => all.map(one => [one.getAttribute('aria-label'), one.innerText])"
+        )
+        assert len(told) == 2
+        for label, shown in told:
+            words = r"((very )?probably \w+|uncertain)"
+            assert re.fullmatch(f"confidence {shown.strip()}, {words}", label)
+        assert "Confidence in sentence 1: " in page.inner_text("#notes")
+        assert "of all 2 sentences about" in page.inner_text("#notes")
+        page.click("#others li button")  # of another translation nothing is known
+        wait_until(page, "() => document.querySelectorAll('.trust').length === 1")
+        page.click("#copy")
+        assert "%" not in page.evaluate("navigator.clipboard.readText()")
+
+
+def test_no_mark_where_nobody_calibrated(page, url):
+    visit(page, url)
+    assert page.locator(".trust").count() == 0
+
+
 def test_languages_are_swapped(page, url):
     visit(page, url)
     page.click("#swap")
@@ -362,7 +389,7 @@ def test_forty_tokens_of_base_are_drawn_at_once(browser, url):
               "sides": {"source": side, "target": side, "read": side}}  # fmt: skip
     flush = f"({READ})(document.querySelector('#attention canvas'))"
     with open_page(browser, url) as page:
-        page.route("**/api/attention", lambda route: route.fulfill(json=answer))
+        page.route("**/page/api/attention", lambda route: route.fulfill(json=answer))
         visit(page, url, view="attention")
         page.wait_for_function("() => performance.getEntriesByName('attention drawn').length > 0")
         entry = "performance.getEntriesByName('attention drawn')[0].duration"
@@ -576,10 +603,10 @@ def test_server_that_is_gone_is_said(browser, url):
         page.goto(url)
         page.wait_for_selector("body[data-ready]")
         refusal = {"error": {"kind": "overloaded", "message": "Slowdown: too many"}}
-        page.route("**/api/translate", lambda route: route.fulfill(status=429, json=refusal))
+        page.route("**/page/api/translate", lambda route: route.fulfill(status=429, json=refusal))
         page.fill("#text", "the dog")
         page.wait_for_selector("text=Slowdown: too many")
-        page.unroute("**/api/translate")
+        page.unroute("**/page/api/translate")
         page.fill("#text", "the old dog")
         page.wait_for_selector("#translation .word")
         assert page.is_hidden("#notice")

@@ -12,7 +12,7 @@ from dragoman.serving.options import ServeOptions
 from dragoman.serving.request_plan import (
     check_request,
     join_pivot_translations,
-    plan_text,
+    plan_texts,
     split_planned,
     write_answer,
 )
@@ -22,12 +22,12 @@ from dragoman.serving.service_types import ServiceError
 MODELS = make_models("fr-en", "en-es", "fr-en")
 
 
-def detect(text):
-    return [("es", 0.6), ("fr", 0.3), ("en", 0.1)]
+def detect(texts):
+    return [[("es", 0.6), ("fr", 0.3), ("en", 0.1)]] * len(texts)
 
 
-def plan(request, text=None):
-    return plan_text(request.texts[0] if text is None else text, request, MODELS, detect)
+def plan(request):
+    return plan_texts(request, MODELS, detect)[0]
 
 
 def error_of(call):
@@ -138,7 +138,7 @@ def test_ways_that_there_are_not_are_named(request_, kind, message, details):
 def test_a_text_in_no_language_from_which_there_is_a_way():
     request = ask("x", source=None, target="en")
     found = [("es", 0.95), ("fr", 0.04), ("en", 0.01)]
-    error = error_of(lambda: plan_text("x", request, MODELS, lambda _: found))
+    error = error_of(lambda: plan_texts(request, MODELS, lambda _: [found]))
     assert error.kind == "unknown_language"
     assert error.message == (
         "the text seems to be Spanish (es), which no model translates to en; "
@@ -164,7 +164,7 @@ def test_a_text_is_split_as_the_first_model_of_a_way_has_it(
     model = replace(MODELS.all[0], translator=Translator(folder, tiny_folder.model, "cpu"))
     request = ask("A dog. A tree.\nThe end", source="fr", target="en", splits_sentences=splits)
     models = ServedModels([model])
-    found = plan_text(request.texts[0], request, models, str)
+    found = plan_texts(request, models, list)[0]
     assert found.layouts[0].sentences == sentences
     parts = split_planned(request.texts[0], request, models, str)
     assert tuple(part.strip() for part in parts) == sentences
@@ -252,6 +252,27 @@ def test_two_legs_are_joined_where_they_meet():
         Candidate("y", ((0, 2, 0, 1), (3, 5, 0, 1))),
     )
     assert (joined.notes, joined.num_tokens) == (("a", "b"), 6)
+
+
+def test_two_legs_are_good_if_both_are():
+    first = SentenceTranslation((Candidate("between", (), 0.5),))
+    second = SentenceTranslation((Candidate("x", (), 0.8), Candidate("y", (), None)))
+    found = join_pivot_translations(first, second).candidates
+    assert [each.confidence for each in found] == [0.4, None]
+
+
+def test_a_text_is_as_sure_as_the_mean_of_its_sentences():
+    request = ask("Un. Deux.", source="fr", target="en", wants_confidence=True)
+    shares = [(0.5, 0.9), (0.5, None), (None, None)]
+    found = [
+        write_answer(
+            plan(request),
+            [SentenceTranslation((Candidate("x", (), each),)) for each in some],
+            request,
+        ).translation_confidence
+        for some in shares
+    ]
+    assert found == [0.7, None, None]
 
 
 def test_long_names_of_languages_are_not_sent_back_whole():

@@ -1,6 +1,7 @@
 """Sentences are translated as the translator would, alone or together, with what was asked for."""
 
 import pytest
+from tests.decoding.made_calibration import copy_calibrated
 
 from dragoman.decoding.constraints.constraints import Constraints
 from dragoman.decoding.output.alignments import Aligner
@@ -47,6 +48,18 @@ def test_alternatives_and_beams_are_the_translator_s(work, translator):
     )
     texts = [each.text for each in (best, *best.alternatives)]
     assert [each.text for each in found.candidates] == texts
+
+
+@pytest.mark.parametrize("wants_alignment", [False, True])
+def test_confidence_is_the_translator_s_and_only_on_request(tiny_folder, tmp_path, wants_alignment):
+    translator = Translator.load(copy_calibrated(tiny_folder.path, tmp_path / "model"), "cpu")
+    settings = {"beam_size": 1, "wants_alignment": wants_alignment}  # greedy has no scores unasked
+    options = translator.options_with({"beam_size": 1})
+    expected = [translator.translate(text, options=options).confidence for text in TEXTS]
+    for wants in (False, True):
+        found = render(SentenceTranslator(translator), *TEXTS, wants_confidence=wants, **settings)
+        told = [each.candidates[0].confidence for each in found]
+        assert told == (pytest.approx(expected) if wants else [None] * len(TEXTS))
 
 
 def test_what_comes_twice_is_translated_once(translator, monkeypatch):

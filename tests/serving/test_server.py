@@ -240,12 +240,24 @@ def test_a_stop_answers_what_was_accepted_and_refuses_the_rest(path):
         model_queue = running.service._model_queues["tiny"]
         running.wait_until(lambda: model_queue.num_waiting == 10)
         running.server.stop()
-        running.wait_until(lambda: running.translate()[0] == 503)
+        running.wait_until(lambda: running.server.limiter._is_closed)
+        assert running.translate()[0] == 503
         assert running.status("/health") == 200
         assert running.status("/ready") == 503
         assert running.thread.is_alive()
         obstacle.may_end.set()
         assert [each.result()[0] for each in accepted] == [200] * 10
+        running.thread.join(20)
+        assert not running.thread.is_alive()
+
+
+def test_a_request_that_was_sent_just_before_a_stop_is_answered(path, monkeypatch):
+    monkeypatch.setattr(module, "LATE_SECONDS", 1000.0)  # it is late when the test says so
+    with Running(path) as running:
+        running.server.stop()
+        running.wait_until(lambda: running.status("/ready") == 503)
+        assert running.translate()[0] == 200
+        monkeypatch.setattr(module, "LATE_SECONDS", 0.0)
         running.thread.join(20)
         assert not running.thread.is_alive()
 
@@ -307,7 +319,7 @@ def test_a_name_that_is_not_the_server_s_is_refused(path):
     with Running(path) as running:
         for host, status in (("evil.example", 421), (f"localhost:{running.port}", 200)):
             assert running.ask("GET", "/languages", headers={"Host": host})[0] == status
-        told = json.loads(running.ask("GET", "/api/page", headers={"Host": "evil.example"})[1])
+        told = json.loads(running.ask("GET", "/page/api/page", headers={"Host": "evil.example"})[1])
     assert told == {
         "error": "this server is not known as evil.example; start it with --allow-host evil.example"
     }
@@ -402,7 +414,7 @@ def test_odd_requests_to_a_server_of_runs_are_answered(attacks, tmp_path, caplog
     app = build_app(service, ApiKeys(), {"run": tmp_path})
     with Running(None, server=(app, service)) as running:
         outcome = attacks.attack(running.port, 6, 500, 120)
-        assert running.ask("GET", "/api/runs/0")[0] == 200
+        assert running.ask("GET", "/page/api/runs/0")[0] == 200
         assert running.status("/frontend/settings") == 404
     assert (outcome.num_tried, outcome.failures, outcome.hangs) == (500, [], [])
     assert not [each for each in caplog.records if each.exc_info]

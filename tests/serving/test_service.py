@@ -74,7 +74,9 @@ def test_a_third_language_joins_two_and_is_said(paths, plain):
 def test_texts_whose_language_is_found_may_take_different_ways(paths, plain, monkeypatch):
     service = make_service(paths)
     found = {"A dog.": [("en", 0.9)], "Un chien.": [("fr", 0.8)], "Ein Hund.": [("de", 0.7)]}
-    monkeypatch.setattr(service._detector, "detect", found.__getitem__)
+    monkeypatch.setattr(
+        service._detector, "detect_all", lambda texts: [found[each] for each in texts]
+    )
     (answers,) = translate(service, ask(*found, source=None, target="de"))
     assert [each.path for each in answers] == [("en", "fr", "de"), ("fr", "de"), ("de",)]
     assert [each.confidence for each in answers] == [0.9, 0.8, 0.7]
@@ -85,7 +87,9 @@ def test_texts_whose_language_is_found_may_take_different_ways(paths, plain, mon
 def test_if_one_way_is_refused_the_others_are_given_up(paths, monkeypatch):
     service = make_service(paths)
     found = {"A dog.": [("en", 0.9)], "Un chien.": [("fr", 0.8)]}
-    monkeypatch.setattr(service._detector, "detect", found.__getitem__)
+    monkeypatch.setattr(
+        service._detector, "detect_all", lambda texts: [found[each] for each in texts]
+    )
 
     def refuse(*arguments, **options):
         raise ServiceError("overloaded", "full")

@@ -1,5 +1,7 @@
 """Taking texts apart and putting translations into their places loses no white space."""
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +12,10 @@ TEXTS = st.text(
     st.sampled_from(list("aB1 .!?\n\r\t\u00a0\u2028é—🙂。中\x85")) | st.characters(codec="utf-8"),
     max_size=60,
 )
+
+
+# At most a number that points to a note, which only stands straight behind a sentence.
+NO_WORD = re.compile(r"(\d{1,3}|\[\w{1,4}\])?[\W_]*")
 
 
 def split_layout(text, language, splits_sentences=True, fits=lambda _: True):
@@ -34,7 +40,7 @@ def test_sentences_and_gaps_make_up_the_text(text, splits):
     if splits:
         assert all(len(sentence.splitlines()) == 1 for sentence in layout.sentences)
         between = layout.gaps if layout.sentences else ()
-        assert not any(character.isalnum() for gap in between for character in gap)
+        assert all(NO_WORD.fullmatch(gap) for gap in between)
 
 
 @given(TEXTS)
@@ -44,8 +50,9 @@ def test_spans_point_at_the_same_words_in_the_whole_texts(text):
     spans = [[(0, len(sentence), 1, 2)] for sentence in layout.sentences]
     joined = layout.join(translations)
     placed = layout.place(translations, spans)
-    assert [text[begin:end] for begin, end, _, _ in placed] == list(layout.sentences)
-    numbers = "".join(joined[first:last] for _, _, first, last in placed)
+    sentences = [each for each in placed if joined[each[2] - 1 : each[2]] == "<"]
+    assert [text[begin:end] for begin, end, _, _ in sentences] == list(layout.sentences)
+    numbers = "".join(joined[first:last] for _, _, first, last in sentences)
     assert numbers == "".join(each[1] for each in translations)
 
 
@@ -95,3 +102,18 @@ def test_after_nothing_there_is_no_blank_but_a_line_break():
 
 def test_unsplit_text_is_one_sentence():
     assert split_layout(" A b.\nC d. ", "en", splits_sentences=False).sentences == ("A b.\nC d.",)
+
+
+def test_marks_that_point_to_notes_stay_and_are_linked_to_themselves():
+    layout = split_layout("A singer.[1] She sings.1 Well.²", "en")
+    assert layout.sentences == ("A singer.", "She sings.", "Well.")
+    translations = ["Une chanteuse.", "Elle chante.", "Bien."]
+    joined = layout.join(translations)
+    assert joined == "Une chanteuse.[1] Elle chante.1 Bien.²"
+    placed = layout.place(translations, [(), (), ()])
+    text = "A singer.[1] She sings.1 Well.²"
+    assert [(text[a:b], joined[c:d]) for a, b, c, d in placed] == [
+        ("[1]", "[1]"),
+        ("1", "1"),
+        ("²", "²"),
+    ]

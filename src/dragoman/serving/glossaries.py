@@ -1,12 +1,13 @@
 """In-memory store of clients’ glossaries: terms and their translations."""
 
 import csv
+import functools
 import io
 import threading
 import unicodedata
 import uuid
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from dragoman.serving.service_types import ServiceError
@@ -25,33 +26,39 @@ MOST_TERMS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoredGlossary:
-    """A glossary that belongs to one client.
+class Dictionary:
+    """The entries of a glossary for one pair of languages.
 
     Parameters
     ----------
-    glossary_id : str
-        A UUID.
-    name : str
-        What the client calls it.
     source : str
         Code of the language of its terms.
     target : str
         Code of the language of their translations.
     entries : tuple[tuple[str, str], ...]
         Terms and translations.
-    created : datetime
-        When it was made, in UTC.
     """
 
-    glossary_id: str
-    name: str
     source: str
     target: str
     entries: tuple[tuple[str, str], ...]
-    created: datetime
-    _finder: TermTree = field(repr=False, compare=False)
-    _size: int = field(repr=False, compare=False)
+    _finder: TermTree = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_finder", TermTree([term for term, _ in self.entries]))
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Return the codes of both languages."""
+        return self.source, self.target
+
+    @functools.cached_property
+    def size(self) -> int:
+        """Count the characters of the entries, and what finding them takes."""
+        return sum(
+            len(term) + len(translation) + CHARACTERS_OF_A_WORD * len(split_words(term))
+            for term, translation in self.entries
+        )
 
     def find_terms(self, texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
         """List the entries whose terms occur in the texts.
@@ -70,6 +77,43 @@ class StoredGlossary:
             )
         return tuple(self.entries[place] for place in found)
 
+    def merge(self, newer: "Dictionary") -> "Dictionary":
+        """Add the entries of another; of two with the same term the newer counts."""
+        entries = {term.casefold(): (term, translation) for term, translation in self.entries}
+        entries |= {term.casefold(): (term, translation) for term, translation in newer.entries}
+        return replace(self, entries=tuple(entries.values()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredGlossary:
+    """A glossary that belongs to one client.
+
+    Parameters
+    ----------
+    glossary_id : str
+        A UUID.
+    name : str
+        What the client calls it.
+    dictionaries : tuple[Dictionary, ...]
+        Its entries, at most one dictionary for each pair of languages.
+    created : datetime
+        When it was made, in UTC.
+    """
+
+    glossary_id: str
+    name: str
+    dictionaries: tuple[Dictionary, ...]
+    created: datetime
+
+    def find(self, source: str, target: str) -> Dictionary | None:
+        """Return the dictionary of a pair of languages, if there is one."""
+        return next((each for each in self.dictionaries if each.pair == (source, target)), None)
+
+    @property
+    def size(self) -> int:
+        """Return the characters that it counts in its owner's room."""
+        return len(self.name) + sum(each.size for each in self.dictionaries)
+
 
 class GlossaryStore:
     """Stores the glossaries of all clients in memory.
@@ -77,7 +121,7 @@ class GlossaryStore:
     Notes
     -----
     Nobody can see or use a glossary of another client. They are gone when the server ends. Several
-    threads may use a store at once.
+    threads may use a store at once; changing one can take a second, and others wait for it.
     """
 
     def __init__(self) -> None:
@@ -86,40 +130,42 @@ class GlossaryStore:
         self._changing = threading.Lock()
 
     def create(
-        self,
-        owner: str,
-        *,
-        name: str,
-        source: str,
-        target: str,
-        entries: tuple[tuple[str, str], ...],
+        self, owner: str, *, name: str, dictionaries: tuple[Dictionary, ...]
     ) -> StoredGlossary:
         """Store a glossary."""
-        size = len(name) + _size(entries)
-        with self._changing:
-            self._check_room(owner, size)
         stored = StoredGlossary(
             glossary_id=str(uuid.uuid4()),
             name=name,
-            source=source,
-            target=target,
-            entries=entries,
+            dictionaries=dictionaries,
             created=datetime.now(UTC),
-            _finder=TermTree([term for term, _ in entries]),
-            _size=size,
         )
         with self._changing:
-            self._check_room(owner, size)  # Others may have come first.
-            self._of_owner.setdefault(owner, {})[stored.glossary_id] = stored
-            self._size += size
+            mine = self._of_owner.get(owner, {})
+            if len(mine) >= MOST_GLOSSARIES:
+                raise _no_room()
+            self._put(owner, stored)
         return stored
 
-    def _check_room(self, owner: str, size: int) -> None:
-        mine = self._of_owner.get(owner, {}).values()
-        is_too_much = sum(each._size for each in mine) + size > MOST_CHARACTERS
-        is_full = self._size + size > 5 * MOST_CHARACTERS
-        if len(mine) >= MOST_GLOSSARIES or is_too_much or is_full:
-            raise ServiceError("quota", "no room for another glossary; delete one")
+    def update(
+        self, owner: str, glossary_id: str, change: Callable[[StoredGlossary], StoredGlossary]
+    ) -> StoredGlossary:
+        """Replace a glossary by what a function makes of it."""
+        with self._changing:
+            changed = change(self.get(owner, glossary_id))
+            self._put(owner, changed)
+        return changed
+
+    def _put(self, owner: str, stored: StoredGlossary) -> None:
+        """Keep a glossary, in place of the one with its id, or raise if there is no room."""
+        mine = self._of_owner.get(owner, {})
+        old = mine.get(stored.glossary_id)
+        growth = stored.size - (0 if old is None else old.size)
+        is_too_much = sum(each.size for each in mine.values()) + growth > MOST_CHARACTERS
+        is_full = self._size + growth > 5 * MOST_CHARACTERS
+        if growth > 0 and (is_too_much or is_full):
+            raise _no_room()
+        self._of_owner.setdefault(owner, {})[stored.glossary_id] = stored
+        self._size += growth
 
     def get(self, owner: str, glossary_id: str) -> StoredGlossary:
         """Return a glossary of a client."""
@@ -140,7 +186,7 @@ class GlossaryStore:
         """Delete a glossary."""
         with self._changing:
             found = self.get(owner, glossary_id)
-            self._size -= found._size
+            self._size -= found.size
             del self._of_owner[owner][found.glossary_id]
             if not self._of_owner[owner]:
                 del self._of_owner[owner]
@@ -212,11 +258,8 @@ def _check_term(term: str, number: int) -> None:
         raise _bad_request(f"Entry {number} has a control character; leave it out")
 
 
-def _size(entries: Iterable[tuple[str, str]]) -> int:
-    return sum(
-        len(term) + len(translation) + CHARACTERS_OF_A_WORD * len(split_words(term))
-        for term, translation in entries
-    )
+def _no_room() -> ServiceError:
+    return ServiceError("quota", "no room for another glossary; delete one")
 
 
 def _bad_request(message: str) -> ServiceError:

@@ -9,6 +9,7 @@ from dragoman.decoding.translator import Translator
 from dragoman.errors import FolderError
 from dragoman.serving.languages import name_language
 from dragoman.serving.service_types import Language, ServedModel
+from dragoman.text.target_marks import shorten
 
 
 class ServedModels:
@@ -22,15 +23,14 @@ class ServedModels:
 
     def __init__(self, models: Sequence[ServedModel]) -> None:
         self.all = tuple(models)
-        self._by_name = {each.name: each for each in models}
         self._by_pair = {(each.source, each.target): each for each in reversed(models)}
         self.codes = tuple(
             dict.fromkeys(code for each in models for code in (each.source, each.target))
         )
 
-    def named(self, name: str) -> ServedModel | None:
-        """Return the model of a name, or None."""
-        return self._by_name.get(name)
+    def named(self, name: str) -> list[ServedModel]:
+        """List the model of a name, once for each language that it writes."""
+        return [each for each in self.all if each.name == name]
 
     def find_path(self, source: str, target: str) -> tuple[ServedModel, ...] | None:
         """Find the models that translate one language to another.
@@ -76,7 +76,12 @@ def load_models(
     for path in paths:
         translator = Translator.load(path, device, (), precision)
         facts = translator.folder.facts
-        if facts.source_language is None or facts.target_language is None:
+        targets: dict[str, str | None] = {
+            shorten(each): each for each in reversed(facts.target_languages)
+        }
+        if not targets and facts.target_language is not None:
+            targets = {facts.target_language: None}
+        if facts.source_language is None or not targets:
             raise FolderError(
                 f"{path}: does not say its languages; write source_language and target_language "
                 "into its dragoman.json, and delete “digest” there"
@@ -85,14 +90,17 @@ def load_models(
         plain = path.resolve().name
         numbered = (f"{plain}-{number}" for number in itertools.count(2))
         name = next(each for each in itertools.chain([plain], numbered) if each not in names)
-        served.append(
+        served += [
             ServedModel(
                 name=name,
                 source=facts.source_language,
-                target=facts.target_language,
+                target=target,
                 family=translator.folder.options.family,
                 translator=translator,
                 precision=precision,
+                into=into,
             )
-        )
+            for target, into in targets.items()
+            if target != facts.source_language or len(targets) == 1
+        ]
     return ServedModels(served)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from dragoman.serving.detection import choose_source
+from dragoman.serving.detection import Ranking, choose_source
 from dragoman.serving.language_pairs import ServedModels
 from dragoman.serving.languages import match_language, name_language
 from dragoman.serving.markup.markup import ParsedMarkup, parse_markup
@@ -16,7 +16,8 @@ from dragoman.text.sentence_splitting import split_text
 
 LONGEST_SHOWN = 80
 
-Detect = Callable[[str], list[tuple[str, float]]]
+_LanguagePath = tuple[str, float | None, tuple[ServedModel, ...]]
+Detect = Callable[[Sequence[str]], Sequence[Ranking]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,24 +84,36 @@ def check_request(request: Request, options: ServeOptions) -> None:
         )
 
 
-def plan_text(text: str, request: Request, models: ServedModels, detect: Detect) -> TextPlan:
-    """Find language and models of a text and split it into sentences."""
-    marked = None
-    segments: Sequence[str] = (text,)
-    if request.markup != "text":
-        marked = parse_markup(text, request.markup, request.ignore_tags)
-        segments = marked.segments
-    source, confidence, path = _find_path("\n".join(segments), request, models, detect)
-    split = _make_split(path, source, request)
-    layouts = (split_layout(each, split) for each in segments)
-    return TextPlan(
-        text=text,
-        source=source,
-        confidence=confidence,
-        path=path,
-        marked=marked,
-        layouts=tuple(layouts),
-    )
+def plan_texts(request: Request, models: ServedModels, detect: Detect) -> list[TextPlan]:
+    """Find language and models of each text and split it into sentences."""
+    marked = [_parse(text, request) for text in request.texts]
+    segments: list[Sequence[str]] = [
+        (text,) if each is None else each.segments
+        for text, each in zip(request.texts, marked, strict=True)
+    ]
+    paths = _find_paths(["\n".join(each) for each in segments], request, models, detect)
+    plans = []
+    for text, each, parts, (source, confidence, path) in zip(
+        request.texts, marked, segments, paths, strict=True
+    ):
+        split = _make_split(path, source, request)
+        plan = TextPlan(
+            text=text,
+            source=source,
+            confidence=confidence,
+            path=path,
+            marked=each,
+            layouts=tuple(split_layout(part, split) for part in parts),
+        )
+        plans.append(plan)
+    return plans
+
+
+def _parse(text: str, request: Request) -> ParsedMarkup | None:
+    """Find the tags of a text; None: it can have none."""
+    if request.markup == "text":
+        return None
+    return parse_markup(text, request.markup, request.ignore_tags)
 
 
 def split_planned(text: str, request: Request, models: ServedModels, detect: Detect) -> list[str]:
@@ -112,7 +125,7 @@ def split_planned(text: str, request: Request, models: ServedModels, detect: Det
         The parts, which joined give back the text; a sentence that the model cannot read whole is
         one of them.
     """
-    source, _, path = _find_path(text, request, models, detect)
+    [(source, _, path)] = _find_paths([text], request, models, detect)
     return _make_split(path, source, request, cuts_long=False)(text)
 
 
@@ -155,6 +168,7 @@ def write_answer(
         source=plan.source,
         confidence=plan.confidence,
         alignment=written[0][1] if request.wants_alignment and plan.marked is None else (),
+        translation_confidence=_mean_confidence(translations),
         path=languages,
         notes=tuple(dict.fromkeys(notes)),
         num_characters=len(plan.text),
@@ -169,14 +183,29 @@ def join_pivot_translations(
     Returns
     -------
     SentenceTranslation
-        What the sentence became: characters are linked if both are to the same ones in between.
+        What the sentence became: characters are linked if both are to the same ones in between, and
+        it is good if it was translated well twice.
     """
-    links = first.candidates[0].spans
+    into = first.candidates[0]
     candidates = tuple(
-        Candidate(each.text, _compose(links, each.spans)) for each in second.candidates
+        Candidate(
+            each.text, _compose(into.spans, each.spans), _multiply(into.confidence, each.confidence)
+        )
+        for each in second.candidates
     )
     notes = (*first.notes, *second.notes)
     return SentenceTranslation(candidates, notes, first.num_tokens + second.num_tokens)
+
+
+def _multiply(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one * other
+
+
+def _mean_confidence(translations: Sequence[SentenceTranslation]) -> float | None:
+    """Compute the share of sentences that can be expected to be good, if that was asked for."""
+    found = [each.candidates[0].confidence for each in translations]
+    known = [each for each in found if each is not None]
+    return sum(known) / len(known) if known and len(known) == len(found) else None
 
 
 def _compose(first: Sequence[Span], second: Sequence[Span]) -> tuple[Span, ...]:
@@ -206,31 +235,37 @@ def _write(
     return (plan.marked.rebuild(segments), ()) if plan.marked is not None else segments[0]
 
 
-def _find_path(
-    text: str, request: Request, models: ServedModels, detect: Detect
-) -> tuple[str, float | None, tuple[ServedModel, ...]]:
-    """Find the source language and the path of models."""
+def _find_paths(
+    texts: Sequence[str], request: Request, models: ServedModels, detect: Detect
+) -> list[_LanguagePath]:
+    """Find the source language and the path of models of each text."""
     target = _match_language(request.target, "target", models)
     source = None if request.source is None else _match_language(request.source, "source", models)
     if request.model is not None:
-        model = models.named(request.model)
-        if model is None:
-            names = ", ".join(each.name for each in models.all)
+        candidates = models.named(request.model)
+        if not candidates:
+            names = ", ".join(dict.fromkeys(each.name for each in models.all))
             raise ServiceError(
                 "not_found", f"no model is called “{request.model}”; there are {names}"
             )
+        fitting_model = (each for each in candidates if each.target == target)
+        model = next(fitting_model, candidates[0])
         if target != model.target or source not in (None, model.source):
             raise _bad_request(
                 f"model {model.name} translates {model.source} to {model.target}, not "
                 f"{source or model.source} to {target}"
             )
-        return model.source, None, (model,)
+        return [(model.source, None, (model,))] * len(texts)
     if source is not None:
         path = models.find_path(source, target)
         if path is None:
             raise _unsupported_pair(source, target)
-        return source, None, path
-    found = detect(text)
+        return [(source, None, path)] * len(texts)
+    return [_choose_path(found, target, models) for found in detect(texts)]
+
+
+def _choose_path(found: Ranking, target: str, models: ServedModels) -> _LanguagePath:
+    """Choose the likeliest language from which the target can be reached."""
     paths = {code: models.find_path(code, target) for code, _ in found}
     fitting = {code for code, path in paths.items() if path is not None}
     code, confidence = choose_source(found, fitting, target)

@@ -40,6 +40,10 @@ class TranslationSettings:
         A glossary.
     wants_alignment : bool
         Whether to align the words.
+    wants_confidence : bool
+        Whether to say how probable it is that the translation is good.
+    into : str | None
+        The target language of a model that has several; None: it has one.
     splits_sentences : bool
         Whether it may be split after all, as the model's way is; what lies between two models may
         have become several sentences.
@@ -50,6 +54,8 @@ class TranslationSettings:
     prefix: str = ""
     terms: tuple[tuple[str, str], ...] = ()
     wants_alignment: bool = False
+    wants_confidence: bool = False
+    into: str | None = None
     splits_sentences: bool = True
 
 
@@ -62,10 +68,11 @@ class SentenceTask(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """One translation and its character alignment."""
+    """One translation, its character alignment, and the confidence in it if it was asked for."""
 
     text: str
     spans: tuple[Span, ...] = ()
+    confidence: float | None = None
 
 
 class SentenceTranslation(NamedTuple):
@@ -116,6 +123,8 @@ class SentenceTranslator:
         said: dict[str, Any] = {} if settings.splits_sentences else {"split_sentences": "off"}
         if settings.beam_size is not None:
             said["beam_size"] = settings.beam_size
+        if settings.into is not None:
+            said["into"] = settings.into
         found = self._translator.translate_all(
             texts,
             num_best=settings.num_best,
@@ -130,6 +139,14 @@ class SentenceTranslator:
             candidates = self._align(texts, every, notes)
         else:
             candidates = [tuple(Candidate(each.text) for each in many) for many in every]
+        if settings.wants_confidence:
+            candidates = [
+                tuple(
+                    one._replace(confidence=other.confidence)
+                    for one, other in zip(some, many, strict=True)
+                )
+                for some, many in zip(candidates, every, strict=True)
+            ]
         return [
             SentenceTranslation(each, (*said_of, *best.notes), len(best.tokens))
             for each, best, said_of in zip(candidates, found, notes, strict=True)
@@ -138,7 +155,8 @@ class SentenceTranslator:
     def _prepare(self, settings: TranslationSettings) -> PreparedConstraints:
         """Prepare the constraints of a glossary, with an LRU cache."""
         if not settings.terms:
-            return PreparedConstraints(constraints=Constraints(is_scored=settings.num_best > 1))
+            is_scored = settings.num_best > 1 or settings.wants_confidence
+            return PreparedConstraints(constraints=Constraints(is_scored=is_scored))
         prepared = self._prepared.get(settings.terms)
         if prepared is None:
             prepared = prepare_constraints(

@@ -51,10 +51,11 @@ class Server:
 
     Notes
     -----
-    On SIGTERM or an interruption nothing new is accepted: new requests are answered with status
-    503. What was accepted is answered, for as long as ``stop_seconds`` allows, and what is left
-    then is refused with the same status; then the server ends, within some seconds. Who cannot
-    wait sends the signal twice.
+    After SIGTERM or an interruption ``/ready`` says so at once. Requests that were sent before it
+    still arrive for a moment and are accepted; later ones are answered with status 503. What was
+    accepted is answered, for as long as ``stop_seconds`` allows, and what is left then is refused
+    with the same status; then the server ends, within some seconds. Who cannot wait sends the
+    signal twice.
     """
 
     def __init__(
@@ -129,18 +130,20 @@ class Server:
         if self._stopping is not None:
             self._server.should_exit = self._server.force_exit = True
             return
-        self.limiter.close()
         self._service.begin_stop()
         self._stopping = asyncio.create_task(self._drain())
 
     async def _drain(self) -> None:
-        """Wait for requests in progress; answer late ones with 503."""
+        """Accept what was sent before the stop, refuse the rest, wait for what is in progress."""
         began = time.monotonic()
-        while time.monotonic() < began + self._options.stop_seconds:
-            is_late = time.monotonic() > began + LATE_SECONDS
-            if is_late and not self.limiter.num_in_progress:
+        while (seconds := time.monotonic() - began) < self._options.stop_seconds:
+            if seconds > LATE_SECONDS:
+                self.limiter.close()
+            # Refused for as long: connections are told to close before they are closed.
+            if seconds > 2 * LATE_SECONDS and not self.limiter.num_in_progress:
                 break
             await asyncio.sleep(0.02)
+        self.limiter.close()
         self._service.stop_accepting()
         self.limiter.cancel_all()
         await asyncio.sleep(0.02)

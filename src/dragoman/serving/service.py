@@ -17,7 +17,7 @@ from dragoman.serving.request_plan import (
     TextPlan,
     check_request,
     join_pivot_translations,
-    plan_text,
+    plan_texts,
     split_planned,
     write_answer,
 )
@@ -73,8 +73,8 @@ class Service:
             self.options.cache_characters
         )
         self._model_queues = {
-            model.name: ModelQueue(model, self.options, self._cache, self.metrics)
-            for model in models.all
+            name: ModelQueue(models.named(name)[0], self.options, self._cache, self.metrics)
+            for name in dict.fromkeys(model.name for model in models.all)
         }
         self._has_started = self._is_stopping = self._is_stop_requested = False
 
@@ -147,12 +147,12 @@ class Service:
         return min(queue.estimate_seconds() for queue in self._model_queues.values())
 
     def detect(self, text: str) -> list[tuple[str, float]]:
-        """Rank the served languages of a text."""
-        return self._detector.detect(text)
+        """Rank the languages of a text by confidence."""
+        return self._detector.detect_all([text])[0]
 
     def split(self, text: str, request: Request) -> list[str]:
         """Split a text into the sentences that would be translated."""
-        return split_planned(text, request, self._models, self.detect)
+        return split_planned(text, request, self._models, self._detector.detect_all)
 
     def languages(self) -> list[Language]:
         """List the languages that can be translated."""
@@ -189,7 +189,8 @@ class Service:
             plans = self._plan(request)
         by_path: dict[tuple[str, ...], list[int]] = {}
         for index, plan in enumerate(plans):
-            by_path.setdefault(tuple(model.name for model in plan.path), []).append(index)
+            path = tuple(f"{model.name} {model.target}" for model in plan.path)
+            by_path.setdefault(path, []).append(index)
         groups = list(by_path.values())
         calls = [
             self._translate_plans([plans[index] for index in each], request) for each in groups
@@ -212,7 +213,7 @@ class Service:
         return [answers[index] for index in range(len(plans))]
 
     def _plan(self, request: Request) -> list[TextPlan]:
-        return [plan_text(text, request, self._models, self.detect) for text in request.texts]
+        return plan_texts(request, self._models, self._detector.detect_all)
 
     async def _translate_plans(self, plans: Sequence[TextPlan], request: Request) -> list[Answer]:
         """Translate and answer texts that share a path of models."""
@@ -224,6 +225,7 @@ class Service:
             beam_size=request.beam_size,
             terms=request.terms if len(path) == 1 else (),
             wants_alignment=request.wants_alignment or request.markup != "text",
+            wants_confidence=request.wants_confidence,
             splits_sentences=request.splits_sentences,
         )
         sentences = [sentence for plan in plans for sentence in plan.sentences]
@@ -274,9 +276,10 @@ class Service:
     ) -> list[SentenceTranslation]:
         """Translate sentences with one model, or with two through a pivot language."""
         first = self._model_queues[path[0].name]
+        settings = replace(settings, into=path[-1].into)
         if len(path) == 1:
             return await first.translate(sentences, settings, client, is_accepted=is_accepted)
-        plain = replace(settings, num_best=1, prefix="")
+        plain = replace(settings, num_best=1, prefix="", into=path[0].into)
         to_pivot = await first.translate(sentences, plain, client, is_accepted=is_accepted)
         between = [each.candidates[0].text for each in to_pivot]
         second = self._model_queues[path[1].name]

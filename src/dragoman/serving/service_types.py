@@ -112,6 +112,8 @@ class Request:
         A model by its name; None: by the languages.
     wants_alignment : bool
         Whether to say which characters translate which.
+    wants_confidence : bool
+        Whether to say how probable it is that a translation is good.
     markup : Markup
         Whether the texts have tags.
     ignore_tags : frozenset[str]
@@ -131,6 +133,7 @@ class Request:
     terms: tuple[tuple[str, str], ...] = ()
     model: str | None = None
     wants_alignment: bool = False
+    wants_confidence: bool = False
     markup: Markup = "text"
     ignore_tags: frozenset[str] = frozenset()
     splits_sentences: bool = True
@@ -157,6 +160,9 @@ class Answer:
         From 0 to 1 how sure the found language is; None: it was given.
     alignment : tuple[Span, ...]
         Which characters translate which; nothing unless asked for, or for texts with tags.
+    translation_confidence : float | None
+        The share of the sentences that can be expected to be good; None: nobody asked, or a model
+        has no calibration.
     notes : tuple[str, ...]
         What a person should know: a pivot language, an unusable term, a failed quality check.
     """
@@ -168,6 +174,7 @@ class Answer:
     alternatives: tuple[str, ...] = ()
     confidence: float | None = None
     alignment: tuple[Span, ...] = ()
+    translation_confidence: float | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -202,13 +209,15 @@ class ServedModel:
     source : str
         The language that it reads.
     target : str
-        The language that it writes.
+        The language that it writes; one that writes several stands once for each.
     family : str
         Such as “transformer”.
     translator : Translator
         To be used on the model's own thread only: see `Service.run_side_task`.
     precision : Precision
         In which processes of its own compute.
+    into : str | None
+        What tells a model of several target languages which one is wanted; None: it has one.
     """
 
     name: str
@@ -217,6 +226,7 @@ class ServedModel:
     family: str
     translator: "Translator"
     precision: Precision = "auto"
+    into: str | None = None
 
 
 # Paths through a third language of the request that the current task answers, in order.

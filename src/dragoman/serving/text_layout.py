@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dragoman.decoding.translation import find_space
 from dragoman.serving.service_types import Span
+from dragoman.text.sentence_splitting import find_reference
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +17,8 @@ class TextLayout:
     sentences : tuple[str, ...]
         What is to be translated, without white space around it.
     gaps : tuple[str, ...]
-        What stays as it is before each sentence, and after the last.
+        What stays as it is before each sentence, and after the last: white space, marks, references
+        to notes.
     """
 
     sentences: tuple[str, ...]
@@ -34,13 +36,16 @@ class TextLayout:
         placed: list[Span] = []
         source = target = 0
         for old, new, sentence, translation, links in zip(
-            self.gaps[:-1],
-            self._gaps_between(translations),
-            self.sentences,
-            translations,
-            spans,
+            self.gaps,
+            [*self._gaps_between(translations), self.gaps[-1]],
+            [*self.sentences, ""],
+            [*translations, ""],
+            [*spans, ()],
             strict=True,
         ):
+            if any(map(str.isalnum, new)):  # A reference to a note, which is its own translation.
+                length = len(new.rstrip())
+                placed.append((source, source + length, target, target + length))
             source += len(old)
             target += len(new)
             placed += [
@@ -64,12 +69,14 @@ def split_layout(text: str, split: Callable[[str], list[str]]) -> TextLayout:
     -------
     Layout
         Of which sentences and gaps make up the text. What has neither letter nor digit is a gap, so
-        that rules, dashes and emoji stay as they are.
+        that rules, dashes and emoji stay as they are, and so is what points to a note behind the
+        end of a sentence.
     """
     sentences, gaps = [], []
     start = end = 0
     for part in split(text):
         sentence = part.strip()
+        sentence = sentence[: find_reference(sentence)]
         if any(map(str.isalnum, sentence)):
             begin = start + part.index(sentence)
             gaps.append(text[end:begin])

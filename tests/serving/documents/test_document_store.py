@@ -77,10 +77,18 @@ def test_keys_differ(store):
 
 def test_how_long_it_will_take(store, clock):
     document = store.create("ann", "a.txt")
-    assert store.estimate_seconds(document) == 30
-    document.progress.num_characters, document.progress.num_done = 100, 25
+    document.progress.num_characters = 600
+    assert store.estimate_seconds(document) == 600 / document_store.FIRST_SPEED
+    document.progress.num_done = 150
     clock.now += 10
-    assert store.estimate_seconds(document) == 31
+    assert store.estimate_seconds(document) == 30
+    document.progress.num_done = 600
+    clock.now += 30
+    assert store.estimate_seconds(document) == 0
+    store.finish(document, b"")
+    other = store.create("ann", "b.txt")
+    other.progress.num_characters = 31
+    assert store.estimate_seconds(other) == 3  # at 15 a second, as the last one
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,13 @@
 import asyncio
+import contextlib
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.serving.documents.word_by_word import translate
 from tests.serving.fake_service import FakeService, fail
+from tests.work import grows_linearly
 
 from dragoman.serving.documents import documents
 from dragoman.serving.documents.documents import (
@@ -67,6 +71,14 @@ def test_a_language_is_found_for_the_whole(monkeypatch):
     assert find_source(service, ["a"], "pt") == "pt"
     run(service, ["a"], Request(texts=(), source=None, target="en", client=REQUEST.client))
     assert service.requests[0].source == "fr"
+
+
+def test_marks_of_the_language_become_those_of_the_target():
+    document = read_document("a.html", b'<p lang="en">One</p>', 100)
+    for source in ("en", None):
+        request = Request(texts=(), source=source, target="fr", client=REQUEST.client)
+        written = asyncio.run(translate_document(FakeService(), document, request))
+        assert written == b'<p lang="fr">ONE</p>'
 
 
 def test_a_language_that_cannot_become_the_target_is_not_taken_for_another(monkeypatch):
@@ -168,6 +180,36 @@ def test_every_format_is_read_or_refused(extension):
     try:
         document = read_document(f"a{extension.upper()}", content, 100)
     except ServiceError as error:
-        assert "no archive" in error.message  # noqa: PT017
+        assert re.search("no archive|not JSON|PO file|wrong or hostile XML", error.message)  # noqa: PT017
     else:
         assert document.texts in (["Hello."], [])
+
+
+UNIT, UNIT_END = "<xliff><trans-unit>", "</trans-unit></xliff>"
+
+
+@pytest.mark.parametrize(
+    ("extension", "begin", "piece", "end"),
+    [
+        (".json", "[", '"dog {x}",', "1]"),
+        (".json", "[", '"dog', "]"),
+        (".yaml", "", "- dog {x}\n", ""),
+        (".yaml", "a: |\n", "  dog\n", ""),
+        (".po", "", 'msgid "dog"\nmsgstr ""\n\n', ""),
+        (".po", 'msgid ""\n', '"dog"\n', 'msgstr ""'),
+        (".csv", "", '"a dog,', ""),
+        (".csv", "", 'a dog,"",""""\n', ""),
+        (".xlf", "<xliff>", "<trans-unit><source>dog</source></trans-unit>", "</xliff>"),
+        (".xlf", f"{UNIT}<source>", "<bpt id='1'/>dog<ept id='1'/>", f"</source>{UNIT_END}"),
+        (".xlf", f"{UNIT}<source>", "<bpt id='1'/>dog", f"</source>{UNIT_END}"),
+        (".tmx", "<tmx>", "<tu><tuv xml:lang='en'><seg>dog</seg></tuv></tu>", "</tmx>"),
+        (".vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\n", "<00:01.500>dog", ""),
+    ],
+)  # fmt: skip
+def test_time_is_linear(extension, begin, piece, end):
+    def write(size):
+        content = f"{begin}{piece * (size // len(piece))}{end}".encode()
+        with contextlib.suppress(ServiceError):
+            translate(read_document(f"a{extension}", content, 10_000_000, "fr"))
+
+    assert grows_linearly(write, 1000)

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.routing import Route
-from tests.serving.running_server import KEY, make_keys, serve
+from tests.decoding.made_calibration import copy_calibrated
+from tests.serving.running_server import KEY, make_keys, serve, without_second_look
 from tests.serving.small_service import copy_folder
 
 from dragoman.decoding.translator import Translator
@@ -58,7 +59,7 @@ def translator(folders):
 
 
 def post(url, name, body, **more) -> httpx.Response:
-    return httpx.post(f"{url}/api/{name}", json=body, timeout=30, **more)
+    return httpx.post(f"{url}/page/api/{name}", json=body, timeout=30, **more)
 
 
 def complaint(answer: httpx.Response) -> tuple[int, str, str]:
@@ -67,7 +68,7 @@ def complaint(answer: httpx.Response) -> tuple[int, str, str]:
 
 
 def test_page_is_told_what_there_is(url):
-    told = httpx.get(f"{url}/api/page").json()
+    told = httpx.get(f"{url}/page/api/page").json()
     assert [(each["name"], each["source"], each["target"]) for each in told["models"]] == [
         ("en-fr", "en", "fr"), ("fr-es", "fr", "es"),
     ]  # fmt: skip
@@ -83,7 +84,7 @@ def test_page_is_told_what_there_is(url):
 def test_page_and_its_files_are_there(url):
     assert "<title>Dragoman</title>" in httpx.get(f"{url}/").text
     assert httpx.get(f"{url}/page/app.js").status_code == 200
-    assert "@SNAPSHOT@" in httpx.get(f"{url}/api/shell").text
+    assert "@SNAPSHOT@" in httpx.get(f"{url}/page/api/shell").text
 
 
 def test_text_comes_back_sentence_by_sentence(url, translator):
@@ -102,6 +103,19 @@ def test_text_comes_back_sentence_by_sentence(url, translator):
             assert each["text"][first:last].strip()
     assert told["path"] == ["en", "fr"]
     assert told["confidence"] is None
+
+
+def test_confidence_is_told_of_each_sentence(url, folders, tmp_path):
+    body = {"text": "The dog. A tree.", "source": "en", "target": "fr"}
+    unknown = post(url, "translate", body).json()["sentences"]
+    assert [each["confidence"] for each in unknown] == [None, None]
+    sure = copy_calibrated(folders[0], tmp_path / "sure")
+    with serve([sure]) as address:
+        found = post(address, "translate", body).json()["sentences"]
+    with without_second_look():
+        translator = Translator.load(sure, "cpu")
+        expected = [translator.translate(each["source"]).confidence for each in found]
+    assert [each["confidence"] for each in found] == pytest.approx(expected, abs=1e-5)
 
 
 def test_alternatives_beam_and_prefix(url, translator):
@@ -128,7 +142,14 @@ def test_way_through_a_third_language_is_said(url):
 def test_no_text_is_no_translation(url):
     told = post(url, "translate", {"text": " ", "source": "en", "target": "fr"}).json()
     assert told["sentences"] == [
-        {"source": "", "space": " ", "text": "", "alternatives": [], "alignment": []}
+        {
+            "source": "",
+            "space": " ",
+            "text": "",
+            "alternatives": [],
+            "alignment": [],
+            "confidence": None,
+        }
     ]
 
 
@@ -183,7 +204,7 @@ def test_translating_goes_on_while_somebody_asks_why(url):
     lines = []
 
     def ask():
-        with httpx.stream("POST", f"{url}/api/why", json=body, timeout=60) as answer:
+        with httpx.stream("POST", f"{url}/page/api/why", json=body, timeout=60) as answer:
             lines.extend(answer.iter_lines())
 
     thread = threading.Thread(target=ask)
@@ -200,17 +221,21 @@ def test_translating_goes_on_while_somebody_asks_why(url):
 
 
 def test_runs_are_read_by_number(url):
-    told = httpx.get(f"{url}/api/runs/0", params={"offset": 0, "token": ""}).json()
+    told = httpx.get(f"{url}/page/api/runs/0", params={"offset": 0, "token": ""}).json()
     assert told["points"] == [[1, 1.0, 2.0, *[None] * 4]]
     again = httpx.get(
-        f"{url}/api/runs/0", params={"offset": told["offset"], "token": told["token"]}
+        f"{url}/page/api/runs/0", params={"offset": told["offset"], "token": told["token"]}
     ).json()
     assert (again["restarts"], again["points"]) == (False, [])
-    assert complaint(httpx.get(f"{url}/api/runs/7")) == (404, "not_found", "there is no such run")
+    assert complaint(httpx.get(f"{url}/page/api/runs/7")) == (
+        404,
+        "not_found",
+        "there is no such run",
+    )
     for offset in ("-1", "x", str(1 << 60)):
-        answer = httpx.get(f"{url}/api/runs/0", params={"offset": offset})
+        answer = httpx.get(f"{url}/page/api/runs/0", params={"offset": offset})
         assert complaint(answer) == (400, "bad_request", "“offset” must be a whole number")
-    assert httpx.get(f"{url}/api/runs/..%2f..").status_code == 404
+    assert httpx.get(f"{url}/page/api/runs/..%2f..").status_code == 404
 
 
 REFUSED = [
@@ -246,9 +271,9 @@ def test_refusals(url, name, body, expected):
 def test_hostile_bodies_are_refused(url, name):
     kind = {"Content-Type": "application/json"}
     for body in (b"\xff\xfe", b"[" * 50_000, b'{"text": "\\ud800", "source": "\\ud800"}', b"{}"):
-        answer = httpx.post(f"{url}/api/{name}", content=body, headers=kind)
+        answer = httpx.post(f"{url}/page/api/{name}", content=body, headers=kind)
         assert answer.status_code == 400, body[:20]
-    assert httpx.get(f"{url}/api/{name}").status_code == 405
+    assert httpx.get(f"{url}/page/api/{name}").status_code == 405
     nasty = "a\x00b \u202e <script>alert(1)</script> &amp; \U0001f600"
     body = {"model": "en-fr", "text": nasty, "source": nasty, "target": "fr", "prefix": ""}
     body |= {"source": "en"} if name == "translate" else {"translation": nasty}
@@ -266,9 +291,9 @@ def test_keys_are_wanted_where_there_are_keys(folders):
         wrong = {"Authorization": "Bearer wrong"}
         assert complaint(post(url, "translate", body, headers=wrong))[:2] == (403, "bad_key")
         right = {"Authorization": f"Bearer {KEY}"}
-        assert httpx.get(f"{url}/api/page").json()["needsKey"] is True
-        assert httpx.get(f"{url}/api/runs/0").status_code == 401
-        assert httpx.get(f"{url}/api/runs/0", headers=right).status_code == 200
+        assert httpx.get(f"{url}/page/api/page").json()["needsKey"] is True
+        assert httpx.get(f"{url}/page/api/runs/0").status_code == 401
+        assert httpx.get(f"{url}/page/api/runs/0", headers=right).status_code == 200
         assert post(url, "translate", body, headers=right).status_code == 200
         assert post(url, "alignment", PAIR, headers=right).status_code == 200
         answer = post(url, "choices", PAIR, headers=right)
@@ -280,7 +305,7 @@ def test_keys_are_wanted_where_there_are_keys(folders):
 def test_what_other_pages_may_send_unasked_is_refused(url, name):
     body = json.dumps(PAIR | {"text": SOURCE, "source": "en", "target": "fr"})
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""):
-        answer = httpx.post(f"{url}/api/{name}", content=body, headers={"Content-Type": kind})
+        answer = httpx.post(f"{url}/page/api/{name}", content=body, headers={"Content-Type": kind})
         assert complaint(answer) == (400, "bad_request", "Content-Type must be application/json")
 
 
@@ -309,7 +334,9 @@ def test_other_sites_pages_are_refused(url, is_own):
         said = {name: url if value == "OWN" else value for name, value in headers.items()}
         body = {"text": "A dog.", "source": "en", "target": "fr"}
         answers = [post(url, "translate", body, headers=said)]
-        answers += [httpx.get(f"{url}/api/{name}", headers=said) for name in ("page", "runs/0")]
+        answers += [
+            httpx.get(f"{url}/page/api/{name}", headers=said) for name in ("page", "runs/0")
+        ]
         for answer in answers:
             assert answer.status_code == (200 if is_own else 403), headers
             assert "access-control-allow-origin" not in answer.headers
@@ -319,7 +346,7 @@ def test_a_log_with_half_characters_and_endless_numbers_is_shown(folders):
     log = folders[1] / "metrics.jsonl"
     log.write_text('{"event": "end", "why": "\\ud800", "loss": NaN, "bleu": 1e999}\n')
     with serve(folders[1:]) as url:
-        answer = httpx.get(f"{url}/api/runs/0")
+        answer = httpx.get(f"{url}/page/api/runs/0")
     log.unlink()
     assert answer.json()["events"] == [
         {"event": "end", "why": "\ud800", "loss": None, "bleu": None}
@@ -328,7 +355,7 @@ def test_a_log_with_half_characters_and_endless_numbers_is_shown(folders):
 
 def test_a_run_s_number_may_be_anything(url):
     for number in ("9" * 5000, "00", "-1", "x", "%00", "١"):
-        assert httpx.get(f"{url}/api/runs/{number}").status_code == 404, number[:9]
+        assert httpx.get(f"{url}/page/api/runs/{number}").status_code == 404, number[:9]
 
 
 def test_runs_are_not_shown_through_a_proxy(folders):
@@ -339,21 +366,21 @@ def test_runs_are_not_shown_through_a_proxy(folders):
         ({}, {"Forwarded": "for=127.0.0.1"}),
     ):
         with serve(folders[:1], **options) as url:
-            assert httpx.get(f"{url}/api/page", headers=headers).json()["runs"] == []
-            assert httpx.get(f"{url}/api/runs/0", headers=headers).status_code == 404
+            assert httpx.get(f"{url}/page/api/page", headers=headers).json()["runs"] == []
+            assert httpx.get(f"{url}/page/api/runs/0", headers=headers).status_code == 404
 
 
 def test_through_a_proxy_a_key_opens_the_runs(folders):
     with serve(folders[:1], keys=make_keys(), proxy="127.0.0.1") as url:
-        assert httpx.get(f"{url}/api/runs/0").status_code == 401
+        assert httpx.get(f"{url}/page/api/runs/0").status_code == 401
         right = {"Authorization": f"Bearer {KEY}", "X-Forwarded-For": "1.2.3.4"}
-        assert httpx.get(f"{url}/api/runs/0", headers=right).status_code == 200
+        assert httpx.get(f"{url}/page/api/runs/0", headers=right).status_code == 200
 
 
 def test_runs_are_not_shown_to_other_machines(folders):
     with serve(folders[:1], host="0.0.0.0") as url:
-        assert httpx.get(f"{url}/api/page").json()["runs"] == []
-        assert httpx.get(f"{url}/api/runs/0").status_code == 404
+        assert httpx.get(f"{url}/page/api/page").json()["runs"] == []
+        assert httpx.get(f"{url}/page/api/runs/0").status_code == 404
 
 
 APP = Starlette(routes=[Route("/", give_index), Route("/page/{name}", give_asset)])

@@ -34,7 +34,7 @@ def make_request(body=b"", headers=(), **state) -> Request:
     scope = {
         "type": "http",
         "method": "POST",
-        "path": "/api/x",
+        "path": "/page/api/x",
         "headers": [(name.encode(), value.encode()) for name, value in headers],
         "client": ("192.0.2.7", 1),
         "app": SimpleNamespace(state=SimpleNamespace(**state)),

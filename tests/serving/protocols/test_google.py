@@ -69,6 +69,9 @@ class TestWithTheRealClient:
         with pytest.raises(exceptions.BadRequest, match="Invalid Value: zz is not supported"):
             connect(url).get_languages("zz")
 
+    def test_languages_are_named_whatever_language_is_asked_for(self, url):
+        assert connect(url).get_languages("ja") == connect(url).get_languages()
+
     def test_too_much_text(self, url):
         with pytest.raises(exceptions.BadRequest, match="Text too long"):
             connect(url).translate("a " * 200, target_language="fr")
@@ -114,6 +117,10 @@ def test_what_the_service_is_asked(client, service):
     first, second = service.requests
     assert (first.texts, first.source, first.markup) == (("a",), None, "html")
     assert (second.texts, second.source, second.markup) == (("a", "b"), "en", "text")
+
+
+def test_only_what_is_declared_may_be_posted(client):
+    assert client.post(f"{PATH}/languages", json={}).status_code == 405
 
 
 def test_names_only_where_asked_for(client):

@@ -8,8 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 from libretranslatepy import LibreTranslateAPI
+from tests.decoding.made_calibration import copy_calibrated
 from tests.serving.fake_service import FakeService, fail, talk_to
-from tests.serving.running_server import KEY, make_keys, serve
+from tests.serving.running_server import KEY, make_keys, serve, without_second_look
 from tests.serving.small_service import copy_folder
 
 from dragoman.decoding.translator import Translator
@@ -103,6 +104,25 @@ class TestOverHttp:
         for text, tag in zip(found["translatedText"], "bi", strict=True):
             assert re.findall(r"</?\w>", text) == [f"<{tag}>", f"</{tag}>"]
 
+    def test_confidence_is_told_where_it_is_asked_for(self, folders, tmp_path):
+        sure = [copy_calibrated(each, tmp_path / each.name) for each in folders]
+        texts = ["The old dog.", "A house. The dog sees."]
+        body = {"q": texts, "source": "en", "target": "fr"}
+        with serve(sure) as address:
+            asked = httpx.post(f"{address}/translate", json=body | {"confidence": True}, timeout=30)
+            both = {"q": "The dog.", "source": "en", "target": "es", "confidence": "true"}
+            twice = httpx.post(f"{address}/translate", data=both, timeout=30).json()
+            unasked = httpx.post(f"{address}/translate", json=body, timeout=30)
+            assert LibreTranslateAPI(address).translate("The old dog.", "en", "fr")
+        with without_second_look():
+            first, second = (Translator.load(each, "cpu") for each in sure)
+            expected = [100 * first.translate(text).confidence for text in texts]
+            one = first.translate("The dog.")
+            product = 100 * one.confidence * second.translate(one.text).confidence
+        assert asked.json()["confidence"] == pytest.approx(expected, abs=0.06)
+        assert twice["confidence"] == pytest.approx(product, abs=0.06)
+        assert set(unasked.json()) == {"translatedText"}
+
     def test_a_language_from_which_no_model_leads(self, url):
         text = "El perro viejo ve una casa pequeña en el jardín."
         body = {"q": text, "source": "auto", "target": "fr"}
@@ -115,6 +135,18 @@ class TestOverHttp:
         for letterless in (" ", "…"):
             answer = httpx.post(f"{url}/translate", json=body | {"q": letterless}, timeout=30)
             assert answer.json()["translatedText"] == letterless
+
+    def test_a_language_that_no_model_reads(self, url):
+        text = "Der alte Hund sieht ein kleines Haus im Garten."
+        body = {"q": text, "source": "auto", "target": "fr"}
+        answer = httpx.post(f"{url}/translate", json=body, timeout=30)
+        assert answer.status_code == 400
+        assert answer.json()["error"] == (
+            "the text seems to be German (de), which no model translates to fr; "
+            "give its source language"
+        )
+        best, *_ = httpx.post(f"{url}/detect", data={"q": text}, timeout=30).json()
+        assert (best["language"], best["confidence"]) == ("de", 100)
 
     def test_a_file(self, url, expected):
         text = "The old dog."
@@ -185,6 +217,14 @@ def test_json_and_forms_say_the_same(client, service):
     assert second == third
 
 
+def test_confidence_in_per_cent_or_null(client):
+    body = {"q": ["a", ""], "source": "en", "target": "fr", "confidence": True}
+    assert client.post("/translate", json=body).json()["confidence"] == [76.5, None]
+    one = {"q": "a", "source": "en", "target": "fr", "confidence": "1"}
+    assert client.post("/translate", data=one).json()["confidence"] == 76.5
+    assert "confidence" not in client.post("/translate", json=body | {"confidence": False}).json()
+
+
 def test_what_is_not_asked_for_is_not_answered(client):
     body = {"q": "a", "source": "en", "target": "fr"}
     assert client.post("/translate", json=body).json() == {"translatedText": "A"}
@@ -216,6 +256,7 @@ def test_what_is_not_asked_for_is_not_answered(client):
         ({"format": "pdf"}, "Invalid request: format pdf is not supported; text and html are"),
         ({"alternatives": "x"}, "Invalid request: alternatives must be a whole number"),
         ({"alternatives": [1]}, "Invalid request: alternatives must be a whole number"),
+        ({"confidence": "very"}, "Invalid request: confidence must be true or false"),
     ],
 )
 def test_wrong_parameters(client, change, message):
@@ -295,10 +336,8 @@ def send_file(client, name="a.txt", content=b"one", **change):
     [
         ("a.exe", "Invalid request: file format not supported; send one of txt, md, html"),
         ("a", "Invalid request: file format not supported"),
-        ("../a.txt", "Invalid request: the file name has characters that are not for file names"),
         ("..", "Invalid request: the file has no name"),
-        ("/etc/passwd", "Invalid request: the file name has characters"),
-        ("..\\a.txt", "Invalid request: the file name has characters"),
+        ("folder/", "Invalid request: the file has no name"),
         ("a\u202etxt.exe", "Invalid request: the file name has characters"),
         ("a／b.txt", "Invalid request: the file name has characters"),
         ("a" * 300 + ".txt", "Invalid request: the file name is too long; shorten it"),
@@ -308,6 +347,11 @@ def test_odd_file_names_are_refused(client, name, message):
     answer = send_file(client, name)
     assert answer.status_code == 400
     assert answer.json()["error"].startswith(message)
+
+
+@pytest.mark.parametrize("name", ["/tmp/a.txt", "..\\a.txt", "C:\\texts/a.txt"])
+def test_of_a_path_the_last_part_is_the_name(client, name):
+    assert send_file(client, name).json()["translatedFileUrl"].endswith(".a_fr.txt")
 
 
 @pytest.mark.parametrize("name", [b"a\x07.txt", b"a\rX-Evil: 1.txt", b"a\xff.txt", b"\0.txt", b""])
@@ -333,7 +377,7 @@ def test_odd_bytes_in_file_names_are_refused(client, name):
         ({"target": "zz"}, "zz is not supported"),
         ({"source": "zz"}, "zz is not supported"),
         ({"source": ""}, "Invalid request: missing source parameter"),
-        ({"content": b"\xff"}, "Invalid request: the file is not UTF-8; save it as UTF-8"),
+        ({"content": b"\x81\x8d"}, "Invalid request: the file is not UTF-8; save it as UTF-8"),
         ({"content": b"a\0b"}, "Invalid request: the file has a NUL character, so it is no text"),
         ({"name": "a.docx"}, "Invalid request: the file is damaged, or no archive"),
     ],

@@ -28,11 +28,15 @@ MANNERS = st.builds(
     prefix=TEXTS,
     terms=st.lists(st.tuples(TEXTS, TEXTS), max_size=3).map(tuple),
     wants_alignment=st.booleans(),
+    wants_confidence=st.booleans(),
 )
 SPANS = st.lists(st.tuples(*[st.integers(0, 99)] * 4), max_size=3).map(tuple)
+SHARES = st.none() | st.floats(0, 1)
 RENDERINGS = st.builds(
     SentenceTranslation,
-    st.lists(st.builds(Candidate, TEXTS, SPANS), max_size=3).map(tuple),
+    st.lists(st.builds(Candidate, TEXTS, SPANS, st.none() | st.floats(0, 1)), max_size=3).map(
+        tuple
+    ),
     st.lists(TEXTS, max_size=2).map(tuple),
     st.integers(0, 99),
 )

@@ -27,7 +27,7 @@ while head := sys.stdin.buffer.read(4):
     elif "poison" in texts:
         send({"failure": "ValueError"})
     else:
-        send({"translations": [[[[text.upper(), []]], [], 1] for text in texts]})
+        send({"translations": [[[[text.upper(), [], None]], [], 1] for text in texts]})
 """
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hmac
+import math
 import os
 import secrets
 import shutil
@@ -37,6 +38,8 @@ MOST_DOCUMENTS = 200
 """Documents that are kept at the same time; for another, the client with most loses one."""
 MOST_OF_A_CLIENT = 20
 """Documents of one client that are translated at the same time."""
+FIRST_SPEED = 200.0
+"""Characters a second that are expected before any document was translated."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -102,6 +105,7 @@ class DocumentStore:
         self._now = now
         self._folder, self._lock = _make_folder()
         self._documents: dict[str, StoredDocument] = {}
+        self._speed = FIRST_SPEED
         self._reading = asyncio.Lock()
 
     @property
@@ -109,11 +113,11 @@ class DocumentStore:
         """Return the folder of the files."""
         return Path(self._folder.name)
 
-    async def read(self, name: str, content: bytes, options: ServeOptions) -> Document:
+    async def read(self, name: str, content: bytes, options: ServeOptions, target: str) -> Document:
         """Parse a file on a thread, one file at a time."""
         most = UNPACKED_TIMES * options.max_file_bytes
         async with self._reading:
-            return await asyncio.to_thread(read_document, name, content, most)
+            return await asyncio.to_thread(read_document, name, content, most, target)
 
     def create(self, owner: str, name: str) -> StoredDocument:
         """Register a new document."""
@@ -161,6 +165,8 @@ class DocumentStore:
         """Write the translated file and mark the document as done."""
         document.path.write_bytes(content)
         document.status = "done"
+        if document.progress.num_done:
+            self._speed = document.progress.num_done / max(self._now() - document.started, 1e-3)
 
     def get(self, document_id: str) -> StoredDocument:
         """Look up a document by its id."""
@@ -185,11 +191,11 @@ class DocumentStore:
         return document
 
     def estimate_seconds(self, document: StoredDocument) -> int:
-        """Estimate the remaining seconds of a document."""
+        """Estimate the remaining seconds of a document by its speed, or that of the last one."""
         progress = document.progress
         passed = self._now() - document.started
-        rest = progress.num_characters - progress.num_done
-        return round(passed * rest / progress.num_done) + 1 if progress.num_done else 30
+        speed = progress.num_done / passed if progress.num_done and passed else self._speed
+        return math.ceil((progress.num_characters - progress.num_done) / speed)
 
     def remove(self, document: StoredDocument) -> None:
         """Delete a document, finished or not."""

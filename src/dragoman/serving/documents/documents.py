@@ -7,14 +7,20 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from dragoman.serving.detection import choose_source
+from dragoman.serving.documents.encodings import DecodedText, decode_text
 from dragoman.serving.documents.office_documents import OFFICE_FORMATS, read_office
+from dragoman.serving.documents.po_documents import read_po
+from dragoman.serving.documents.resource_documents import read_json, read_yaml
+from dragoman.serving.documents.table_documents import read_table
 from dragoman.serving.documents.text_documents import (
+    MOST_MARKUP,
     TEXT_FORMATS,
     Document,
     Translated,
     check_length,
     read_text,
 )
+from dragoman.serving.documents.translation_units import read_tmx, read_xliff
 from dragoman.serving.queue.model_queue import TERMS_WEIGHT
 from dragoman.serving.service import Service
 from dragoman.serving.service_types import Request, ServiceError, Span
@@ -22,7 +28,11 @@ from dragoman.text.sentence_splitting import split_long
 
 FindTerms = Callable[[Sequence[str]], tuple[tuple[str, str], ...]]
 
-FORMATS = (*TEXT_FORMATS, *OFFICE_FORMATS)
+MESSAGE_FORMATS = (
+    *(".json", ".arb", ".yaml", ".yml", ".po", ".pot"),
+    *(".xlf", ".xliff", ".tmx", ".csv", ".tsv"),
+)
+FORMATS = (*TEXT_FORMATS, *OFFICE_FORMATS, *MESSAGE_FORMATS)
 """Extensions of the files that can be translated."""
 
 MOST_CHARACTERS = 1_000_000
@@ -59,14 +69,30 @@ def find_format(name: str) -> str:
         known = ", ".join(each[1:] for each in FORMATS)
         raise ServiceError(
             "bad_request",
-            "Invalid request: file format not supported; send one of " + known,
+            f"Invalid request: file format not supported; send one of {known}, and say which by "
+            "the file extension",
             details={"parameter": "file"},
         )
     return extension
 
 
-def read_document(name: str, content: bytes, most_bytes: int) -> Document:
+def read_document(
+    name: str, content: bytes, most_bytes: int, target: str = "", columns: Sequence[str] = ()
+) -> Document:
     """Parse a file.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    content : bytes
+        What it holds.
+    most_bytes : int
+        How large it may be when unpacked.
+    target : str
+        The language that it becomes: files for exchange hold several.
+    columns : Sequence[str]
+        Of a table the columns that are translated; nothing: those that hold text.
 
     Returns
     -------
@@ -74,12 +100,37 @@ def read_document(name: str, content: bytes, most_bytes: int) -> Document:
         The texts that are to be translated, and how to write the file with others.
     """
     extension = find_format(check_name(name))
-    is_office = extension in OFFICE_FORMATS
-    document = (
-        read_office(content, extension, most_bytes) if is_office else read_text(content, extension)
-    )
+    if columns and extension not in (".csv", ".tsv"):
+        raise ServiceError(
+            "bad_request", f"Invalid request: {extension} files have no columns to choose"
+        )
+    if extension in OFFICE_FORMATS:
+        document = read_office(content, extension, most_bytes)
+    elif extension in MESSAGE_FORMATS:
+        decoded = decode_text(content)
+        check_length(len(decoded.text), MOST_MARKUP)
+        document = _read_messages(decoded, extension, target, columns)
+        document = replace(document, encoding=decoded.encoding)
+    else:
+        document = read_text(content, extension)
     check_length(sum(map(len, document.texts)), MOST_CHARACTERS)
     return document
+
+
+def _read_messages(
+    decoded: DecodedText, extension: str, target: str, columns: Sequence[str]
+) -> Document:
+    """Parse a file of messages, units or cells, in which placeholders are kept."""
+    text, encode = decoded.text, decoded.encode
+    if extension in (".json", ".arb"):
+        return read_json(text, encode)
+    if extension in (".yaml", ".yml"):
+        return read_yaml(text, encode)
+    if extension in (".po", ".pot"):
+        return read_po(text, encode, target)
+    if extension in (".csv", ".tsv"):
+        return read_table(text, encode, extension, columns)
+    return (read_tmx if extension == ".tmx" else read_xliff)(text, encode, target)
 
 
 @dataclass(kw_only=True)
@@ -130,6 +181,8 @@ async def translate_document(
     texts = document.texts
     if request.source is None and texts:
         request = replace(request, source=find_source(service, texts, request.target))
+    if document.into is not None and request.source is not None:
+        document = document.into(request.source, request.target)
     longest = service.options.max_characters
     pieces = [
         (index, piece)

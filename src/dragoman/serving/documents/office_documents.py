@@ -6,36 +6,56 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from xml.etree.ElementTree import ParseError
 
 from defusedxml import DefusedXmlException, ElementTree  # type: ignore[import-untyped]
 
+from dragoman.serving.documents.language_marks import mark_languages, mark_page
+from dragoman.serving.documents.spreadsheets import prepare_cells, read_table_names
 from dragoman.serving.documents.text_documents import (
     MOST_MARKUP,
     Document,
     Translated,
     check_length,
 )
-from dragoman.serving.markup.markup import ParsedMarkup, parse_markup, parse_tokens
-from dragoman.serving.markup.markup_tokens import Token, split_xml
-from dragoman.serving.markup.tag_rules import OPEN_DOCUMENT, PRESENTATION, WORD, TagRules
+from dragoman.serving.markup.markup import ParsedMarkup, parse_tokens
+from dragoman.serving.markup.markup_tokens import Token, split_html, split_xml
+from dragoman.serving.markup.tag_rules import (
+    BOOK_CONTENTS,
+    CHART,
+    HTML_PAGE,
+    OPEN_DOCUMENT,
+    PRESENTATION,
+    SPREADSHEET,
+    WORD,
+    TagRules,
+)
 from dragoman.serving.service_types import ServiceError
 
 _PARTS = {
-    ".docx": r"word/(?:document|footnotes|endnotes|header\d*|footer\d*)\.xml",
-    ".pptx": r"ppt/(?:slides|notesSlides)/\w+\.xml",
-    ".odt": r"content\.xml",
+    ".docx": r"word/(?:document|footnotes|endnotes|comments|header\d*|footer\d*|charts/chart\w*"
+    r"|diagrams/(?:data|drawing)\d*)\.xml",
+    ".pptx": r"ppt/(?:(?:slides|notesSlides|comments)/\w+|charts/chart\w*"
+    r"|diagrams/(?:data|drawing)\d*)\.xml",
+    ".odt": r"(?:content|styles)\.xml",
     ".odp": r"content\.xml",
-    ".epub": r".*\.x?html?",
+    ".epub": r".*\.(?:x?html?|svg|ncx|opf)",
+    ".xlsx": r"xl/(?:sharedStrings|worksheets/\w+|comments\d*|comments/\w+|tables/\w+)\.xml",
 }
 OFFICE_FORMATS = tuple(_PARTS)
+# Parts in which languages are marked, translated or not.
+_MARKED_PARTS = re.compile(
+    r"(?:word|ppt)/[\w/]+\.xml|docProps/core\.xml|(?:content|styles|meta)\.xml|.*\.(?:x?html?|ncx|opf)",
+    re.IGNORECASE,
+)
 
 MOST_MEMBERS = 5000
 """Files in an archive."""
 
-_RUN_NAMES = {".docx": "w", ".pptx": "a"}
+_RUN_FORMATS = (".docx", ".pptx")
 _UNSEEN = frozenset(("w:proofErr", "w:lastRenderedPageBreak"))
 # No office program uses other methods, and some need much memory to unpack.
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -76,22 +96,35 @@ def read_office(content: bytes, extension: str, most_bytes: int) -> Document:
     """
     wanted = _unpack(content, most_bytes, re.compile(_PARTS[extension], re.IGNORECASE))
     check_length(sum(map(len, wanted.values())), MOST_MARKUP)
-    parts = [_read_part(name, each, extension) for name, each in wanted.items()]
+    kept = read_table_names(wanted)
+    parts = [
+        _read_part(name, each, extension, kept)
+        for name, each in wanted.items()
+        if not (name.lower().endswith(".svg") and b"<!ENTITY" in each)  # a picture that stays
+    ]
     if not parts:
         raise _bad_request(
             f"Invalid request: the file has no text where {extension[1:]} files have it"
         )
 
-    def write(translations: Sequence[Translated]) -> bytes:
+    def write(
+        translations: Sequence[Translated], mark: Callable[[str, bytes], bytes] | None = None
+    ) -> bytes:
         rest = iter(translations)
         written = {}
         for part in parts:
             some = list(itertools.islice(rest, len(part.marked.segments)))
             text = part.marked.rebuild(some)
             written[part.name] = part.mark + _without_controls(text).encode()
-        return _pack(content, written)
+        return _pack(content, written, mark)
 
-    return Document(texts=[each for part in parts for each in part.marked.segments], write=write)
+    def into(source: str, target: str) -> Document:
+        mark = partial(_mark_part, source=source, target=target)
+        return replace(document, write=partial(write, mark=mark), into=None)
+
+    texts = [each for part in parts for each in part.marked.segments]
+    document = Document(texts=texts, write=write, into=into)
+    return document
 
 
 def _unpack(content: bytes, most_bytes: int, names: re.Pattern[str]) -> dict[str, bytes]:
@@ -140,7 +173,22 @@ def _check_members(infos: Sequence[zipfile.ZipInfo], most_bytes: int) -> None:
         raise _bad_request("Invalid request: the file is encrypted; remove the password")
 
 
-def _pack(content: bytes, written: Mapping[str, bytes]) -> bytes:
+def _mark_part(name: str, part: bytes, source: str, target: str) -> bytes:
+    """Mark the target language in a part."""
+    if not _MARKED_PARTS.fullmatch(name):
+        return part
+    mark = mark_page if re.search(r"html?\Z", name, re.IGNORECASE) else mark_languages
+    try:
+        return mark(part.decode(), source, target).encode()
+    except UnicodeDecodeError:
+        return part
+
+
+def _pack(
+    content: bytes,
+    written: Mapping[str, bytes],
+    mark: Callable[[str, bytes], bytes] | None,
+) -> bytes:
     """Write the archive with the same names, times and compression."""
     file = io.BytesIO()
     with (
@@ -152,11 +200,12 @@ def _pack(content: bytes, written: Mapping[str, bytes]) -> bytes:
             copy.compress_type = info.compress_type
             copy.external_attr = info.external_attr
             part = written.get(info.filename)
-            archive.writestr(copy, original.read(info) if part is None else part)
+            part = original.read(info) if part is None else part
+            archive.writestr(copy, part if mark is None else mark(info.filename, part))
     return file.getvalue()
 
 
-def _read_part(name: str, content: bytes, extension: str) -> _Part:
+def _read_part(name: str, content: bytes, extension: str, kept: frozenset[str]) -> _Part:
     """Parse one XML member."""
     mark = b"\xef\xbb\xbf" if content.startswith(b"\xef\xbb\xbf") else b""
     try:
@@ -167,14 +216,30 @@ def _read_part(name: str, content: bytes, extension: str) -> _Part:
         raise _bad_request("Invalid request: a part of the file is not UTF-8") from None
     except (ParseError, DefusedXmlException, ValueError, LookupError):
         raise _bad_request("Invalid request: a part of the file is wrong or hostile XML") from None
-    if extension == ".epub":
-        return _Part(name, parse_markup(text, "html"), mark)
+    if extension == ".epub" and not name.lower().endswith((".ncx", ".opf")):
+        return _Part(name, parse_tokens(list(split_html(text)), HTML_PAGE), mark)
     tokens = list(split_xml(text))
-    rules: TagRules = OPEN_DOCUMENT
-    if extension in _RUN_NAMES:
-        rules = WORD if extension == ".docx" else PRESENTATION
-        tokens = _merge_runs(tokens, _RUN_NAMES[extension])
+    if extension == ".xlsx":
+        tokens = prepare_cells(tokens, kept)
+    rules, prefix = _choose_rules(name, extension)
+    if prefix:
+        tokens = _merge_runs(tokens, prefix)
     return _Part(name, parse_tokens(tokens, rules), mark)
+
+
+def _choose_rules(name: str, extension: str) -> tuple[TagRules, str]:
+    """Choose the rules of an XML part, and the prefix of its runs if it has runs."""
+    if extension == ".epub":
+        return BOOK_CONTENTS, ""
+    if extension == ".xlsx":
+        return SPREADSHEET, ""
+    if extension not in _RUN_FORMATS:
+        return OPEN_DOCUMENT, ""
+    if "/charts/" in name.lower():
+        return CHART, "a"
+    if extension == ".docx" and "/diagrams/" not in name.lower():
+        return WORD, "w"
+    return PRESENTATION, "a"
 
 
 def _merge_runs(tokens: Sequence[Token], prefix: str) -> list[Token]:

@@ -1,14 +1,19 @@
-"""Text formats: plain text, subtitles, HTML."""
+"""Text formats: plain text, Markdown, subtitles, HTML."""
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from dragoman.serving.markup.markup import ParsedMarkup, parse_markup
+from dragoman.serving.documents.encodings import DecodedText, decode_text
+from dragoman.serving.documents.language_marks import mark_page
+from dragoman.serving.markup.markdown_tokens import split_markdown
+from dragoman.serving.markup.markup import ParsedMarkup, parse_tokens
+from dragoman.serving.markup.markup_tokens import Token, split_html
+from dragoman.serving.markup.tag_rules import HTML, HTML_PAGE, MARKDOWN
 from dragoman.serving.service_types import ServiceError, Span
 
-TEXT_FORMATS = (".txt", ".md", ".html", ".htm", ".xhtml", ".srt")
+TEXT_FORMATS = (".txt", ".md", ".html", ".htm", ".xhtml", ".srt", ".vtt")
 
 MOST_MARKUP = 5_000_000
 """Characters of a document with its tags, which have to be read before anything is known of it."""
@@ -16,12 +21,14 @@ MOST_MARKUP = 5_000_000
 Translated = tuple[str, Iterable[Span]]
 
 _LINE = re.compile(r"[^\r\n]+|[\r\n]+")
-_TIME = re.compile(r"\s*\d+:\d\d:\d\d[,.]\d+\s*-->\s*\d+:\d\d:\d\d[,.]\d+")
-_SPEAKER = re.compile(r"\s*[-‐–—]\s*")
+_TIME = re.compile(r"\s*(?:\d+:)?\d\d:\d\d[,.]\d+\s*-->\s*(?:\d+:)?\d\d:\d\d[,.]\d+")
+# Codes for place and looks, as in {\\an8} or {y:i}, and the dash before a speaker.
+_CODE = r"\{(?:\\|[a-zA-Z]:)[^{}]*\}"
+_SPEAKER = re.compile(rf"(?:\s*{_CODE})*\s*[-‐–—]\s*")
 # Markers of lists, headings, quotations and dialogue at the start of a line.
 _MARKER = re.compile(r"\s*+(?:(?:[-‐–—*+•>]|#{1,6}|\d{1,3}[.)])\s++)*+(?=.)")
 _NUMBER = re.compile(r"\s*\d+\s*")
-_TAG = re.compile(r"<[^<>]*>|[^<]+|<")
+_TAG = re.compile(rf"<[^<>]*>|{_CODE}|(?:(?!{_CODE})[^<])+|<")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,26 +42,42 @@ class Document:
     write : Callable[[Sequence[Translated]], bytes]
         Writes the file with a translation of each text, given with the spans of characters that
         translate each other.
+    encoding : str
+        How the file is encoded, and is written again.
+    into : Callable[[str, str], Document] | None
+        Gives the same document with its marks of the source language changed to the target
+        language; None: it has none.
     """
 
     texts: list[str]
     write: Callable[[Sequence[Translated]], bytes]
+    encoding: str = "utf-8"
+    into: "Callable[[str, str], Document] | None" = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Return the headers of answers that say what is unusual about the file."""
+        return {} if self.encoding == "utf-8" else {"X-Document-Encoding": self.encoding}
 
 
 def read_text(content: bytes, extension: str) -> Document:
     """Parse a text file by its extension."""
-    text, encoding, mark = _decode(content)
-    check_length(len(text), MOST_MARKUP)
-    if extension in (".html", ".htm", ".xhtml"):
-        marked: ParsedMarkup = parse_markup(text, "html")
-    elif extension == ".srt":
-        return _read_subtitles(text, lambda written: mark + written.encode(encoding))
+    is_markup = extension in (".html", ".htm", ".xhtml")
+    decoded = decode_text(content, is_markup=is_markup)
+    check_length(len(decoded.text), MOST_MARKUP)
+    if is_markup:
+        marked = parse_tokens(list(split_html(decoded.text)), HTML_PAGE)
+        document = _read_page(marked, decoded)
+    elif extension == ".md":
+        document = _write_marked(
+            parse_tokens(list(split_markdown(decoded.text)), MARKDOWN), decoded.encode
+        )
+    elif extension in (".srt", ".vtt"):
+        parse = _parse_web_cue if extension == ".vtt" else _parse_cue
+        document = _read_subtitles(decoded.text, decoded.encode, parse)
     else:
-        return _read_lines(text, lambda written: mark + written.encode(encoding))
-    return Document(
-        texts=marked.segments,
-        write=lambda translations: mark + marked.rebuild(translations).encode(encoding),
-    )
+        document = _read_lines(decoded.text, decoded.encode)
+    return replace(document, encoding=decoded.encoding)
 
 
 def check_length(length: int, limit: int) -> None:
@@ -67,22 +90,24 @@ def check_length(length: int, limit: int) -> None:
         )
 
 
-def _decode(content: bytes) -> tuple[str, str, bytes]:
-    """Decode bytes; return text, encoding and byte order mark."""
-    marks = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
-    mark = next((each for each in marks if content.startswith(each)), b"")
-    encoding = marks.get(mark, "utf-8")
-    try:
-        text = content[len(mark) :].decode(encoding)
-    except UnicodeDecodeError:
-        raise ServiceError(
-            "bad_request", "Invalid request: the file is not UTF-8; save it as UTF-8"
-        ) from None
-    if "\0" in text:
-        raise ServiceError(
-            "bad_request", "Invalid request: the file has a NUL character, so it is no text"
-        )
-    return text, encoding, mark
+def _read_page(marked: ParsedMarkup, decoded: DecodedText) -> Document:
+    """Make a document of a web page, whose language is marked."""
+
+    def into(source: str, target: str) -> Document:
+        def encode(page: str) -> bytes:
+            return decoded.encode(mark_page(page, source, target))
+
+        return replace(_write_marked(marked, encode), encoding=decoded.encoding)
+
+    return replace(_write_marked(marked, decoded.encode), into=into)
+
+
+def _write_marked(marked: ParsedMarkup, encode: Callable[[str], bytes]) -> Document:
+    """Make a document of parsed markup."""
+    return Document(
+        texts=marked.segments,
+        write=lambda translations: encode(marked.rebuild(translations)),
+    )
 
 
 def _read_lines(text: str, encode: Callable[[str], bytes]) -> Document:
@@ -120,7 +145,9 @@ class _Cue:
     dash: str
 
 
-def _read_subtitles(text: str, encode: Callable[[str], bytes]) -> Document:
+def _read_subtitles(
+    text: str, encode: Callable[[str], bytes], parse: Callable[[str], ParsedMarkup]
+) -> Document:
     """Parse subtitles: cues without numbers and time codes."""
     lines = re.split(r"(\r\n|\r|\n)", text)
     breaks, lines = lines[1::2], lines[::2]
@@ -133,15 +160,15 @@ def _read_subtitles(text: str, encode: Callable[[str], bytes]) -> Document:
         begin = place = place + 1
         while place < len(lines) and lines[place].strip() and not _starts_next(lines, place):
             place += 1
-        cues += _read_cue(lines, begin, place)
+        cues += _read_cue(lines, begin, place, parse)
 
     def write(translations: Sequence[Translated]) -> bytes:
         rest = iter(translations)
         for cue in cues:
             shown = cue.marked.rebuild(list(itertools.islice(rest, len(cue.marked.segments))))
-            # Subtitles have no HTML entities: “&” is “&”.
-            for name, character in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
-                shown = shown.replace(name, character)
+            if parse is _parse_cue:  # SubRip has no HTML entities: “&” is “&”.
+                for name, character in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
+                    shown = shown.replace(name, character)
             broken = _break_lines(shown, cue.lengths)
             lines[cue.first : cue.first + len(cue.lengths)] = [cue.dash + broken[0], *broken[1:]]
         pairs = zip(lines, [*breaks, ""], strict=True)
@@ -157,7 +184,25 @@ def _starts_next(lines: Sequence[str], place: int) -> bool:
     return is_number and place + 1 < len(lines) and _TIME.match(lines[place + 1]) is not None
 
 
-def _read_cue(lines: Sequence[str], begin: int, end: int) -> list[_Cue]:
+def _parse_cue(text: str) -> ParsedMarkup:
+    """Parse the text of a cue of SubRip."""
+    return parse_tokens(list(_split_cue(text)), HTML)
+
+
+def _parse_web_cue(text: str) -> ParsedMarkup:
+    """Parse the text of a cue of WebVTT, whose tags may have classes or be times."""
+    tokens: list[Token] = []
+    for part in re.split(r"(<\d[\d:.]*+>)", text):
+        if re.match(r"<\d[^<>]*+>", part):
+            tokens.append(Token("other", part))
+        else:
+            tokens += (each._replace(name=each.name.partition(".")[0]) for each in split_html(part))
+    return parse_tokens(tokens, HTML)
+
+
+def _read_cue(
+    lines: Sequence[str], begin: int, end: int, parse: Callable[[str], ParsedMarkup]
+) -> list[_Cue]:
     """Parse a cue into one text, or one for each speaker."""
     starts = [begin, *(place for place in range(begin + 1, end) if _SPEAKER.match(lines[place]))]
     cues = []
@@ -168,15 +213,24 @@ def _read_cue(lines: Sequence[str], begin: int, end: int) -> list[_Cue]:
             dash = speaker.group() if speaker else ""
             stripped[0] = stripped[0][len(dash) :]
             lengths = tuple(_count_visible(each) for each in stripped)
-            cues.append(_Cue(first, lengths, parse_markup(" ".join(stripped), "html"), dash))
+            cues.append(_Cue(first, lengths, parse(" ".join(stripped)), dash))
     return cues
+
+
+def _split_cue(text: str) -> Iterator[Token]:
+    """Tokenise a cue: tags as in HTML, and codes."""
+    for token in split_html(text):
+        parts = re.split(f"({_CODE})", token.raw) if token.kind == "text" else [token.raw]
+        for index, part in enumerate(parts):
+            if part:
+                yield token._replace(kind="other" if index % 2 else token.kind, raw=part)
 
 
 def _break_lines(text: str, lengths: Sequence[int]) -> list[str]:
     """Break a text at spaces into lines in proportion to the given lengths."""
     words: list[str] = [""]
     for match in _TAG.finditer(text):
-        if match.group().startswith("<"):
+        if _is_mark(match.group()):
             words[-1] += match.group()
             continue
         first, *others = match.group().split(" ")
@@ -198,4 +252,9 @@ def _break_lines(text: str, lengths: Sequence[int]) -> list[str]:
 def _count_visible(text: str) -> int:
     """Count the visible characters of a line, plus one for the line break."""
     parts = _TAG.findall(text)
-    return sum(len(part) for part in parts if not part.startswith("<")) + 1
+    return sum(len(part) for part in parts if not _is_mark(part)) + 1
+
+
+def _is_mark(part: str) -> bool:
+    """Whether a part of a cue is a tag or a code."""
+    return part.startswith("<") or re.match(_CODE, part) is not None

@@ -14,8 +14,18 @@ _GOOGLE_WORDS = {
     503: "UNAVAILABLE",
 }
 
-OPEN_METHODS = (b"DELETE", b"GET", b"POST")
+OPEN_METHODS = (b"DELETE", b"GET", b"PATCH", b"POST", b"PUT")
 """The methods of all that web pages of other servers may use."""
+OPEN_HEADERS = (
+    b"Authorization",
+    b"Content-Type",
+    b"Ocp-Apim-Subscription-Key",
+    b"Ocp-Apim-Subscription-Region",
+    b"X-ClientTraceId",
+    b"X-Goog-Api-Key",
+    b"X-Goog-Api-Client",
+)
+"""The headers that clients of the protocols send."""
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -61,12 +71,12 @@ def is_open(path: str, origin: str | None) -> bool:
     Parameters
     ----------
     path : str
-        What is asked for. What is under ``/api`` is for the server's own page alone, and figures
+        What is asked for. What is under ``/page`` is for the server's own page alone, and figures
         are for nobody's page.
     origin : str | None
         The origin that may use it, ``*`` for any; None: none.
     """
-    return origin is not None and path.split("/")[1:2] not in (["api"], ["metrics"])
+    return origin is not None and path.split("/")[1:2] not in (["page"], ["metrics"])
 
 
 def cors_headers(path: str, origin: str | None) -> Headers:
@@ -76,7 +86,7 @@ def cors_headers(path: str, origin: str | None) -> Headers:
         return headers
     headers += [
         (b"access-control-allow-origin", origin.encode()),
-        (b"access-control-allow-headers", b"Authorization, Content-Type"),
+        (b"access-control-allow-headers", b", ".join(OPEN_HEADERS)),
         (b"access-control-allow-methods", b", ".join(OPEN_METHODS)),
         (b"access-control-max-age", b"1728000"),
     ]

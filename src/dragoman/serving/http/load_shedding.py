@@ -17,6 +17,7 @@ TRANSLATING_PATHS = FILE_PATHS | {
     "/v2/translate",
     "/language/translate/v2",
     "/api/translate",
+    "/page/api/translate",
 }
 # Bytes of a request per subword, at most.
 TOKEN_BYTES = 8

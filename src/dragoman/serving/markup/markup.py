@@ -1,15 +1,21 @@
 """Markup: parse into translatable segments, rebuild with their translations."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from dragoman.serving.markup.markup_elements import count_breaks, is_opaque, match_elements
 from dragoman.serving.markup.markup_segments import Segment, SegmentBuilder
-from dragoman.serving.markup.markup_tokens import Token, encode_text, split_html, split_xml
+from dragoman.serving.markup.markup_tokens import Token, split_html, split_xml
+from dragoman.serving.markup.tag_attributes import split_attributes
 from dragoman.serving.markup.tag_placement import place_tags
 from dragoman.serving.markup.tag_rules import HTML, TagRules, rules_of_xml
 from dragoman.serving.service_types import Span
+
+# What points to a note, and in how many tokens of markup it may stand.
+_REFERENCE = re.compile(r"\d{1,3}(?:[,-]\d{1,3})?|\[[^\[\]\s]{1,8}(?:\s\d{1,3})?\]|[*†‡§]{1,3}")
+_LONGEST_REFERENCE = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +71,7 @@ class ParsedMarkup:
                     part.text,
                     translation,
                     spans,
-                    encode=encode_text,
+                    encode=part.encode,
                     around=(part.before, part.after),
                 )
             )
@@ -151,13 +157,28 @@ class _Parser:
     def _find_last(self, place: int) -> int:
         """Return the last token of an opaque element or subflow, else the token itself."""
         token = self._tokens[place]
-        is_whole = is_opaque(token, self._rules) or self._is_subflow(place)
+        is_whole = (
+            is_opaque(token, self._rules) or self._is_subflow(place) or self._is_reference(place)
+        )
         return self._elements.lasts[place] if is_whole else place
 
     def _is_subflow(self, place: int) -> bool:
         token = self._tokens[place]
         is_one = token.kind == "start" and token.name in self._rules.subflows
         return is_one and not is_opaque(token, self._rules)
+
+    def _is_reference(self, place: int) -> bool:
+        """Whether an element is but a mark that points to a note, as in ``<sup>[1]</sup>``."""
+        last = self._elements.lasts[place]
+        is_short = 1 < last - place <= _LONGEST_REFERENCE and self._elements.is_closed[place]
+        if self._rules.raised is None or self._tokens[place].kind != "start" or not is_short:
+            return False
+        texts = (each.raw for each in self._tokens[place : last + 1] if each.kind == "text")
+        mark = _REFERENCE.fullmatch("".join(texts).strip())
+        if mark is None or not self._is_inline(place):
+            return False
+        is_raised = self._rules.raised.search(self._raw(place, last)) is not None
+        return is_raised or mark.group().startswith("[")
 
     def _is_inline(self, place: int) -> bool:
         """Whether a token’s element is inline throughout, so that a sentence spans it."""
@@ -171,12 +192,15 @@ class _Parser:
 
     def _leave(self, first: int, last: int) -> list[str | Segment]:
         """Keep tokens unchanged, except the content of subflows."""
-        if not self._is_subflow(first):
+        if is_opaque(self._tokens[first], self._rules) or self._is_reference(first):
             return [self._raw(first, last)]
+        opening = split_attributes(self._tokens[first], self._rules)
+        if not self._is_subflow(first):
+            return [*opening, *([self._raw(first + 1, last)] if last > first else [])]
         has_end = self._elements.is_closed[first]
         inner = self.parse(first + 1, last + 1 - has_end)
         closing = [self._raw(last, last)] if has_end else []
-        return [self._raw(first, first), *inner.parts, *closing]
+        return [*opening, *inner.parts, *closing]
 
     def _close(self, run: Sequence[tuple[int, int]]) -> list[str | Segment]:
         """Close a run of tokens: a segment, or unchanged if it has no words."""
@@ -199,10 +223,12 @@ class _Parser:
             token = self._tokens[place]
             if self._is_subflow(place):
                 builder.add_leaf("", subflow=ParsedMarkup(parts=tuple(self._leave(place, last))))
-            elif place < last or token.kind in ("empty", "other"):
+            elif place < last or token.kind == "other":
                 builder.add_leaf(self._raw(place, last), token.name)
+            elif token.kind == "empty":
+                builder.add_leaf(token.raw, token.name, self._read_tag(token))
             elif token.kind == "start":
-                builder.add_start(token)
+                builder.add_start(token, self._read_tag(token))
             elif token.kind == "end":
                 builder.add_end(token)
             elif self._may_hold(place):
@@ -210,6 +236,11 @@ class _Parser:
             else:
                 builder.add_leaf(token.raw)
         return builder.finish()
+
+    def _read_tag(self, token: Token) -> ParsedMarkup | None:
+        """Parse the attributes of a tag; None: there is nothing to be translated in them."""
+        parts = split_attributes(token, self._rules)
+        return ParsedMarkup(parts=tuple(parts)) if len(parts) > 1 else None
 
     def _is_blank(self, place: int) -> bool:
         """Whether a token is white space between elements."""

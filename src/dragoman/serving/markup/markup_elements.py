@@ -13,6 +13,7 @@ MAX_DEPTH = 200
 MAX_ISLAND_DEPTH = 20
 """Islands inside of islands, beyond which it is refused too."""
 
+_PREFORMATTED = ("pre", "textarea")
 _NOTHING: frozenset[str] = frozenset()
 _P = frozenset(("p",))
 _CELLS = frozenset(("p", "td", "th"))
@@ -165,7 +166,7 @@ class _Matcher:
         if token.kind == "end":
             self._read_end(token, place)
         self._parents.append(self._open[-1] if self._open else -1)
-        self._is_preformatted.append(self._num_open["pre"] > 0)
+        self._is_preformatted.append(any(self._num_open[each] for each in _PREFORMATTED))
         if token.kind == "start":
             self._open.append(place)
             self._num_open[token.name] += 1

@@ -1,10 +1,11 @@
 """Segments: stretches of inline markup translated as a unit."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dragoman.serving.markup.markup_tokens import Token, decode_html, decode_xml
+from dragoman.serving.markup.markup_tokens import Token, decode_html, decode_xml, encode_text
 from dragoman.serving.markup.tag_placement import Tag
 from dragoman.serving.markup.tag_rules import TagRules
 
@@ -28,13 +29,16 @@ class Segment:
         Its elements.
     subflows : tuple[tuple[Tag, ParsedMarkup], ...]
         Elements in it whose content is translated by itself.
+    encode : Callable[[str], str]
+        Writes its translation so that it is no markup.
     """
 
     text: str
     before: str
     after: str
     root: Tag
-    subflows: "tuple[tuple[Tag, ParsedMarkup], ...]"
+    subflows: "tuple[tuple[Tag, ParsedMarkup], ...]" = ()
+    encode: Callable[[str], str] = encode_text
 
 
 class SegmentBuilder:
@@ -50,7 +54,7 @@ class SegmentBuilder:
 
     def __init__(self, rules: TagRules, holds_text: bool) -> None:
         self._rules = rules
-        self._decode = decode_xml if rules.is_xml else decode_html
+        self._decode = rules.decode or (decode_xml if rules.is_xml else decode_html)
         self._text: list[str] = []
         self._length = 0
         self._root = Tag(holds_text=holds_text)
@@ -90,11 +94,13 @@ class SegmentBuilder:
             self._length += len(text)
             self._is_behind_leaf = False
 
-    def add_start(self, token: Token) -> None:
-        """Open an element."""
+    def add_start(self, token: Token, opening: "ParsedMarkup | None" = None) -> None:
+        """Open an element, of whose tag parts may be translated by themselves."""
         holders = self._rules.text_holders
         holds_text = not holders or token.name in holders
         self._open.append(self._add(Tag(opening=token.raw, holds_text=holds_text)))
+        if opening is not None:
+            self._islands.append((self._open[-1], opening))
         self._num_texts.append(0)
 
     def add_end(self, token: Token) -> None:
@@ -143,6 +149,7 @@ class SegmentBuilder:
             after="" if self._is_behind_leaf else self._after,
             root=self._root,
             subflows=tuple(self._islands),
+            encode=self._rules.encode or encode_text,
         )
 
     def _add(self, tag: Tag) -> Tag:

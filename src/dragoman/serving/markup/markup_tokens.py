@@ -135,6 +135,15 @@ def read_attributes(raw: str) -> dict[str, str]:
     return attributes
 
 
+def find_attributes(raw: str) -> Iterator[tuple[str, int, int]]:
+    """Find the attributes of a tag that have values: name, begin and end of the value."""
+    inside = re.match(r"</?[a-zA-Z][^\s/>]*+", raw)
+    for match in _HTML_ATTRIBUTE.finditer(raw, inside.end() if inside else 0):
+        group = match.lastindex or 0
+        if group > 1:
+            yield match.group(1).lower(), *match.span(group)
+
+
 def _html_token(text: str, place: int) -> Token:
     """Read the HTML token that begins with “<”."""
     following = text[place + 1 : place + 3]

@@ -3,7 +3,7 @@
 import bisect
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dragoman.serving.service_types import Span
@@ -16,6 +16,7 @@ _MARKS = (
 )
 _UNIT = re.compile(rf"[^\s{_MARKS}{_UNSPACED}]+|\S")
 _NEEDS_NO_SPACE = re.compile(r"[\s.,;:!?)\]}…”’»。、，！？]")
+_WORDLESS_MARKS = re.compile(rf"[{_MARKS}]{{0,9}}+")
 _WORDLESS = re.compile(rf"[\s{_MARKS}]*+")
 
 
@@ -114,8 +115,9 @@ def place_tags(
     shifted = [(*each[:2], each[2] + shift, each[3] + shift) for each in spans]
     visible = [0, *itertools.accumulate(not each.isspace() for each in source)]
     _number(root, 0, visible)
-    positions = _align(source, translation, shifted)
-    units = _cut_units(translation, positions, _owners(root, len(source)))
+    owners = _owners(root, len(source))
+    positions = _align(source, translation, shifted, owners)
+    units = _cut_units(translation, positions, owners)
     writer = _Writer(visible, translation, units, _anchors(units, positions, len(source)), encode)
     written = writer.write(root, 0, len(units), 0, len(translation))
     return f"{encode(around[0])}{written}{encode(around[1])}"
@@ -149,13 +151,16 @@ def _owners(root: Tag, length: int) -> list[int]:
     return owners
 
 
-def _align(source: str, translation: str, spans: Iterable[Span]) -> list[int]:
+def _align(
+    source: str, translation: str, spans: Iterable[Span], owners: Sequence[int]
+) -> list[int]:
     """Return for each character of the translation its source position, or −1."""
     refined = [
-        part
+        piece
         for begin, end, target_begin, target_end in spans
         if 0 <= begin < end <= len(source) and 0 <= target_begin < target_end <= len(translation)
         for part in _refine(source, translation, (begin, end, target_begin, target_end))
+        for piece in _split_word(source, translation, part, owners)
     ]
     if not refined:
         scale = len(source) / max(len(translation), 1)
@@ -201,6 +206,56 @@ def _refine(source: str, translation: str, span: Span) -> list[Span]:
         (word_end, end, target_word_end, target_end),
     ]
     return [each for each in parts if each[0] < each[1] and each[2] < each[3]]
+
+
+def _split_word(source: str, translation: str, span: Span, owners: Sequence[int]) -> list[Span]:
+    """Split the span of a word at the tags inside it.
+
+    A part that is in the translation as it was is linked to itself. Letters between such parts
+    share what is left in proportion; a number that is not there any more has no part in it.
+    """
+    begin, end, target_begin, target_end = span
+    borders = [place for place in range(begin + 1, end) if owners[place] != owners[place - 1]]
+    word, target = source[begin:end], translation[target_begin:target_end]
+    if not borders or word == target or any(map(str.isspace, word + target)):
+        return [span]
+    parts: list[Span] = []
+    waiting: list[tuple[int, int]] = []
+    place = target_begin
+    for first, last in itertools.pairwise((begin, *borders, end)):
+        found = _find_copy(source[first:last], translation, place, target_end)
+        if last == end and found < 0 and target.endswith(source[first:last]):
+            found = target_end - (last - first)
+        if found >= place:
+            parts += _share_out(waiting, place, found)
+            place = found + last - first
+            parts.append((first, last, found, place))
+            waiting = []
+        elif any(map(str.isalpha, source[first:last])):
+            waiting.append((first, last))
+    return parts + _share_out(waiting, place, target_end)
+
+
+def _find_copy(part: str, translation: str, begin: int, end: int) -> int:
+    """Find a part of a word in its translation, letters at the beginning alone; −1: nowhere."""
+    if any(map(str.isalpha, part)):
+        return begin if translation.startswith(part, begin, end) else -1
+    return translation.find(part, begin, end)
+
+
+def _share_out(parts: Sequence[tuple[int, int]], begin: int, end: int) -> list[Span]:
+    """Link parts of a word to parts of a stretch in proportion, each to a character at least."""
+    spans = []
+    rest = sum(last - first for first, last in parts)
+    for index, (first, last) in enumerate(parts):
+        others = len(parts) - 1 - index
+        size = max(1, round((end - begin) * (last - first) / rest))
+        size = end - begin if not others else min(size, end - begin - others)
+        if size > 0:
+            spans.append((first, last, begin, begin + size))
+            begin += size
+        rest -= last - first
+    return spans
 
 
 def _find_core(text: str, begin: int, end: int) -> tuple[int, int]:
@@ -258,8 +313,7 @@ class _Writer:
         written = [tag.opening]
         placed = self._place(tag, first, last)
         place = begin
-        begins = [self.units[each[1]].begin for each in placed if each[1] < each[2]]
-        borders = iter([*begins[1:], end])
+        borders = self._borders(placed, end)
         for inner, inner_first, inner_last in placed:
             inner_begin, inner_end = self._bounds(inner, inner_first, inner_last, (first, last))
             if not tag.holds_text:  # Then there is nothing to be written between elements.
@@ -281,6 +335,19 @@ class _Writer:
         written += [self.encode(self.translation[place:end]), tag.closing]
         return "".join(written)
 
+    def _borders(self, placed: Sequence[tuple[Tag, int, int]], end: int) -> Iterator[int]:
+        """Find where elements end that share all characters: white space goes behind them.
+
+        Where an element without words stands straight behind one, such as the mark of a footnote,
+        it goes to the next.
+        """
+        wordy = [index for index, (_, first, last) in enumerate(placed) if first < last]
+        for one, other in itertools.pairwise(wordy):
+            is_beside = any(not each[0].is_spaced_before for each in placed[one + 1 : other])
+            before, behind = self.units[placed[one][2] - 1], self.units[placed[other][1]]
+            yield before.end if is_beside else behind.begin
+        yield end
+
     def _space(self, tag: Tag, content: str, place: int, is_free: bool) -> str:
         """Restore the white space around an empty element."""
         if tag.is_spaced_before and is_free:
@@ -296,9 +363,18 @@ class _Writer:
             return self.units[first].begin, self.units[last - 1].end
         goes_ahead = tag.is_spaced_before and not tag.is_spaced_after and first < around[1]
         if first > around[0] and not goes_ahead:
-            return self.units[first - 1].end, self.units[first - 1].end
+            place = self.units[first - 1].end
+            if tag.is_space:  # Marks that follow a word stand before the space.
+                place = self._find_space(place)
+            return place, place
         begin = self.units[first].begin if goes_ahead else 0
         return begin, begin
+
+    def _find_space(self, place: int) -> int:
+        """Find the white space behind the marks that follow a word, else the place itself."""
+        marks = _WORDLESS_MARKS.match(self.translation, place)
+        is_there = marks is not None and self.translation[marks.end() : marks.end() + 1].isspace()
+        return marks.end() if marks is not None and is_there else place
 
     def _place(self, tag: Tag, first: int, last: int) -> list[tuple[Tag, int, int]]:
         """Distribute the units of an element over its child elements, in output order."""

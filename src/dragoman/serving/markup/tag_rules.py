@@ -1,6 +1,15 @@
 """Rules by element for HTML, XML and office documents: inline, break, opaque, subflow."""
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+
+from dragoman.serving.markup.markdown_tokens import (
+    BREAK,
+    IMAGE,
+    decode_markdown,
+    encode_markdown,
+)
 
 
 def _names(text: str) -> frozenset[str]:
@@ -34,6 +43,13 @@ class TagRules:
         The only elements that may have text in them; nothing: all may.
     collapses_space : bool
         Whether white space counts as one space, as in HTML, and line breaks mean nothing.
+    attributes : frozenset[str]
+        Attributes that people read, of any element (“@alt”) or of one (“track@label”).
+    raised : re.Pattern[str] | None
+        What tells of an inline element that its text is raised, so that a number in it points to a
+        note.
+    decode, encode : Callable[[str], str] | None
+        How text is read and written; None: as in XML or HTML.
     """
 
     is_xml: bool
@@ -46,6 +62,10 @@ class TagRules:
     spaces: frozenset[str] = frozenset()
     text_holders: frozenset[str] = frozenset()
     collapses_space: bool = False
+    attributes: frozenset[str] = frozenset()
+    raised: re.Pattern[str] | None = None
+    decode: Callable[[str], str] | None = None
+    encode: Callable[[str], str] | None = None
 
 
 HTML = TagRules(
@@ -62,6 +82,27 @@ HTML = TagRules(
     ),
     subflows=_names("button select object video audio canvas"),
     collapses_space=True,
+    raised=re.compile(r"<sup[\s>]", re.IGNORECASE),
+)
+
+# Of a document all is translated that is shown; of texts of other programs the attributes stay.
+HTML_PAGE = replace(
+    HTML,
+    breaks=HTML.breaks | {"text", "desc"},
+    opaque=(HTML.opaque - {"textarea", "svg"}) | {"metadata"},
+    subflows=HTML.subflows | {"svg"},
+    attributes=_names(
+        "@alt @title @placeholder @aria-label optgroup@label option@label track@label input@value "
+        "meta@content"
+    ),
+)
+
+MARKDOWN = replace(
+    HTML,
+    subflows=HTML.subflows | {IMAGE},
+    spaces=frozenset((BREAK,)),
+    decode=decode_markdown,
+    encode=encode_markdown,
 )
 
 OPEN_DOCUMENT = TagRules(
@@ -76,16 +117,17 @@ OPEN_DOCUMENT = TagRules(
     ),
     breaks_elsewhere=True,
     opaque=_names(
-        "office:scripts office:styles office:automatic-styles office:master-styles "
-        "office:font-face-decls office:settings text:tracked-changes text:sequence-decls "
+        "office:scripts office:styles office:automatic-styles office:font-face-decls "
+        "office:settings text:tracked-changes text:sequence-decls "
         "text:page-number text:page-count text:date text:time text:bookmark-ref "
         "text:reference-ref text:note-ref text:note-citation text:sequence text:sequence-ref "
-        "text:ruby-text office:binary-data dc:creator dc:date meta:creator-initials svg:title "
-        "svg:desc"
+        "text:ruby-text office:binary-data dc:creator dc:date meta:creator-initials"
     ),
     subflows=_names("text:note office:annotation draw:frame"),
     spaces=_names("text:s"),
-    text_holders=_names("text:p text:h text:span text:a text:ruby-base text:meta text:meta-field"),
+    text_holders=_names(
+        "text:p text:h text:span text:a text:ruby-base text:meta text:meta-field svg:title svg:desc"
+    ),
     collapses_space=True,
 )
 
@@ -104,14 +146,43 @@ WORD = TagRules(
     ),
     subflows=_names("w:drawing w:pict w:object mc:AlternateContent"),
     text_holders=_names("w:t"),
+    attributes=_names(
+        "wp:docPr@descr wp:docPr@title pic:cNvPr@descr pic:cNvPr@title p:cNvPr@descr p:cNvPr@title "
+        "v:shape@alt"
+    ),
+    raised=re.compile(r"<w:vertAlign w:val=\"superscript\""),
 )
 
 PRESENTATION = replace(
     WORD,
     inline=_names("a:r a:t a:rPr"),
-    opaque=_names("a:pPr a:rPr a:endParaRPr a:bodyPr a:lstStyle p:spPr p:nvSpPr a:fld m:oMath"),
+    opaque=_names("a:pPr a:rPr a:endParaRPr a:bodyPr a:lstStyle p:spPr a:fld m:oMath"),
     subflows=frozenset(),
-    text_holders=_names("a:t"),
+    text_holders=_names("a:t p:text"),
+    raised=re.compile(r" baseline=\"[1-9]"),
+)
+
+
+CHART = replace(
+    PRESENTATION,
+    opaque=PRESENTATION.opaque | {"c:numCache", "c:numLit"},
+    text_holders=_names("a:t c:v"),
+)
+
+BOOK_CONTENTS = TagRules(
+    is_xml=True,
+    breaks_elsewhere=True,
+    opaque=_names("docAuthor ncx:docAuthor"),
+    text_holders=_names("text ncx:text dc:title"),
+)
+
+# Names with the prefix “x:” are written by Microsoft's own library.
+SPREADSHEET = TagRules(
+    is_xml=True,
+    inline=_names("r t rPr x:r x:t x:rPr"),
+    breaks_elsewhere=True,
+    opaque=_names("rPr rPh phoneticPr x:rPr x:rPh x:phoneticPr"),
+    text_holders=_names("t x:t"),
 )
 
 

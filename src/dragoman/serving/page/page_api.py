@@ -101,14 +101,14 @@ def routes() -> list[Route]:
     return [
         Route("/", give_index),
         Route("/page/{name}", give_asset),
-        Route("/api/page", _answering(_describe)),
-        Route("/api/shell", _answering(_give_shell)),
-        Route("/api/translate", _answering(_translate), methods=["POST"]),
-        Route("/api/choices", _answering(_choices), methods=["POST"]),
-        Route("/api/alignment", _answering(_alignment), methods=["POST"]),
-        Route("/api/attention", _answering(_attention), methods=["POST"]),
-        Route("/api/why", _answering(_why), methods=["POST"]),
-        Route("/api/runs/{index}", _answering(_run)),
+        Route("/page/api/page", _answering(_describe)),
+        Route("/page/api/shell", _answering(_give_shell)),
+        Route("/page/api/translate", _answering(_translate), methods=["POST"]),
+        Route("/page/api/choices", _answering(_choices), methods=["POST"]),
+        Route("/page/api/alignment", _answering(_alignment), methods=["POST"]),
+        Route("/page/api/attention", _answering(_attention), methods=["POST"]),
+        Route("/page/api/why", _answering(_why), methods=["POST"]),
+        Route("/page/api/runs/{index}", _answering(_run)),
     ]
 
 
@@ -187,6 +187,7 @@ async def _translate(request: WebRequest) -> Response:
         prefix=prefix,
         model=fields.text("model", "") or None,
         wants_alignment=True,
+        wants_confidence=True,
         client=client,
     )
     parts = [TextPart(text, "")] if prefix else split_parts(service.split(text, asked))
@@ -223,6 +224,7 @@ def _write_translation(
                 "text": answer.text if answer else "",
                 "alternatives": answer.alternatives if answer else [],
                 "alignment": answer.alignment if answer else [],
+                "confidence": answer.translation_confidence if answer else None,
             }
         )
     return {

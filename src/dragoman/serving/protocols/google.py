@@ -6,7 +6,7 @@ from starlette.requests import Request as WebRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
-from dragoman.serving.languages import match_language
+from dragoman.serving.languages import NAMES, match_language
 from dragoman.serving.protocols.request_parameters import (
     RequestParameters,
     find_client,
@@ -20,7 +20,7 @@ from dragoman.serving.service_types import Client, Markup, Request, ServiceError
 
 _PATH = "/language/translate/v2"
 # HTTP status, status name, and the reason of the older error format.
-_STATUS = {
+STATUS = {
     "bad_request": (400, "INVALID_ARGUMENT", "badRequest"),
     "unknown_language": (400, "INVALID_ARGUMENT", "invalid"),
     "too_long": (400, "INVALID_ARGUMENT", "invalid"),
@@ -43,7 +43,7 @@ def routes() -> list[BaseRoute]:
     methods = ["GET", "POST"]
     return [
         make_route(_PATH, _translate, methods, _write_error),
-        make_route(f"{_PATH}/languages", _languages, methods, _write_error),
+        make_route(f"{_PATH}/languages", _languages, ["GET"], _write_error),
         make_route(f"{_PATH}/detect", _detect, methods, _write_error),
     ]
 
@@ -83,13 +83,13 @@ async def _translate(request: WebRequest) -> Response:
 
 
 async def _languages(request: WebRequest) -> Response:
-    """List the languages, with their names if a language for these is given."""
+    """List the languages, with their English names if a language for these is given."""
     parameters = await read_parameters(request)
     _find_client(request, parameters)
     service: Service = request.app.state.service
     languages = service.languages()
     target = parameters.text("target")
-    if target and match_language(target, ["en", *(each.code for each in languages)]) is None:
+    if target and match_language(target, [*NAMES, *(each.code for each in languages)]) is None:
         raise ServiceError("unknown_language", f"{target[:80]} is not supported")
     listed = [
         {"language": each.code, "name": each.name} if target else {"language": each.code}
@@ -144,7 +144,7 @@ def _find_client(request: WebRequest, parameters: RequestParameters) -> Client:
 
 def _write_error(error: ServiceError) -> Response:
     """Write an error response."""
-    code, status, reason = _STATUS[error.kind]
+    code, status, reason = STATUS[error.kind]
     message = error.message
     if error.kind == "bad_key":
         message = "API key not valid. Please pass a valid API key."

@@ -28,7 +28,7 @@ from dragoman.serving.protocols.request_parameters import (
 from dragoman.serving.service import Service
 from dragoman.serving.service_types import Client, Markup, Request, ServiceError
 
-_STATUS = {
+STATUS = {
     "bad_request": 400,
     "unknown_language": 400,
     "too_long": 400,
@@ -52,19 +52,19 @@ _STORED_NAME = re.compile(
 def routes() -> list[BaseRoute]:
     """List the routes."""
     return [
-        make_route("/translate", _translate, ["POST"], _write_error),
-        make_route("/detect", _detect, ["POST"], _write_error),
-        make_route("/languages", _languages, ["GET"], _write_error),
-        make_route("/translate_file", _translate_file, ["POST"], _write_error),
-        make_route("/download_file/{name:path}", _download_file, ["GET"], _write_error),
-        make_route("/frontend/settings", _settings, ["GET"], _write_error),
-        make_route("/suggest", _suggest, ["POST"], _write_error),
+        make_route("/detect", _detect, ["POST"], write_libretranslate_error),
+        make_route("/languages", _languages, ["GET"], write_libretranslate_error),
+        make_route("/translate_file", _translate_file, ["POST"], write_libretranslate_error),
+        make_route(
+            "/download_file/{name:path}", _download_file, ["GET"], write_libretranslate_error
+        ),
+        make_route("/frontend/settings", _settings, ["GET"], write_libretranslate_error),
+        make_route("/suggest", _suggest, ["POST"], write_libretranslate_error),
     ]
 
 
-async def _translate(request: WebRequest) -> Response:
+async def translate_libretranslate(request: WebRequest, parameters: RequestParameters) -> Response:
     """Translate a text or a list of texts."""
-    parameters = await read_parameters(request)
     texts = _read_texts(parameters)
     source, target = _required(parameters, "source"), _required(parameters, "target")
     markup = parameters.text("format") or "text"
@@ -74,6 +74,7 @@ async def _translate(request: WebRequest) -> Response:
             f"Invalid request: format {markup[:80]} is not supported; text and html are",
         )
     num_alternatives = max(0, parameters.number("alternatives", 0))
+    wants_confidence = parameters.flag("confidence", default=False)
     answers = await translate_and_charge(
         request,
         Request(
@@ -81,6 +82,7 @@ async def _translate(request: WebRequest) -> Response:
             source=None if source.lower() == "auto" else source,
             target=target,
             num_alternatives=num_alternatives,
+            wants_confidence=wants_confidence,
             markup=cast(Markup, markup),
             client=_find_client(request, parameters),
         ),
@@ -92,6 +94,9 @@ async def _translate(request: WebRequest) -> Response:
         body["detectedLanguage"] = _one_or_all(found, is_batch)
     if num_alternatives:
         body["alternatives"] = _one_or_all([list(a.alternatives) for a in answers], is_batch)
+    if wants_confidence:
+        found_shares = [_write_share(each.translation_confidence) for each in answers]
+        body["confidence"] = _one_or_all(found_shares, is_batch)
     return JSONResponse(body)
 
 
@@ -109,6 +114,11 @@ def _read_texts(parameters: RequestParameters) -> list[str]:
 
 def _one_or_all(values: list, is_batch: bool) -> object:
     return values if is_batch else values[0]
+
+
+def _write_share(share: float | None) -> float | None:
+    """Write a probability in per cent, as this protocol does; null where none is known."""
+    return None if share is None else round(100 * share, 1)
 
 
 def _write_language(code: str, confidence: float | None) -> dict[str, object]:
@@ -168,12 +178,13 @@ async def _translate_file(request: WebRequest) -> Response:
     client = _find_client(request, parameters)
     service: Service = request.app.state.service
     target = _match_language(service, target)
-    name = check_name(parameters.file.name)
+    # Some clients, such as those in PHP, send the file's path.
+    name = check_name(re.split(r"[/\\]", parameters.file.name)[-1])
     keys: ApiKeys = request.app.state.keys
     keys.check(client)
     keys.charge(client, 0)
     store = find_store(request.app)
-    document = await store.read(name, parameters.file.content, service.options)
+    document = await store.read(name, parameters.file.content, service.options, target)
     wanted = Request(
         texts=(),
         source=None if source.lower() == "auto" else _match_language(service, source),
@@ -193,7 +204,8 @@ async def _translate_file(request: WebRequest) -> Response:
             store.remove(stored)
             keys.refund(client, num_charged)
     quoted = urllib.parse.quote(f"{stored.document_id}.{stored.name}", safe="")
-    return JSONResponse({"translatedFileUrl": f"{request.base_url}download_file/{quoted}"})
+    url = f"{request.base_url}download_file/{quoted}"
+    return JSONResponse({"translatedFileUrl": url}, headers=document.headers)
 
 
 def _match_language(service: Service, code: str) -> str:
@@ -245,7 +257,7 @@ async def _suggest(request: WebRequest) -> Response:  # noqa: ARG001
     raise ServiceError("forbidden", "Suggestions are disabled on this server.")
 
 
-def _write_error(error: ServiceError) -> Response:
+def write_libretranslate_error(error: ServiceError) -> Response:
     """Write an error response."""
     message = error.message
     if error.kind in ("too_long", "too_many_texts") and "length" in error.details:
@@ -257,4 +269,4 @@ def _write_error(error: ServiceError) -> Response:
         message = "Invalid API key"
     elif error.kind == "overloaded":
         message = f"Slowdown: {message.removeprefix('Slowdown: ')}"
-    return JSONResponse({"error": message}, status_code=_STATUS[error.kind])
+    return JSONResponse({"error": message}, status_code=STATUS[error.kind])

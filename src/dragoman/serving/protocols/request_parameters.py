@@ -3,8 +3,8 @@
 import json
 import math
 import urllib.parse
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import UploadFile
@@ -53,12 +53,15 @@ class RequestParameters:
         Whether they came as JSON.
     file : UploadedFile | None
         A file that came with them.
+    items : Sequence[object] | None
+        The body, where it was a list of JSON; None: it was not.
     """
 
     values: Mapping[str, list[object]]
     lists: frozenset[str] = frozenset()
     is_json: bool = False
     file: UploadedFile | None = None
+    items: Sequence[object] | None = None
 
     def text(self, name: str) -> str | None:
         """Return a single string; None: absent."""
@@ -89,6 +92,13 @@ class RequestParameters:
             raise _bad_request(name, "must be true or false")
         return said in _TRUE
 
+    def objects(self, name: str) -> list["RequestParameters"]:
+        """Return the parameters in each of a list of JSON objects."""
+        values = self.values.get(name, [])
+        if any(not isinstance(each, dict) for each in values):
+            raise _bad_request(name, "must be objects of JSON")
+        return [from_json(each) for each in values if isinstance(each, dict)]
+
     def number(self, name: str, default: int) -> int:
         """Return an integer."""
         values = self.values.get(name, [])
@@ -102,13 +112,15 @@ class RequestParameters:
         return int(said)
 
 
-async def read_parameters(request: WebRequest) -> RequestParameters:
+async def read_parameters(request: WebRequest, *, takes_list: bool = False) -> RequestParameters:
     """Parse the parameters of a request.
 
     Parameters
     ----------
     request : WebRequest
         The request; also one that by its method should have no body may have one.
+    takes_list : bool
+        Whether the body may be a list of JSON in place of an object.
 
     Notes
     -----
@@ -122,10 +134,13 @@ async def read_parameters(request: WebRequest) -> RequestParameters:
     if not body:
         return RequestParameters(values=values)
     if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
-        sent = _read_json(body)
-        found = {name: _as_list(value) for name, value in sent.items() if value is not None}
-        lists = frozenset(name for name, value in sent.items() if isinstance(value, list))
-        return RequestParameters(values={**values, **found}, lists=lists, is_json=True)
+        found = _read_json(body)
+        if takes_list and isinstance(found, list):
+            return RequestParameters(values=values, is_json=True, items=found)
+        if not isinstance(found, dict):
+            raise ServiceError("bad_request", "Invalid request: the body must be an object of JSON")
+        sent = from_json(found)
+        return replace(sent, values={**values, **sent.values})
     if kind == "application/x-www-form-urlencoded":
         return RequestParameters(values={**values, **_read_form(body)})
     raise ServiceError(
@@ -171,32 +186,41 @@ def make_route(
         try:
             return await handler(request)
         except ServiceError as error:
-            response = refuse(error)
-            if error.retry_after is not None:
-                response.headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
-            return response
+            return write_refusal(error, refuse)
 
     return Route(path, answer, methods=methods)
+
+
+def write_refusal(error: ServiceError, refuse: Callable[[ServiceError], Response]) -> Response:
+    """Write an error in the format of a protocol, and when to come back."""
+    response = refuse(error)
+    if error.retry_after is not None:
+        response.headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
+    return response
 
 
 def _as_list(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]
 
 
-def _read_json(body: bytes) -> dict[str, object]:
+def _read_json(body: bytes) -> object:
     try:
         sent = json.loads(body.decode())
     except UnicodeDecodeError:
         raise _not_text("the body is not UTF-8") from None
     except (ValueError, RecursionError):
         raise ServiceError("bad_request", "Invalid request: the body is no JSON") from None
-    if not isinstance(sent, dict):
-        raise ServiceError("bad_request", "Invalid request: the body must be an object of JSON")
-    for value in sent.values():
-        for each in _as_list(value):
-            if isinstance(each, str):
-                _check_text(each)
+    _check_texts(sent)
     return sent
+
+
+def from_json(sent: Mapping[str, object]) -> RequestParameters:
+    """Take the fields of an object of JSON as parameters."""
+    return RequestParameters(
+        values={name: _as_list(value) for name, value in sent.items() if value is not None},
+        lists=frozenset(name for name, value in sent.items() if isinstance(value, list)),
+        is_json=True,
+    )
 
 
 def _read_form(body: bytes) -> dict[str, list[object]]:
@@ -243,6 +267,19 @@ def _check_charset(request: WebRequest) -> None:
     _, options = parse_options_header(request.headers.get("content-type", ""))
     if options.get(b"charset", b"utf-8").lower() not in (b"utf-8", b"utf8", b"us-ascii"):
         raise _not_text("the form is not UTF-8")
+
+
+def _check_texts(sent: object) -> None:
+    """Check all strings in a value of JSON, however deep they are."""
+    rest = [sent]
+    while rest:
+        each = rest.pop()
+        if isinstance(each, str):
+            _check_text(each)
+        elif isinstance(each, list):
+            rest += each
+        elif isinstance(each, dict):
+            rest += each.values()
 
 
 def _check_text(text: str) -> None:

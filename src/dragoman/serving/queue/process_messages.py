@@ -66,8 +66,8 @@ def unpack_translations(message: Message) -> list[SentenceTranslation]:
     return [
         SentenceTranslation(
             tuple(
-                Candidate(text, tuple(cast(Span, tuple(span)) for span in spans))
-                for text, spans in candidates
+                Candidate(text, tuple(cast(Span, tuple(span)) for span in spans), confidence)
+                for text, spans, confidence in candidates
             ),
             tuple(notes),
             num_tokens,

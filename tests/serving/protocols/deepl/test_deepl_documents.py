@@ -48,7 +48,7 @@ def test_the_real_client_translates_a_document(folder, tmp_path, impatient):
         assert client.translate_document_download(handle).content.startswith(b"<p>")
         with pytest.raises(deepl.DeepLException, match="Not found"):
             client.translate_document_get_status(deepl.DocumentHandle(handle.document_id, "wrong"))
-        with pytest.raises(deepl.DeepLException, match="file format not supported"):
+        with pytest.raises(deepl.DeepLException, match="file extension"):
             client.translate_document_upload(b"a", target_lang="FR", filename="a.exe")
         with pytest.raises(deepl.DeepLException, match=r"a \.txt file stays one"):
             client.translate_document_upload(
@@ -92,7 +92,7 @@ def test_the_life_of_a_document(client, service):
     handle = upload(client).json()
     assert set(handle) == {"document_id", "document_key"}
     status = wait(client, handle, "translating")
-    assert status["seconds_remaining"] == 30
+    assert status["seconds_remaining"] == 1
     path = f"/v2/document/{handle['document_id']}/result"
     key = {"document_key": handle["document_key"]}
     early = client.post(path, json=key)
@@ -165,13 +165,19 @@ def test_a_document_is_charged_once_it_is_translated(service):
     [
         ({"target_lang": "ZZ"}, "Value for 'target_lang' not supported."),
         ({"source_lang": "ZZ"}, "Value for 'source_lang' not supported."),
+        ({"source_lang": "FR"}, "Source and target language are equal."),
+        (
+            {"target_lang": "EN-GB"},
+            "Source and target language are equal: the document seems to be English already",
+        ),
+        ({"source_lang": "PT"}, "Value for 'target_lang' not supported."),
         ({"formality": "more"}, "Target language FR does not support formality."),
         (
             {"output_format": "docx"},
             "Value for 'output_format' not supported: a .txt file stays one.",
         ),
         ({"filename": "../a.txt"}, "Invalid request: the file name has characters"),
-        ({"content": b"\xff"}, "Invalid request: the file is not UTF-8"),
+        ({"content": b"\x81\x8d"}, "Invalid request: the file is not UTF-8"),
         ({"glossary_id": "x", "source_lang": "EN"}, "Invalid or missing glossary id"),
     ],
 )
@@ -179,6 +185,17 @@ def test_wrong_documents(client, change, message):
     answer = upload(client, **change)
     assert answer.status_code == 400
     assert answer.json()["message"].startswith(message)
+
+
+def test_a_document_without_letters_is_in_no_language(client):
+    handle = upload(client, content=b"12 345", target_lang="EN-US").json()
+    assert wait(client, handle, "done")["billed_characters"] == 6
+
+
+def test_a_pair_that_no_model_serves_is_refused_at_once(client):
+    answer = upload(client, source_lang="PT")
+    assert answer.json()["detail"] == "no model translates pt to fr"
+    assert len(find_store(client.app)._documents) == 0
 
 
 def test_the_file_must_be_there(client):
@@ -194,3 +211,16 @@ def test_documents_are_limited(client, service, monkeypatch):
     assert answer.status_code == 429
     assert answer.json()["message"].startswith("too many documents are being kept")
     service.is_held = False
+
+
+def test_files_for_exchange_are_read_for_the_target_language(client):
+    xliff = '<xliff version="2.0"{}><segment{}><source>one %s</source>{}</segment></xliff>'
+    handle = upload(client, "a.xliff", xliff.format("", "", "").encode()).json()
+    wait(client, handle, "done")
+    path = f"/v2/document/{handle['document_id']}/result"
+    result = client.post(path, json={"document_key": handle["document_key"]})
+    expected = xliff.format(' trgLang="fr"', ' state="translated"', "<target>ONE %s</target>")
+    assert result.text == expected
+    refused = upload(client, "a.xliff", xliff.format(' trgLang="de"', "", "").encode())
+    assert refused.status_code == 400
+    assert "the file is for translations into “de”, not “fr”" in refused.json()["message"]

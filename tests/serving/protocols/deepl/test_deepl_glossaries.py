@@ -4,6 +4,7 @@ import uuid
 
 import deepl
 import pytest
+from deepl.api_data import MultilingualGlossaryDictionaryEntries
 from tests.serving.fake_service import FakeService, talk_to
 from tests.serving.running_server import serve
 from tests.serving.small_service import copy_folder
@@ -48,6 +49,74 @@ class TestWithTheRealClient:
                 deepl.DeepLException, match="Unsupported glossary source and target"
             ):
                 client.create_glossary("mine", "FR", "EN-US", {"a": "b"})
+
+
+@pytest.fixture(scope="module")
+def two_ways(tiny_folder, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ways")
+    pairs = (("en", "fr"), ("fr", "en"))
+    with serve([copy_folder(tiny_folder.path, folder, *pair) for pair in pairs]) as address:
+        yield address
+
+
+def describe(info):
+    return {(each.source_lang, each.target_lang): each.entry_count for each in info.dictionaries}
+
+
+def entries_of(client, made, source, target):
+    (found,) = client.get_multilingual_glossary_entries(made, source, target).dictionaries
+    assert (found.source_lang, found.target_lang) == (source.lower(), target.lower())
+    return deepl.convert_tsv_to_dict(found.entries)
+
+
+class TestGlossariesOfSeveralPairsWithTheRealClient:
+    def test_the_life_of_a_glossary(self, two_ways):
+        into, back = (
+            MultilingualGlossaryDictionaryEntries("EN", "FR", {"dog": "jardin"}),
+            MultilingualGlossaryDictionaryEntries("FR", "EN-US", {"chien": "garden"}),
+        )
+        with contextlib.closing(deepl.DeepLClient("any", server_url=two_ways)) as client:
+            made = client.create_multilingual_glossary("ours", [into, back])
+            assert describe(made) == {("EN", "FR"): 1, ("FR", "EN"): 1}
+            assert client.list_glossaries() == []
+            with pytest.raises(deepl.GlossaryNotFoundException, match="several dictionaries"):
+                client.get_glossary(made.glossary_id)
+            found = client.translate_text(
+                "The old dog.", source_lang="EN", target_lang="FR", glossary=made
+            )
+            assert "jardin" in found.text
+            more = MultilingualGlossaryDictionaryEntries(
+                "EN", "FR", {"Dog": "arbre", "tree": "chien"}
+            )
+            assert describe(client.update_multilingual_glossary_dictionary(made, more)) == {
+                ("EN", "FR"): 2,
+                ("FR", "EN"): 1,
+            }
+            assert entries_of(client, made, "EN", "FR") == {"Dog": "arbre", "tree": "chien"}
+            replaced = client.replace_multilingual_glossary_dictionary(made, into)
+            assert (replaced.source_lang, replaced.entry_count) == ("EN", 1)
+            renamed = client.update_multilingual_glossary_name(made, "theirs")
+            assert (renamed.name, renamed.creation_time) == ("theirs", made.creation_time)
+            client.delete_multilingual_glossary_dictionary(made, source_lang="fr", target_lang="en")
+            (listed,) = client.list_multilingual_glossaries()
+            assert describe(listed) == {("EN", "FR"): 1}
+            assert [each.name for each in client.list_glossaries()] == ["theirs"]
+            for call in (
+                lambda: client.get_multilingual_glossary_entries(made, "FR", "EN"),
+                lambda: client.delete_multilingual_glossary_dictionary(made, made.dictionaries[1]),
+            ):
+                with pytest.raises(deepl.GlossaryNotFoundException, match="no dictionary fr to en"):
+                    call()
+            client.delete_multilingual_glossary(made)
+            with pytest.raises(deepl.GlossaryNotFoundException):
+                client.get_multilingual_glossary(made.glossary_id)
+
+    def test_csv(self, two_ways):
+        with contextlib.closing(deepl.DeepLClient("any", server_url=two_ways)) as client:
+            made = client.create_multilingual_glossary_from_csv("csv", "EN", "FR", "dog,chien")
+            client.update_multilingual_glossary_dictionary_from_csv(made, "FR", "EN", "chien,dog")
+            assert entries_of(client, made, "FR", "EN") == {"chien": "dog"}
+            client.delete_multilingual_glossary(made)
 
 
 @pytest.fixture
@@ -154,3 +223,49 @@ def test_a_glossary_must_fit(client):
     assert answer.json() == {"message": "The glossary is for another pair of languages."}
     body |= {"source_lang": "EN", "target_lang": "FR", "glossary_id": str(uuid.uuid4())}
     assert client.post("/v2/translate", json=body).status_code == 404
+
+
+DICTIONARY = {
+    "source_lang": "en",
+    "target_lang": "fr",
+    "entries": "dog\tchien",
+    "entries_format": "tsv",
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"dictionaries": [DICTIONARY]}, "Parameter 'name' not specified."),
+        ({"name": "mine"}, "Parameter 'dictionaries' not specified."),
+        ({"name": "mine", "dictionaries": []}, "Parameter 'dictionaries' not specified."),
+        ({"name": "mine", "dictionaries": ["dog"]}, "Invalid request: dictionaries must be obj"),
+        (
+            {"name": "mine", "dictionaries": [DICTIONARY, DICTIONARY]},
+            "two dictionaries are en to fr; join them",
+        ),
+        (
+            {"name": "mine", "dictionaries": [{**DICTIONARY, "source_lang": "pt"}]},
+            "Unsupported glossary source and target language pair.",
+        ),
+        (
+            {"name": "mine", "dictionaries": [{**DICTIONARY, "entries": "dog\0\tchien"}]},
+            "Invalid request: the text has a NUL character",
+        ),
+        (
+            {"name": "mine", "dictionaries": [{**DICTIONARY, "entries": ["dog"]}]},
+            "Invalid request: entries must be one text",
+        ),
+    ],
+)
+def test_wrong_glossaries_of_several_pairs(client, body, message):
+    answer = client.post("/v3/glossaries", json=body)
+    assert answer.status_code == 400
+    assert answer.json()["message"].startswith(message)
+
+
+def test_a_change_of_nothing_is_refused(client):
+    made = client.post("/v3/glossaries", json={"name": "mine", "dictionaries": [DICTIONARY]})
+    assert made.status_code == 201
+    answer = client.patch(f"/v3/glossaries/{made.json()['glossary_id']}", json={})
+    assert answer.json() == {"message": "Parameter 'name' not specified."}

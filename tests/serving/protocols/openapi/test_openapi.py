@@ -12,10 +12,8 @@ from schemathesis.specs.openapi.checks import (
 from tests.serving.fake_service import FakeService, talk_to
 from tests.serving.running_server import serve
 
-from dragoman.serving.app import build_app
+from dragoman.serving.app import PROTOCOLS, build_app
 from dragoman.serving.http.api_keys import ApiKeys
-from dragoman.serving.protocols import google, libretranslate
-from dragoman.serving.protocols.deepl import deepl
 from dragoman.serving.protocols.openapi.openapi import describe
 
 CHECKS = [
@@ -73,26 +71,43 @@ def test_a_real_server_never_fails(url, mode):
         check()
 
 
-def test_all_routes_are_described():
-    """All but where files are fetched, which is an address that the server gives."""
+def test_all_routes_are_described_and_nothing_else():
     described = {
         (path, method.upper())
         for path, methods in describe(FakeService())["paths"].items()
         for method in methods
     }
-    for protocol in (libretranslate, deepl, google):
-        for route in protocol.routes():
-            path = route.path.replace(":path}", "}")
-            methods = route.methods - {"HEAD"}
-            assert path == "/download_file/{name}" or any(
-                (path, method) in described for method in methods
-            ), path
+    own = {"/health", "/ready", "/metrics"}
+    served = {
+        (route.path.replace(":path}", "}"), method)
+        for protocol in PROTOCOLS
+        for route in protocol.routes()
+        for method in route.methods - {"HEAD"}
+    }
+    assert served == {each for each in described if each[0] not in own}
+
+
+def test_every_status_is_described():
+    """A protocol's own, and those of requests that are refused before it."""
+    paths = describe(FakeService())["paths"]
+    for path, status in (("/translate", 429), ("/v2/translate", 456), ("/suggest", 403)):
+        described = paths[path]["post"]["responses"]
+        assert "default" not in described
+        assert {str(status), "400", "413", "421", "503"} <= set(described)
+
+
+def test_the_bounds_of_alternatives_are_those_of_the_server():
+    service = FakeService(max_beam_size=5)
+    sent = describe(service)["paths"]["/translate"]["post"]["requestBody"]["content"]
+    form = sent["application/x-www-form-urlencoded"]["schema"]
+    for schema in (sent["application/json"]["schema"]["anyOf"][0], form):
+        assert schema["properties"]["alternatives"]["maximum"] == 4
 
 
 def test_the_page_s_own_protocol_is_said_to_be_private():
     spec = describe(FakeService())
-    assert "under /api is private" in spec["info"]["description"]
-    assert not [path for path in spec["paths"] if path.startswith("/api")]
+    assert "under /page is private" in spec["info"]["description"]
+    assert not [path for path in spec["paths"] if path.startswith("/page")]
 
 
 def test_the_description_is_found_by_both_its_names():
@@ -101,7 +116,7 @@ def test_the_description_is_found_by_both_its_names():
     assert spec == client.get("/openapi.json").json()
     assert spec["openapi"].startswith("3.")
     target = spec["paths"]["/translate"]["post"]["requestBody"]["content"]["application/json"]
-    assert target["schema"]["properties"]["target"]["enum"] == ["en", "fr", "pt"]
+    assert target["schema"]["anyOf"][0]["properties"]["target"]["enum"] == ["en", "fr", "pt"]
 
 
 HOSTILE = {

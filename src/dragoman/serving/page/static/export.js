@@ -31,7 +31,7 @@ function planView() {
 function takeSnapshot() {
   return {
     state: { ...state }, page: { ...known.page }, path: known.path, notes: known.notes,
-    sentences: known.sentences.map(({ source, space, text, alternatives, alignment, sure, best }) => ({ source, space, text, alternatives, alignment, sure, best })),
+    sentences: known.sentences.map(({ source, space, text, alternatives, alignment, sure, best, confidence, bestConfidence }) => ({ source, space, text, alternatives, alignment, sure, best, confidence, bestConfidence })),
     attention: known.look ? known.answer : null, why: known.why,
     runs: state.view === "training" ? known.runs : [],
   };

@@ -29,12 +29,12 @@ async function fetchFrom(path, { body, signal } = {}) {
   throw problem;
 }
 
-export const ask = async (name, body, signal) => (await fetchFrom(`api/${name}`, { body, signal })).json();
-export const askText = async name => (await fetchFrom(`api/${name}`)).text();
+export const ask = async (name, body, signal) => (await fetchFrom(`page/api/${name}`, { body, signal })).json();
+export const askText = async name => (await fetchFrom(`page/api/${name}`)).text();
 
 // Hands on each line of an answer as soon as it is there.
 export async function askLines(name, body, signal, take) {
-  const reader = (await fetchFrom(`api/${name}`, { body, signal })).body.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = (await fetchFrom(`page/api/${name}`, { body, signal })).body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
     const { done, value } = await reader.read();

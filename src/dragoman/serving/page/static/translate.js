@@ -126,6 +126,27 @@ function markUnsure(place, probabilities) {
   }
 }
 
+// How probable it is that a sentence is translated well: a small mark behind it, and in words.
+const inWords = share => {
+  const words = ["very probably flawed", "probably flawed", "uncertain", "probably good", "very probably good"];
+  return `${Math.round(share * 100)} %, ${words[Math.min(4, Math.floor(share * 5))]}`;
+};
+const isTold = sentence => typeof sentence?.confidence === "number";
+function trustMark(sentence) {
+  if (!isTold(sentence)) return [];
+  const words = `confidence ${inWords(sentence.confidence)}`, filled = make("b");
+  filled.style.inlineSize = `${sentence.confidence * 100}%`;
+  return [make("span", { className: "trust", role: "img", "aria-label": words, title: words },
+    make("i", {}, filled), `${Math.round(sentence.confidence * 100)} %`)];
+}
+function trustLine() {
+  const sentence = focused(), told = known.sentences.filter(each => each.source);
+  if (!isTold(sentence)) return [];
+  const mean = told.every(isTold) ? told.reduce((sum, each) => sum + each.confidence, 0) / told.length : null;
+  const whole = told.length > 1 && mean !== null ? `; of all ${told.length} sentences about ${Math.round(mean * 100)} % are good` : "";
+  return [make("p", { className: "faint" }, `Confidence${told.length > 1 ? ` in sentence ${place()}` : ""}: ${inWords(sentence.confidence)}${whole}`)];
+}
+
 function wordSpans(sentence, place, words, text, isButton) {
   const parts = [];
   let at = 0;
@@ -150,7 +171,7 @@ function drawWords() {
   const many = known.sentences.filter(sentence => sentence.source).length > 1;
   box.replaceChildren(...known.sentences.flatMap((sentence, place) => [
     make("span", { className: many && place === state.sentence ? "sentence focused" : "sentence" },
-      ...wordSpans(sentence, place, sentence.targetWords, sentence.text, true)), sentence.space]));
+      ...wordSpans(sentence, place, sentence.targetWords, sentence.text, true)), ...trustMark(sentence), sentence.space]));
   const first = box.querySelector(".word");
   if (first) first.tabIndex = 0;
   if (hadFocus) first?.focus();
@@ -158,7 +179,7 @@ function drawWords() {
 }
 
 function drawOthers() {
-  find("notes").replaceChildren(...known.notes.map(note => make("p", { className: "faint" }, note)));
+  find("notes").replaceChildren(...trustLine(), ...known.notes.map(note => make("p", { className: "faint" }, note)));
   const sentence = focused(), box = find("others");
   if (!sentence?.alternatives.length) return box.replaceChildren();
   const many = known.sentences.filter(each => each.source).length > 1;
@@ -171,11 +192,16 @@ function drawOthers() {
 }
 const place = () => known.sentences.slice(0, state.sentence + 1).filter(sentence => sentence.source).length;
 
+function keepBest(sentence) {
+  if (sentence.best === undefined) Object.assign(sentence, { best: sentence.text, bestConfidence: sentence.confidence });
+}
+
 // Take another translation of a sentence, and ask which words belong together now.
 async function adopt(index, text) {
   const sentence = known.sentences[index], model = modelInside();
-  sentence.best ??= sentence.text;
-  Object.assign(sentence, { text, alignment: [], sure: null });
+  keepBest(sentence);
+  const confidence = text === sentence.best ? sentence.bestConfidence : null;
+  Object.assign(sentence, { text, confidence, alignment: [], sure: null });
   Object.assign(known, { look: null, why: null });
   change({ say: text === sentence.best ? "" : text, sentence: index });
   if (model) {
@@ -314,10 +340,11 @@ async function continueFrom(index, prefix) {
   try {
     const { sentences } = await ask("translate", { text: sentence.source, prefix, ...settings() });
     const [found] = sentences;
-    const best = sentence.best ?? sentence.text;
-    Object.assign(sentence, { text: found.text, alignment: found.alignment, alternatives: found.alternatives, best, sure: null });
+    keepBest(sentence);
+    const { text, confidence, alignment, alternatives } = found;
+    Object.assign(sentence, { text, confidence, alignment, alternatives, sure: null });
     Object.assign(known, { look: null, why: null });
-    change({ say: found.text === best ? "" : found.text, sentence: index });
+    change({ say: found.text === sentence.best ? "" : found.text, sentence: index });
     complain(null);
     settle();
   } catch (error) { complain(error); }

@@ -48,9 +48,9 @@ _MODEL_TYPES = {
 def routes() -> list[BaseRoute]:
     """List the routes."""
     return [
-        make_route("/v2/translate", _translate, ["POST"], write_deepl_error),
-        make_route("/v2/languages", _languages, ["GET", "POST"], write_deepl_error),
-        make_route("/v2/usage", _usage, ["GET", "POST"], write_deepl_error),
+        make_route("/v2/translate", _translate, ["GET", "POST"], write_deepl_error),
+        make_route("/v2/languages", _languages, ["GET"], write_deepl_error),
+        make_route("/v2/usage", _usage, ["GET"], write_deepl_error),
         *deepl_documents.routes(),
         *deepl_glossaries.routes(),
     ]

@@ -17,7 +17,7 @@ from dragoman.serving.protocols.request_parameters import (
 from dragoman.serving.service import Service
 from dragoman.serving.service_types import Client, ServiceError
 
-_STATUS = {
+STATUS = {
     "bad_request": 400,
     "unknown_language": 400,
     "too_long": 413,
@@ -46,7 +46,7 @@ def write_deepl_error(error: ServiceError) -> Response:
         body["detail"] = error.message
     elif error.kind == "too_long":
         message = f"Request Entity Too Large: {message}"
-    return JSONResponse({"message": message, **body}, status_code=_STATUS[error.kind])
+    return JSONResponse({"message": message, **body}, status_code=STATUS[error.kind])
 
 
 def find_deepl_client(request: WebRequest, parameters: RequestParameters) -> Client:
@@ -119,13 +119,15 @@ def read_glossaries(
         raise ServiceError("bad_request", "A glossary needs parameter 'source_lang'.")
     store = find_glossaries(request.app)
     found = [store.get(client.name, glossary_id.strip()) for glossary_id in wanted]
-    if any((each.source, each.target) != languages for each in found):
+    source, target = languages
+    dictionaries = [each.find(source, target) for each in found if source is not None]
+    if None in dictionaries:
         raise ServiceError("bad_request", "The glossary is for another pair of languages.")
 
     def find_terms(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
         terms: dict[str, tuple[str, str]] = {}
-        for glossary in found:
-            for term in glossary.find_terms(texts):
+        for dictionary in filter(None, dictionaries):
+            for term in dictionary.find_terms(texts):
                 terms.setdefault(term[0].casefold(), term)
         return tuple(terms.values())
 

@@ -13,9 +13,13 @@ from dragoman.serving.documents.document_store import StoredDocument, find_store
 from dragoman.serving.documents.documents import (
     check_name,
     find_format,
+    find_source,
+    find_sources,
     translate_document,
 )
+from dragoman.serving.documents.text_documents import Document
 from dragoman.serving.http.api_keys import ApiKeys
+from dragoman.serving.languages import name_language
 from dragoman.serving.protocols.deepl.deepl_common import (
     check_formality,
     find_deepl_client,
@@ -55,6 +59,7 @@ async def _upload(request: WebRequest) -> Response:
     target = match_code(service, parameters.text("target_lang"), "target")
     said_source = parameters.text("source_lang")
     source = match_code(service, said_source, "source") if said_source else None
+    _check_pair(service, source, target)
     check_formality(parameters, parameters.text("target_lang") or "")
     name = check_name(parameters.text("filename") or parameters.file.name)
     _check_output(parameters, name)
@@ -63,7 +68,8 @@ async def _upload(request: WebRequest) -> Response:
     keys.check(client)
     keys.charge(client, 0)
     store = find_store(request.app)
-    document = await store.read(name, parameters.file.content, service.options)
+    document = await store.read(name, parameters.file.content, service.options, target)
+    source = source or _find_source(service, document, target)
     wanted = Request(texts=(), source=source, target=target, client=client)
     stored = store.create(client.name, name)
     stored.progress.num_characters = sum(map(len, document.texts))
@@ -82,7 +88,34 @@ async def _upload(request: WebRequest) -> Response:
 
     stored.task = asyncio.create_task(work())
     stored.task.add_done_callback(partial(_record_outcome, stored, keys, client))
-    return JSONResponse({"document_id": stored.document_id, "document_key": stored.key})
+    named = {"document_id": stored.document_id, "document_key": stored.key}
+    return JSONResponse(named, headers=document.headers)
+
+
+def _check_pair(service: Service, source: str | None, target: str) -> None:
+    """Raise if no document can be translated between two languages."""
+    if source == target:
+        raise ServiceError("bad_request", "Source and target language are equal.")
+    if source is not None and source not in find_sources(service, target):
+        raise ServiceError(
+            "unknown_language",
+            f"no model translates {source} to {target}",
+            details={"language": target, "parameter": "target"},
+        )
+
+
+def _find_source(service: Service, document: Document, target: str) -> str | None:
+    """Detect the language of a document that has letters, which must not be the target."""
+    if not any(each.isalpha() for text in document.texts for each in text):
+        return None
+    source = find_source(service, document.texts, target)
+    if source == target:
+        raise ServiceError(
+            "bad_request",
+            f"Source and target language are equal: the document seems to be "
+            f"{name_language(source)} already; if not, give its 'source_lang'.",
+        )
+    return source
 
 
 def _record_outcome(

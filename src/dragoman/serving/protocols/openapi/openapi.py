@@ -7,28 +7,34 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from dragoman import __version__
+from dragoman.serving.protocols import google
 from dragoman.serving.protocols.openapi.openapi_deepl import deepl_paths
+from dragoman.serving.protocols.openapi.openapi_glossaries import glossary_paths
 from dragoman.serving.protocols.openapi.openapi_parts import (
+    FILE,
+    KEY,
     Schema,
     answer,
     array,
     body,
     error_of,
+    in_path,
+    one_or_many,
     operation,
     properties,
     query,
     text,
 )
+from dragoman.serving.protocols.openapi.openapi_translate import (
+    DETECTED,
+    LIBRE,
+    LIBRE_ERROR,
+    describe_languages,
+    translate_paths,
+)
 from dragoman.serving.service import Service
 
-_KEY = text("API key, where the server wants one")
-_LIBRE = "LibreTranslate"
-_LIBRE_ERROR = error_of(properties({"error": text()}, ["error"]))
 _GOOGLE = "Google"
-_DETECTED = properties(
-    {"confidence": {"type": "number", "minimum": 0, "maximum": 100}, "language": text()},
-    ["confidence", "language"],
-)
 
 
 def routes() -> list[BaseRoute]:
@@ -48,14 +54,17 @@ def describe(service: Service) -> dict[str, Any]:
         "info": {
             "title": "Dragoman",
             "version": __version__,
-            "description": "Translation, in the protocols of LibreTranslate, DeepL (version 2) and "
-            "Google Translate (version 2). What is under /api is private to the server's own page, "
-            "may change with any version, and is not described.",
+            "description": "Translation, in the protocols of LibreTranslate, DeepL, Google "
+            "Translate (version 2), Microsoft Translator (version 3), DeepLX, Immersive Translate "
+            "and OPUS-MT. What is under /page is private to the server's own page, may change with "
+            "any version, and is not described.",
         },
         "paths": {
             **_server_paths(),
+            **translate_paths(codes, service.options.max_beam_size - 1),
             **_libretranslate_paths(codes),
             **deepl_paths(codes),
+            **glossary_paths(codes),
             **_google_paths(codes),
         },
     }
@@ -63,36 +72,33 @@ def describe(service: Service) -> dict[str, Any]:
 
 def _server_paths() -> dict[str, Any]:
     status = properties({"status": text()}, ["status"])
-    figures = {"description": "Figures for Prometheus", "content": {"text/plain": {}}}
+    figures = {"200": {"description": "Figures for Prometheus", "content": {"text/plain": {}}}}
+    whole = answer({"type": "object"})
+    refused = error_of(properties({"error": text()}, ["error"]), ())
     return {
-        "/health": {"get": operation("server", "Whether the process answers", answer(status))},
-        "/ready": {
-            "get": operation(
-                "server", "Whether texts are accepted", answer(status), answer(status, 503)
-            )
-        },
-        "/metrics": {"get": operation("server", "Figures", {"200": figures})},
-        "/spec": {"get": operation("server", "This description", answer({"type": "object"}))},
+        path: {"get": operation("server", summary, refused, *answers)}
+        for path, summary, *answers in (
+            ("/health", "Whether the process answers", answer(status)),
+            ("/ready", "Whether texts are accepted", answer(status), answer(status, 503)),
+            ("/metrics", "Figures", figures),
+            ("/spec", "This description", whole),
+            ("/openapi.json", "This description", whole),
+        )
     }
 
 
 def _libretranslate_paths(codes: list[str]) -> dict[str, Any]:
-    languages = {
-        "source": text("Code of a language, or “auto”", enum=["auto", *codes]),
-        "target": text("Code of a language", enum=codes),
-        "api_key": _KEY,
-    }
+    languages = describe_languages(codes)
     language = properties(
         {"code": text(), "name": text(), "targets": array(text())}, ["code", "name", "targets"]
     )
     file: Schema = {"file": {"type": "string", "format": "binary"}, **languages}
     url = properties({"translatedFileUrl": text()}, ["translatedFileUrl"])
-    detect = properties({"q": text(min_length=1), "api_key": _KEY}, ["q"])
+    detect = properties({"q": text(min_length=1), "api_key": KEY}, ["q"])
     return {
-        "/translate": {"post": _describe_translate(languages)},
         "/detect": {
             "post": _describe(
-                "Find the language of a text", array(_DETECTED), body(detect, form=True)
+                "Find the language of a text", array(DETECTED), body(detect, form=True)
             )
         },
         "/languages": {"get": _describe("List languages", array(language))},
@@ -103,38 +109,20 @@ def _libretranslate_paths(codes: list[str]) -> dict[str, Any]:
                 body(None, multipart=properties(file, ["file", "source", "target"])),
             )
         },
+        "/download_file/{name}": {
+            "get": operation(
+                LIBRE, "Fetch a translated file", FILE, LIBRE_ERROR, queries=[in_path("name")]
+            )
+        },
         "/frontend/settings": {"get": _describe("Tell a page what there is", _settings())},
         "/suggest": {
-            "post": operation(_LIBRE, "Always refused: nobody reads suggestions", _LIBRE_ERROR)
+            "post": operation(LIBRE, "Always refused: nobody reads suggestions", LIBRE_ERROR)
         },
     }
 
 
 def _describe(summary: str, found: Schema, request: Schema | None = None) -> Schema:
-    return operation(_LIBRE, summary, answer(found), _LIBRE_ERROR, request=request)
-
-
-def _describe_translate(languages: Schema) -> Schema:
-    options: Schema = {
-        **languages,
-        "format": text("Whether there are tags", enum=["text", "html"]),
-        "alternatives": {"type": "integer", "minimum": 0, "maximum": 3},
-    }
-    required = ["q", "source", "target"]
-    one = text(min_length=1)
-    found = properties(
-        {
-            "translatedText": _one_or_many(text()),
-            "detectedLanguage": _one_or_many(_DETECTED),
-            "alternatives": array(_one_or_many(text())),
-        },
-        ["translatedText"],
-    )
-    sent = body(
-        properties({"q": _one_or_many(one), **options}, required),
-        form=properties({"q": one, **options}, required),
-    )
-    return _describe("Translate a text or several", found, sent)
+    return operation(LIBRE, summary, answer(found), LIBRE_ERROR, request=request)
 
 
 def _settings() -> Schema:
@@ -158,7 +146,7 @@ def _settings() -> Schema:
 
 def _google_paths(codes: list[str]) -> dict[str, Any]:
     code = text("Code of a language", enum=codes)
-    texts = _one_or_many(text())
+    texts = one_or_many(text())
     sent: Schema = {
         "q": texts,
         "target": code,
@@ -174,7 +162,7 @@ def _google_paths(codes: list[str]) -> dict[str, Any]:
         ["language", "confidence"],
     )
     language = properties({"language": text(), "name": text()}, ["language"])
-    asked = [query("q", array(text()), is_required=True), query("key", _KEY)]
+    asked = [query("q", array(text()), is_required=True), query("key", KEY)]
     pair = [query("target", code, is_required=True), query("source", code)]
     found, detected = _data("translations", translation), _data("detections", array(detection))
     path = "/language/translate/v2"
@@ -189,7 +177,7 @@ def _google_paths(codes: list[str]) -> dict[str, Any]:
                 "List languages",
                 answer(_data("languages", language)),
                 _google_error(),
-                queries=[query("target", code), query("key", _KEY)],
+                queries=[query("target", code), query("key", KEY)],
             )
         },
     }
@@ -208,12 +196,9 @@ def _google_error() -> Schema:
     detail = properties({"message": text(), "domain": text(), "reason": text()}, ["message"])
     number: Schema = {"type": "integer"}
     inner = {"code": number, "message": text(), "status": text(), "errors": array(detail)}
-    return error_of(properties({"error": properties(inner, ["code", "message"])}, ["error"]))
+    body_schema = properties({"error": properties(inner, ["code", "message"])}, ["error"])
+    return error_of(body_schema, [status for status, *_ in google.STATUS.values()])
 
 
 def _data(name: str, item: Schema) -> Schema:
     return properties({"data": properties({name: array(item)}, [name])}, ["data"])
-
-
-def _one_or_many(schema: Schema) -> Schema:
-    return {"oneOf": [schema, array(schema, min_items=1)]}

@@ -2,13 +2,15 @@
 
 from typing import Any
 
-from dragoman.serving.protocols.deepl.deepl_common import write_code
+from dragoman.serving.protocols.deepl.deepl_common import STATUS, write_code
 from dragoman.serving.protocols.openapi.openapi_parts import (
+    FILE,
     Schema,
     answer,
     array,
     body,
     error_of,
+    in_path,
     operation,
     properties,
     query,
@@ -16,15 +18,14 @@ from dragoman.serving.protocols.openapi.openapi_parts import (
 )
 
 _TAG = "DeepL"
-_ERROR = error_of(properties({"message": text(), "detail": text()}, ["message"]))
+_ERROR = error_of(properties({"message": text(), "detail": text()}, ["message"]), STATUS.values())
 _KEY: Schema = {
     "name": "Authorization",
     "in": "header",
     "required": False,
     "schema": text("“DeepL-Auth-Key”, a space and the key, where the server wants one"),
 }
-_FILE = {"200": {"description": "The file", "content": {"application/octet-stream": {}}}}
-_NUMBER: Schema = {"type": "integer", "minimum": 0}
+NUMBER: Schema = {"type": "integer", "minimum": 0}
 _FLAG: Schema = {"type": "boolean"}
 
 
@@ -35,11 +36,13 @@ def deepl_paths(codes: list[str]) -> dict[str, Any]:
     return {
         **_text_paths(pair),
         **_document_paths(pair),
-        **_glossary_paths({name: text(enum=codes) for name in pair}),
     }
 
 
-def _describe(summary: str, answers: Schema, *more: Schema, sent: Schema | None = None) -> Schema:
+def describe_deepl(
+    summary: str, answers: Schema, *more: Schema, sent: Schema | None = None
+) -> Schema:
+    """Describe an operation of DeepL's protocol."""
     return operation(_TAG, summary, answers, _ERROR, request=sent, queries=[*more, _KEY])
 
 
@@ -48,7 +51,7 @@ def _text_paths(pair: Schema) -> dict[str, Any]:
         {
             "detected_source_language": text(),
             "text": text(),
-            "billed_characters": _NUMBER,
+            "billed_characters": NUMBER,
             "model_type_used": text(),
         },
         ["detected_source_language", "text"],
@@ -57,21 +60,34 @@ def _text_paths(pair: Schema) -> dict[str, Any]:
         {"language": text(), "name": text(), "supports_formality": _FLAG}, ["language", "name"]
     )
     found = properties({"translations": array(translation)}, ["translations"])
-    usage = {"character_count": _NUMBER, "character_limit": _NUMBER}
+    usage = {"character_count": NUMBER, "character_limit": NUMBER}
     sent = body(properties(_sent(pair), ["text", "target_lang"]), form=True)
     return {
-        "/v2/translate": {"post": _describe("Translate texts", answer(found), sent=sent)},
+        "/v2/translate": {
+            "get": describe_deepl("Translate texts", answer(found), *_in_query(pair)),
+            "post": describe_deepl("Translate texts", answer(found), sent=sent),
+        },
         "/v2/languages": {
-            "get": _describe(
+            "get": describe_deepl(
                 "List languages",
                 answer(array(language)),
                 query("type", text(enum=["source", "target"])),
             )
         },
         "/v2/usage": {
-            "get": _describe("What has been translated", answer(properties(usage, list(usage))))
+            "get": describe_deepl(
+                "What has been translated", answer(properties(usage, list(usage)))
+            )
         },
     }
+
+
+def _in_query(pair: Schema) -> list[Schema]:
+    """Describe the parameters of a text in an address; all others may stand there too."""
+    return [
+        query("text", array(text(), min_items=1), is_required=True),
+        *(query(name, pair[name], is_required=name == "target_lang") for name in pair),
+    ]
 
 
 def _sent(pair: Schema) -> Schema:
@@ -104,70 +120,30 @@ def _document_paths(pair: Schema) -> dict[str, Any]:
         {
             "document_id": text(),
             "status": text(enum=["queued", "translating", "done", "error"]),
-            "seconds_remaining": _NUMBER,
-            "billed_characters": _NUMBER,
+            "seconds_remaining": NUMBER,
+            "billed_characters": NUMBER,
             "error_message": text(),
         },
         ["document_id", "status"],
     )
-    place = {**query("document_id", text(), is_required=True), "in": "path"}
+    place = in_path("document_id")
+    asked = query("document_key", text(min_length=1), is_required=True)
     key = body(properties({"document_key": text(min_length=1)}, ["document_key"]), form=True)
+    far, fetch = "How far a document is", "Fetch a translated document"
     return {
         "/v2/document": {
-            "post": _describe(
+            "post": describe_deepl(
                 "Send a document",
                 answer(properties(handle, list(handle))),
                 sent=body(None, multipart=properties(sent, ["file", "target_lang"])),
             )
         },
         "/v2/document/{document_id}": {
-            "post": _describe("How far a document is", answer(status), place, sent=key)
+            "get": describe_deepl(far, answer(status), place, asked),
+            "post": describe_deepl(far, answer(status), place, sent=key),
         },
         "/v2/document/{document_id}/result": {
-            "post": _describe("Fetch a translated document", _FILE, place, sent=key)
-        },
-    }
-
-
-def _glossary_paths(pair: Schema) -> dict[str, Any]:
-    glossary = properties(
-        {
-            "glossary_id": text(),
-            "name": text(),
-            "ready": {"type": "boolean"},
-            **{name: text() for name in pair},
-            "creation_time": {"type": "string", "format": "date-time"},
-            "entry_count": _NUMBER,
-        },
-        ["glossary_id", "name", "ready", *pair, "creation_time", "entry_count"],
-    )
-    sent = {
-        "name": text(min_length=1),
-        **pair,
-        "entries": text("On each line a term, a tab or comma, and its translation", min_length=1),
-        "entries_format": text(enum=["tsv", "csv"]),
-    }
-    place = {**query("glossary_id", text(), is_required=True), "in": "path"}
-    pairs = properties({"supported_languages": array(properties(pair, list(pair)))}, [])
-    lines = {"200": {"description": "Terms", "content": {"text/tab-separated-values": {}}}}
-    listed = properties({"glossaries": array(glossary)}, ["glossaries"])
-    return {
-        "/v2/glossary-language-pairs": {"get": _describe("Pairs of languages", answer(pairs))},
-        "/v2/glossaries": {
-            "post": _describe(
-                "Keep a glossary",
-                answer(glossary, 201),
-                sent=body(properties(sent, list(sent)), form=True),
-            ),
-            "get": _describe("List glossaries", answer(listed)),
-        },
-        "/v2/glossaries/{glossary_id}": {
-            "get": _describe("Describe a glossary", answer(glossary), place),
-            "delete": _describe(
-                "Forget a glossary", {"204": {"description": "It is forgotten"}}, place
-            ),
-        },
-        "/v2/glossaries/{glossary_id}/entries": {
-            "get": _describe("The terms of a glossary", lines, place)
+            "get": describe_deepl(fetch, FILE, place, asked),
+            "post": describe_deepl(fetch, FILE, place, sent=key),
         },
     }

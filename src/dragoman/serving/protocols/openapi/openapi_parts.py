@@ -1,8 +1,13 @@
 """Builders of OpenAPI schemas and operations."""
 
+from collections.abc import Iterable
 from typing import Any
 
 Schema = dict[str, Any]
+
+LIMIT_STATUSES = (400, 408, 413, 421, 429, 500, 503)
+"""Of requests that are refused before a protocol reads them."""
+FILE: Schema = {"200": {"description": "The file", "content": {"application/octet-stream": {}}}}
 
 
 def text(
@@ -37,10 +42,11 @@ def answer(schema: Schema, status: int = 200) -> Schema:
     return {str(status): {"description": "The answer", "content": content}}
 
 
-def error_of(schema: Schema) -> Schema:
-    """Describe the default error response."""
+def error_of(schema: Schema, statuses: Iterable[int]) -> Schema:
+    """Describe the responses of a protocol's statuses, and of those before the protocols."""
     content = {"application/json": {"schema": schema}}
-    return {"default": {"description": "What is wrong", "content": content}}
+    described = {"description": "What is wrong", "content": content}
+    return {str(status): described for status in sorted({*statuses, *LIMIT_STATUSES})}
 
 
 def body(
@@ -63,6 +69,16 @@ def query(name: str, schema: Schema, *, is_required: bool = False) -> Schema:
     return {"name": name, "in": "query", "required": is_required, "schema": schema}
 
 
+def one_or_many(schema: Schema) -> Schema:
+    """Describe a value or a list of such."""
+    return {"oneOf": [schema, array(schema, min_items=1)]}
+
+
+def in_path(name: str) -> Schema:
+    """Describe a parameter in the path."""
+    return {**query(name, text(), is_required=True), "in": "path"}
+
+
 def operation(
     tag: str,
     summary: str,
@@ -81,3 +97,6 @@ def operation(
     if queries:
         described["parameters"] = queries
     return described
+
+
+KEY = text("API key, where the server wants one")
