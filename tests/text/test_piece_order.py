@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import FolderError
-from dragoman.text.piece_order import order_pieces, plain_name, read_size
+from dragoman.text.piece_order import drop_padding, order_pieces, plain_name, read_size
 from dragoman.text.specification import write_field
 from dragoman.text.subwords import Subwords
 
@@ -149,3 +149,18 @@ def test_a_piece_without_a_text(pair):
     piece = write_field(1, "text") + write_field(1, 3)
     with pytest.raises(FolderError, match="here: has a damaged SentencePiece model"):
         order_pieces(write_field(1, piece) + models[0], names, place="here")
+
+
+def test_the_padding_is_dropped(pair):
+    """Ids behind it move up by one; those before it, and how text is cut, stay."""
+    models, names = pair
+    for model in models:
+        ordered = order_pieces(model, names, place="here")
+        without = drop_padding(ordered)
+        kept = [name for name in names if name != "<pad>"]
+        assert read_size(without) == len(kept)
+        processor, before = load(without), load(ordered)
+        assert "<pad>" not in processor.id_to_piece(list(range(len(processor))))
+        text = " ".join(WORDS[0].split()[:5])
+        assert processor.encode(text, out_type=str) == before.encode(text, out_type=str)
+        assert processor.eos_id() == 0

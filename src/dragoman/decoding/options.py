@@ -32,6 +32,9 @@ class SearchOptions:
     max_extra_tokens: int = option(
         50, "a translation has at most this many subwords over its source"
     )
+    into: str | None = option(
+        None, "the target language, such as fr, of a model that has several; off: it has one"
+    )
     replace_unknown: bool = option(
         True, "put a word for each unknown one of a closed vocabulary: translated or copied"
     )

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.data.batches import Sequences
+from dragoman.decoding.confidence import carry_calibration
 from dragoman.decoding.engines.cpu.cpu_decoder import CpuDecoder
 from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine
 from dragoman.decoding.engines.cpu.weight_file import WeightFile
@@ -15,7 +16,7 @@ from dragoman.decoding.engines.select import can_rebuild
 from dragoman.eight_bits import SCALES
 from dragoman.errors import FolderError, OptionError
 from dragoman.files import written_beside
-from dragoman.folder import WEIGHTS_FILE, ModelFolder, write_description
+from dragoman.folder import WEIGHTS_FILE, ModelFolder, read_folder, write_description
 from dragoman.models.build import count_parameters
 from dragoman.models.interface import SearchedModel
 from dragoman.models.options import TransformerOptions
@@ -55,6 +56,7 @@ def write_int8(folder: ModelFolder, path: Path) -> None:
         new = replace(folder, path=beside, facts=facts)
         write_description(beside, new, count_parameters(model))
         write_weights(beside / WEIGHTS_FILE, tensors, folder.identity)
+        carry_calibration(folder, read_folder(beside))
 
 
 @torch.inference_mode()

@@ -21,6 +21,8 @@ class Segment:
         The white space after it.
     is_first : bool
         Whether the text begins with it.
+    num_marks : int
+        How many of the subwords, at the beginning, are not the text's but tell the target language.
     """
 
     text_index: int
@@ -28,6 +30,7 @@ class Segment:
     ids: tuple[int, ...]
     space: str
     is_first: bool
+    num_marks: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

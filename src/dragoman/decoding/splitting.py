@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.segment import Segment
+from dragoman.errors import OptionError
 from dragoman.folder import ModelFolder
 from dragoman.text.sentence_splitting import cut_long, split_text
+from dragoman.text.target_marks import choose_target, take_mark
 
 
 class Splitter:
@@ -22,7 +24,9 @@ class Splitter:
         self._facts = folder.facts
         self._subwords = folder.vocabularies.source
         longest = folder.facts.longest_source or sys.maxsize
-        self._longest = min(longest, folder.options.max_length or sys.maxsize)
+        most = min(longest, folder.options.max_length or sys.maxsize)
+        self._longest = most - bool(folder.facts.target_languages)  # a mark takes a place
+        self._marks: dict[str, tuple[int, ...]] = {}
 
     def split(self, text: str, options: SearchOptions, *, cuts_long: bool) -> list[str]:
         """Split a text into lines, and these into sentences unless trained on several a line."""
@@ -45,9 +49,10 @@ class Splitter:
     ) -> list[Segment]:
         """Split texts; tokenise the segments that are not among the encoded ones."""
         known = encoded or {}
+        marked = [self.take_mark(text, options) for text in texts]
         units = [
             (index, unit)
-            for index, text in enumerate(texts)
+            for index, (text, _) in enumerate(marked)
             for unit in self.split(text, options, cuts_long=False)
         ]
         missing = [unit for _, unit in units if unit not in known]
@@ -56,6 +61,7 @@ class Splitter:
         for index, unit in units:
             unit_ids = known[unit] if unit in known else next(new_ids)
             parts, ids_of_parts = [unit], [unit_ids]
+            mark = marked[index][1]
             if len(unit_ids) >= self._longest:
                 parts = self._cut(unit)
                 ids_of_parts = [*self._subwords.encode(parts)]
@@ -64,12 +70,34 @@ class Splitter:
                     segment = Segment(
                         text_index=index,
                         text=part,
-                        ids=(*ids, self._subwords.eos_id),
+                        ids=(*mark, *ids, self._subwords.eos_id),
                         space=part[len(part.rstrip()) :],
                         is_first=not segments or segments[-1].text_index != index,
+                        num_marks=len(mark),
                     )
                     segments.append(segment)
         return segments
+
+    def take_mark(self, text: str, options: SearchOptions) -> tuple[str, tuple[int, ...]]:
+        """Find the subwords that tell the target language: the text's own, or the option's.
+
+        Returns
+        -------
+        tuple[str, tuple[int, ...]]
+            The text without its mark, and the subwords that each of its sentences begins with.
+        """
+        targets = self._facts.target_languages
+        if not targets:
+            if options.into is not None:
+                raise OptionError(
+                    f"into is “{options.into}”, but the model has one target language; leave it out"
+                )
+            return text, ()
+        text, target = take_mark(text, targets)
+        target = target or choose_target(options.into, targets)
+        if target not in self._marks:
+            self._marks[target] = tuple(self._subwords.encode([f">>{target}<<"])[0])
+        return text, self._marks[target]
 
     def _cut(self, part: str) -> list[str]:
         """Split a part until the model can read each piece."""

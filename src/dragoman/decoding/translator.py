@@ -3,17 +3,23 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.data.workers import count_cores
+from dragoman.decoding.confidence import (
+    CONFIDENCE_FILE,
+    Calibration,
+    read_calibration,
+)
 from dragoman.decoding.constraints.constraints import Constraints
 from dragoman.decoding.device import choose_device, may_have_accelerator
 from dragoman.decoding.engines.cpu.background_compile import (
     BackgroundCompilation,
     compile_in_background,
 )
-from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine, ShortListEngine
+from dragoman.decoding.engines.cpu.cpu_engine import CpuEngine, ShortListEngine, count_threads
 from dragoman.decoding.engines.select import Choice, choose_engine, load_engine
 from dragoman.decoding.memory import frozen_garbage_collector
 from dragoman.decoding.options import LARGEST_BEAM, Precision, SearchOptions
@@ -23,8 +29,9 @@ from dragoman.decoding.segment import Segment, SegmentResult
 from dragoman.decoding.segment_search import SegmentSearch
 from dragoman.decoding.splitting import Splitter
 from dragoman.decoding.translation import Part, Translation, join_parts
-from dragoman.errors import OptionError
+from dragoman.errors import FolderError, OptionError
 from dragoman.folder import CONFIG_FILE, ModelFolder, read_folder
+from dragoman.model_home import find_model
 from dragoman.options import from_plain, from_section, require, to_plain
 
 if TYPE_CHECKING:  # PyTorch, which most translations on a CPU do not need
@@ -153,6 +160,21 @@ class Translator:
         """Whether the engine supports short-lists."""
         return self._cpu_engine is not None or self._compiling is not None
 
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """What turns scores into confidence; None: there is none, or several models translate.
+
+        Notes
+        -----
+        One that is damaged or of other weights is none either: `read_calibration` says why.
+        """
+        if self._members or not (self.folder.path / CONFIDENCE_FILE).exists():
+            return None
+        try:
+            return read_calibration(self.folder)
+        except FolderError:
+            return None
+
     @staticmethod
     def load(
         path: str | Path,
@@ -165,11 +187,11 @@ class Translator:
         Parameters
         ----------
         path : str | Path
-            The folder.
+            The folder, or the name of an installed model.
         device : str
             ``auto``, ``cpu``, ``cuda`` or ``mps``.
         others : Sequence[str | Path]
-            Folders of models with the same subwords that translate together with it.
+            Likewise models with the same subwords that translate together with it.
         precision : Precision
             In which to compute.
 
@@ -178,7 +200,7 @@ class Translator:
         Translator
             Ready to translate.
         """
-        folder = read_folder(Path(path))
+        folder = read_folder(find_model(path))
         where: torch.device | str = "cpu"
         if device != "cpu" and (device != "auto" or may_have_accelerator()):
             where = choose_device(device)
@@ -187,10 +209,30 @@ class Translator:
         if others:
             from dragoman.decoding.search.ensemble import join_folders, load_together, read_member
 
-            members = [folder, *(read_member(Path(other), folder) for other in others)]
+            members = [folder, *(read_member(find_model(other), folder) for other in others)]
             together = load_together(members, where, precision)
             joined = join_folders(members)
             return Translator(joined, None, where, together, choice=choice, members=members)
+        return Translator.of_folder(folder, where, choice)
+
+    @staticmethod
+    def of_folder(folder: ModelFolder, where: "torch.device | str", choice: Choice) -> "Translator":
+        """Load the model of a folder that was read.
+
+        Parameters
+        ----------
+        folder : ModelFolder
+            The folder, perhaps with other weights than its own.
+        where : torch.device | str
+            The device.
+        choice : Choice
+            The engine, from `choose_engine`.
+
+        Returns
+        -------
+        Translator
+            Ready to translate.
+        """
         if choice.engine == "cpu":
             assert choice.precision != "float16"
             compiling = compile_in_background(choice.precision)
@@ -313,24 +355,30 @@ class Translator:
             of_text: list[list[Part]] = [[] for _ in texts]
             for part in parts:
                 of_text[part.segment.text_index].append(part)
-            eos_id, is_distinct = self.folder.vocabularies.eos_id, constraints.sampling is None
-            return [join_parts(each, options, eos_id, is_distinct) for each in of_text]
+            vocabularies, is_distinct = self.folder.vocabularies, constraints.sampling is None
+            return [
+                join_parts(each, options, vocabularies, is_distinct, self.calibration)
+                for each in of_text
+            ]
 
-    def encode(self, text: str) -> tuple[int, ...]:
+    def encode(self, text: str, options: SearchOptions | None = None) -> tuple[int, ...]:
         """Turn a source text into the tokens that the model reads.
 
         Parameters
         ----------
         text : str
             The text.
+        options : SearchOptions | None
+            With the target language of a model that has several; None: as the model folder says.
 
         Returns
         -------
         tuple[int, ...]
-            Subword ids and the end symbol.
+            Subword ids and the end symbol, after what tells the target language.
         """
         subwords = self.folder.vocabularies.source
-        return (*subwords.encode([text])[0], subwords.eos_id)
+        text, mark = self._splitter.take_mark(text, options or self.options)
+        return (*mark, *subwords.encode([text])[0], subwords.eos_id)
 
     def split(
         self, text: str, options: SearchOptions | None = None, *, cuts_long: bool = True
@@ -409,8 +457,9 @@ class Translator:
         ]
 
     def _num_threads(self, num_texts: int) -> int:
-        """Choose the number of tokeniser threads: several for a GPU, one for a CPU."""
-        return min(count_cores(), 1 + num_texts // 64) if self.device_type == "cuda" else 1
+        """Choose the number of tokeniser threads: on a CPU, as many as will translate."""
+        most = count_cores() if self.device_type == "cuda" else count_threads()
+        return min(most, 1 + num_texts // 64)
 
     def _prefix_ids(self, prefix: str) -> list[int]:
         """Tokenise the forced prefix of translations."""

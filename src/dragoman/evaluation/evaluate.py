@@ -11,8 +11,12 @@ import numpy as np
 
 from dragoman.data.batches import Batch, flatten, group_by_length, make_batch
 from dragoman.data.corpus import read_aligned
+from dragoman.decoding.confidence import Calibration, write_calibration
+from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.translation import Translation
 from dragoman.decoding.translator import Translator
 from dragoman.evaluation.bleu import Score, build_metric, score_translations, tokenizer_for
+from dragoman.evaluation.calibration import fit_confidence
 from dragoman.models.likelihood import mean_loss
 
 BATCH_TOKENS = 8192
@@ -30,11 +34,14 @@ class Evaluation:
         Of these translations.
     perplexity : float
         Of the first reference, per subword.
+    calibration : Calibration | None
+        Of the model's confidence, if it was calibrated.
     """
 
     translations: tuple[str, ...]
     scores: tuple[Score, ...]
     perplexity: float
+    calibration: Calibration | None = None
 
     def in_words(self) -> str:
         """Format the scores for people.
@@ -45,7 +52,8 @@ class Evaluation:
             A line for each score.
         """
         lines = [each.line() for each in self.scores]
-        return "\n".join([*lines, f"perplexity {self.perplexity:.3f} per subword"])
+        lines.append(f"perplexity {self.perplexity:.3f} per subword")
+        return "\n".join([*lines, *([self.calibration.in_words()] if self.calibration else [])])
 
     def as_json(self) -> str:
         """Format the scores as JSON.
@@ -55,8 +63,11 @@ class Evaluation:
         str
             JSON.
         """
-        scores = [asdict(each) for each in self.scores]
-        return json.dumps({"scores": scores, "perplexity": self.perplexity}, indent=1)
+        found: dict[str, Any] = {"scores": [asdict(each) for each in self.scores]}
+        found["perplexity"] = self.perplexity
+        if self.calibration:
+            found["calibration"] = asdict(self.calibration)
+        return json.dumps(found, indent=1)
 
 
 def evaluate_model(
@@ -69,6 +80,7 @@ def evaluate_model(
     tokenize: str | None = None,
     device: str = "auto",
     search: Mapping[str, Any] | None = None,
+    calibrate: bool = False,
 ) -> Evaluation:
     """Translate a test set and score it against its references.
 
@@ -90,6 +102,9 @@ def evaluate_model(
         ``auto``, ``cpu``, ``cuda`` or ``mps``.
     search : Mapping[str, Any] | None
         Options of the search that differ from the model folder's.
+    calibrate : bool
+        Whether to fit the confidence in the model's translations on these lines, and write it into
+        the model folder.
 
     Returns
     -------
@@ -109,20 +124,52 @@ def evaluate_model(
     scores = score_translations(
         translations, truths, metrics=metrics, lowercase=lowercase, tokenize=tokenize
     )
-    loss = mean_loss(translator.model, _batches(translator, sources, truths[0]))
+    loss = mean_loss(translator.model, make_batches(translator, sources, truths[0], options))
     return Evaluation(
-        translations=translations, scores=tuple(scores), perplexity=math.exp(min(loss, 700.0))
+        translations=translations,
+        scores=tuple(scores),
+        perplexity=math.exp(min(loss, 700.0)),
+        calibration=_calibrate(translator, found, truths, source.name) if calibrate else None,
     )
 
 
-def _batches(
-    translator: Translator, sources: Sequence[str], references: Sequence[str]
+def _calibrate(
+    translator: Translator, found: Sequence[Translation], truths: Sequence[list[str]], name: str
+) -> Calibration:
+    """Fit the confidence and write it into the model folder."""
+    folder = translator.folder
+    calibration = fit_confidence(found, truths, f"lines of {name}")
+    write_calibration(folder, calibration)
+    return calibration
+
+
+def make_batches(
+    translator: Translator,
+    sources: Sequence[str],
+    references: Sequence[str],
+    options: SearchOptions | None = None,
 ) -> Iterator[Batch]:
-    """Yield the test set as batches of similar length."""
+    """Encode a test set as batches of sentences of similar length.
+
+    Parameters
+    ----------
+    translator : Translator
+        Has the subwords, and the device to put them on.
+    sources : Sequence[str]
+        Sentences.
+    references : Sequence[str]
+        Their translations.
+    options : SearchOptions | None
+        With the target language of a model that has several; None: as the model folder says.
+
+    Yields
+    ------
+    Batch
+        For `dragoman.models.likelihood`.
+    """
     vocabularies = translator.folder.vocabularies
-    sides = []
-    for subwords, texts in zip(vocabularies, (sources, references), strict=True):
-        sides.append([[*ids, vocabularies.eos_id] for ids in subwords.encode(texts)])
+    sides: list[list[Sequence[int]]] = [[translator.encode(each, options) for each in sources]]
+    sides.append([[*ids, vocabularies.eos_id] for ids in vocabularies.target.encode(references)])
     lengths = [np.array([len(each) for each in side]) for side in sides]
     for rows in group_by_length(lengths[0], lengths[1], BATCH_TOKENS):
         source, target = (flatten([side[row] for row in rows]) for side in sides)

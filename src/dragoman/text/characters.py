@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dragoman.errors import DataError, OptionError
 from dragoman.text.normalise import normalise
 from dragoman.text.options import SMALLEST_VOCABULARY
-from dragoman.text.sentencepiece_training import NUM_FIXED_PIECES, RESERVED, train_sentencepiece
+from dragoman.text.subwords import NUM_FIXED_PIECES, RESERVED, train_sentencepiece
 
 _LINE_CHARACTERS = 500
 

@@ -75,6 +75,17 @@ def order_pieces(model: bytes, names: Sequence[str], *, place: str) -> bytes:
     return write_field(_SIZE, len(names)) + written + b"".join(rest)
 
 
+def drop_padding(model: bytes) -> bytes:
+    """Remove the padding from a model, for toolkits that know none; later ids move up by one."""
+    kept = []
+    for field, value in read_fields(model):
+        if field == _SIZE and isinstance(value, int):
+            value -= 1
+        if field != _PIECE or not isinstance(value, bytes) or _text_of(value, "") != PADDING:
+            kept.append(write_field(field, value))
+    return b"".join(kept)
+
+
 def read_size(model: bytes) -> int | None:
     """Read the size of the vocabulary that a model was renumbered by."""
     field, value = next(read_fields(model), (0, 0))

@@ -2,8 +2,10 @@
 
 import itertools
 import re
+import tomllib
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from importlib.resources import files
 
 _END_MARKS = ".!?…‼⁇⁈⁉؟۔।॥։።"
 _OPENING = "\"'“”„‟‘’‚‛«»‹›([{¿¡「『（《〈【〔"
@@ -11,12 +13,16 @@ _CLOSING = "\"'“”‘’«»‹›)]}」』）》〉】〕"
 # “«” between spaces opens a quotation in French, and “ always opens one in Chinese.
 _CLOSING_ALONE = _CLOSING.replace("«", "").replace("‹", "").replace("“", "")
 _DASHES = "-‐–—―"
+# What points to a note behind the end of a sentence: “bon.[1] Elle”, “bon.² Elle”, “bon.1 Elle”.
+_REFERENCE = r"(?:(?:\[\w{1,4}\]){1,5}+|[¹²³⁰⁴-⁹]{1,3}+|(?<=[^\W\d_]{2}[.!?…])\d{1,3}+)"
+_BEFORE_REFERENCES = re.escape(_END_MARKS + "。！？｡" + _CLOSING.replace("]", ""))
+_REFERENCE_MARK = re.compile(rf"(?<=[{_BEFORE_REFERENCES}]){_REFERENCE}\Z")
 
 # Chinese and Japanese marks need no space after them. A syllabic letter straight after a closing
 # quotation mark carries the sentence on: 「はい。」と言った。
 _EAST_ASIAN_END = re.compile(
-    rf"(?<![。！？｡])[。！？｡](?:[。！？｡…]|[{re.escape(_CLOSING_ALONE)}])*+\s*+"
-    rf"(?![。！？｡…{re.escape(_CLOSING_ALONE)}\s]|(?<=[」』）])[ぁ-ゟ])"
+    rf"(?<![。！？｡])[。！？｡](?:[。！？｡…]|[{re.escape(_CLOSING_ALONE)}])*+"
+    rf"(?:\[\w{{1,4}}\]){{0,5}}+\s*+(?![。！？｡…{re.escape(_CLOSING_ALONE)}\s]|(?<=[」』）])[ぁ-ゟ])"
 )
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
 _TOKEN = re.compile(r"\S+\s*")
@@ -31,84 +37,30 @@ _BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _LINE = re.compile(rf"[^{_BREAKS}]*[{_BREAKS}]\s*|[^{_BREAKS}]+")
 # A text without any of these is one sentence, which most texts are.
 _POSSIBLE_END = re.compile(
-    rf"[{re.escape(_END_MARKS)}][{re.escape(_CLOSING)}]*\s+\S|[。！？｡]|\n[^\S\n]*\n"
+    rf"[{re.escape(_END_MARKS)}][{re.escape(_CLOSING)}]*(?:{_REFERENCE})?\s+\S|[。！？｡]|\n[^\S\n]*\n"
 )
 
 _LONGEST_CHARACTER = 32
+_LONGEST_REFERENCE = 40
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+def _read_words() -> dict[str, dict[str, frozenset[str]]]:
+    """Read the words of each language."""
+    text = (files(__package__) / "sentence_words.toml").read_text(encoding="utf-8")
+    return {
+        kind: {language: frozenset(words.split()) for language, words in of_kind.items()}
+        for kind, of_kind in tomllib.loads(text).items()
+    }
 
 
-# Abbreviations that never end a sentence, in lower case and without the last full stop.
-_BEFORE_NAMES = {
-    "en": _words(
-        "mr mrs ms messrs dr prof st mt ft rev hon gen col lt sgt capt cpt cmdr adm maj gov sen "
-        "rep pres supt fr br vs viz cf ca approx e.g i.e resp"
-    ),
-    "de": _words(
-        "hr hrn fr frl dr prof dipl ing mag hl st bzw ca evtl gem ggf vgl z.b z.t d.h u.a u.u "
-        "i.d.r s.o s.u v.a bspw insb sog geb gest verh abg zzgl inkl exkl tel str"
-    ),
-    "fr": _words(
-        "m mm mme mmes mlle mlles dr pr mgr st ste sts stes cf env p.ex c.-à-d av apr boul bd"
-    ),
-    "es": _words(
-        "sr sra sres sras srta dr dra d dª dña lic ing arq prof profa gral cnel sto sta fr ud uds "
-        "vd vds ej p.ej cf aprox avda av pág págs"
-    ),
-}
-
-# Abbreviations that do not end a sentence where a number follows.
-_BEFORE_NUMBERS = {
-    "en": _words(
-        "no nos nr p pp fig figs vol vols ch sec art par para eq jan feb mar apr jun jul aug sep "
-        "sept oct nov dec"
-    ),
-    "de": _words(
-        "nr nrn s bd bde abb kap abs art ziff jh jan feb mär apr jun jul aug sep okt nov dez"
-    ),
-    "fr": _words("no nos p pp fig vol chap art al janv févr avr juil sept oct nov déc"),
-    "es": _words(
-        "n no nº núm núms p pp fig vol cap art párr ene feb mar abr jun jul ago sep oct dic"
-    ),
-}
-
-# Abbreviations that may end a sentence: they do where the next word is a usual first word.
-_AMBIGUOUS = {
-    "en": _words("etc inc ltd co corp jr sr bros dept al"),
-    "de": _words("usw etc usf u.s.w co jr sen mio mrd tsd"),
-    "fr": _words("etc cie sté jr"),
-    "es": _words("etc cía ltda jr ee.uu rr.hh"),
-}
-
-_FIRST_WORDS = {
-    "en": _words(
-        "A After An And As At But For He Her His How However I If In It Its Last Many My No On "
-        "Our She So Some That The Their Then There These They This Those To Today Under We What "
-        "When Where Which While Who Why With Yes You"
-    ),
-    "de": _words(
-        "Aber Als Am An Auch Auf Aus Bei Da Damit Dann Das Dem Den Denn Der Deshalb Die Dies "
-        "Diese Dieser Dieses Doch Dort Durch Ein Eine Einer Er Es Für Heute Hier Ich Ihr Ihre Im "
-        "In Ist Ja Man Mit Nach Nein Nun Ob Seine Sie So Trotzdem Und Von Warum Was Wenn Wer Wie "
-        "Wir Wo Zu"
-    ),
-    "fr": _words(
-        "À Après Au Aujourd'hui Aussi Avec Ce Cela Ces Cet Cette C'est Comme Dans De Depuis Des "
-        "Elle Elles En Et Il Ils Je La Le Les Leur Lors Mais Mon Ne Non Notre Nous On Or Où Oui "
-        "Par Pour Puis Quand Que Qui Sa Selon Si Son Sur Tous Tout Un Une Vous"
-    ),
-    "es": _words(
-        "A Al Además Ahora Aunque Cada Como Con Cuando De Del Después El Ella Ellos En Entonces "
-        "Era Es Esta Este Esto Fue Hay Hoy La Las Le Lo Los Más Me Mi No Nos Para Pero Por Porque "
-        "Que Se Si Sin Sobre Son Su Sus También Todo Un Una Y Ya Yo Él"
-    ),
-}
+_WORDS = _read_words()
+_BEFORE_NAMES = _WORDS["before_names"]
+_BEFORE_NUMBERS = _WORDS["before_numbers"]
+_AMBIGUOUS = _WORDS["ambiguous"]
+_FIRST_WORDS = _WORDS["first_words"]
 
 # “I” ends English sentences and “a”, “y” French ones; any other single letter is an initial.
-_ONE_LETTER_WORDS = {"en": _words("I"), "fr": _words("a y")}
+_ONE_LETTER_WORDS = {"en": frozenset("I"), "fr": frozenset("ay")}
 
 
 def split_sentences(text: str, language: str | None) -> list[str]:
@@ -131,7 +83,8 @@ def split_sentences(text: str, language: str | None) -> list[str]:
     Notes
     -----
     A sentence ends at an end mark (and the quotation marks or brackets that close after it),
-    white space, and something that can begin a sentence: no small letter. A full stop after an
+    a mark that points to a note, white space, and something that can begin a sentence: no small
+    letter. A full stop after an
     abbreviation, an initial or a German ordinal does not count, or, where it may do both (“the
     U.S. …”), only if a usual first word follows. Chinese and Japanese marks end a sentence without
     white space. A blank line always does. Where the rules are in doubt, they do not split. The
@@ -158,7 +111,7 @@ def split_text(
         text; empty for an empty text.
     """
     lines = [text] if text else []
-    if by_line:
+    if by_line and not text.isprintable():  # as is no end of a line
         lines = _cut_at(text, (match.end() for match in _LINE.finditer(text)))
     if not by_sentence:
         return lines
@@ -168,6 +121,14 @@ def split_text(
 def cut_long(text: str, language: str | None, fits: Callable[[str], bool]) -> list[str]:
     """Split a text until each part fits, inside words if need be."""
     return [half for piece in split_long(text, language, fits) for half in _halve(piece, fits)]
+
+
+def find_reference(text: str) -> int:
+    """Find where a reference mark behind the end of a sentence begins, else the end of the text."""
+    if text[-1:] != "]" and not text[-1:].isdigit():
+        return len(text)
+    mark = _REFERENCE_MARK.search(text, max(0, len(text) - _LONGEST_REFERENCE))
+    return mark.start() if mark else len(text)
 
 
 def share_of_several(texts: Iterable[str], language: str | None) -> float:
@@ -253,7 +214,8 @@ def _find_spaced_ends(text: str, rules: str, known: frozenset[int]) -> Iterator[
     word = marks = previous = ""
     starts_sentence = True
     for token in _TOKEN.finditer(text):
-        content = token.group().rstrip()
+        whole = token.group().rstrip()
+        content = whole[: find_reference(whole)]
         core = content.rstrip(_CLOSING)
         # A token of closing marks alone, as in “Oui ! »”, belongs to the one before.
         if starts_sentence or content.strip(_CLOSING_ALONE):
@@ -266,6 +228,8 @@ def _find_spaced_ends(text: str, rules: str, known: frozenset[int]) -> Iterator[
         if not marks or not _can_start(following):
             continue
         bare = word.lstrip(_OPENING)
+        if whole[len(content) :].isdecimal() and bare.lower() in _select(_BEFORE_NUMBERS, rules):
+            continue
         if marks != "." or _ends_at_full_stop(bare, previous, following, rules, opens_sentence):
             starts_sentence = True
             yield token.end()

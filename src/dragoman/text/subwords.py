@@ -1,7 +1,9 @@
 """Train SentencePiece models, and convert text to ids and back."""
 
 import functools
+import io
 import math
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,21 +13,19 @@ import sentencepiece
 
 from dragoman.errors import DataError, FolderError, OptionError
 from dragoman.files import read_bounded
-from dragoman.text.normalise import normalise
+from dragoman.text.normalise import normalise, sentencepiece_rules
 from dragoman.text.options import SMALLEST_VOCABULARY
 from dragoman.text.piece_order import plain_name, read_size
-from dragoman.text.sentencepiece_training import (
-    LOG_NOTHING,
-    NUM_FIXED_PIECES,
-    RESERVED,
-    train_sentencepiece,
-)
 from dragoman.text.specification import SPACE_MARK, is_cut_at_spaces
+from dragoman.text.whole_words import has_whole_words, split_whole_words
 
 # A line above 4,192 bytes would be dropped, and a word above 65,535 characters ends the process.
 _LONGEST_TRAINING_LINE = 1000
 
 LARGEST_FILE = 64 << 20
+# From so many on they go to SentencePiece together: its threads take what 30 sentences do, but a
+# call for each sentence takes longer than the sentence.
+_MANY_TEXTS = 64
 
 _SIZE_ANCHORS = (
     (1_000, 1_000),
@@ -35,6 +35,11 @@ _SIZE_ANCHORS = (
     (600_000, 16_000),
     (2_000_000, 32_000),
 )
+RESERVED = (SPACE_MARK, "\u2585")
+"""How SentencePiece writes a space and, while training, an unknown character."""
+NUM_FIXED_PIECES = 256 + 3 + 1
+"""Bytes; end, unknown, padding; the space mark."""
+LOG_NOTHING = 4
 
 
 def choose_vocabulary_size(num_pairs: int) -> int:
@@ -163,8 +168,11 @@ class Subwords:
                 "padding; train it again or give another"
             )
         self._ids: dict[str, int] | None = None
-        if size is not None:
-            self._ids = {name: piece_id for piece_id, name in enumerate(self.pieces(range(size)))}
+        self._has_whole_words = has_whole_words(model)
+        if size is not None or self._has_whole_words:
+            self._ids = {
+                name: piece_id for piece_id, name in enumerate(self.pieces(range(self._size)))
+            }
 
     @classmethod
     def from_bytes(cls, model: bytes, *, place: str = "subword model") -> "Subwords":
@@ -211,6 +219,8 @@ class Subwords:
         if self._ids is not None:
             known, unknown = self._ids, self.unk_id
             pieces = _share(self._processor.encode_as_pieces, lines, num_threads)
+            if self._has_whole_words:
+                pieces = [split_whole_words(line) for line in pieces]
             return [[known.get(piece, unknown) for piece in line] for line in pieces]
         ids = _share(self._processor.encode_as_ids, lines, num_threads)
         for line_index, line in enumerate(lines):
@@ -288,8 +298,8 @@ def _load(model: bytes, place: str) -> sentencepiece.SentencePieceProcessor:
 
 
 def _share(work: Callable[..., Any], items: list[Any], num_threads: int) -> list[Any]:
-    """Apply a function to each item, in threads only if there are several."""
-    if num_threads == 1:  # what that takes is 30 times what a sentence does
+    """Apply a function to each item, in threads only if there are many."""
+    if len(items) < _MANY_TEXTS:
         return [work(item) for item in items]
     return work(items, num_threads=num_threads)
 
@@ -329,3 +339,35 @@ def _prepare_for_training(word_counts: Counter[str], rare: frozenset[str]) -> It
         text = word if rare.isdisjoint(word) else word.translate(without_rare)
         for start in range(0, len(text), _LONGEST_TRAINING_LINE):
             yield f"{text[start : start + _LONGEST_TRAINING_LINE]}\t{count}"
+
+
+def train_sentencepiece(sentences: Iterator[str], **settings: Any) -> bytes:  # noqa: ANN401
+    """Train a model with byte fallback; settings are SentencePiece's own.
+
+    Returns
+    -------
+    bytes
+        The model: “</s>” is id 0, “<unk>” 1, “<pad>” 2, there is no “<s>”. Equal sentences give
+        equal bytes.
+    """
+    model = io.BytesIO()
+    with tempfile.TemporaryDirectory() as folder:
+        rules_path = Path(folder) / "rules.tsv"
+        rules_path.write_text(sentencepiece_rules(), encoding="utf-8")
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=sentences,
+            model_writer=model,
+            byte_fallback=True,
+            character_coverage=1.0,
+            eos_id=0,
+            unk_id=1,
+            pad_id=2,
+            bos_id=-1,
+            normalization_rule_tsv=str(rules_path),
+            minloglevel=LOG_NOTHING,
+            **settings,
+        )
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    # A temporary name would make the bytes of equal training differ.
+    processor.override_normalizer_spec(normalization_rule_tsv="")
+    return processor.serialized_model_proto()

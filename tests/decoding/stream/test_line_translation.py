@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from tests.decoding.made_calibration import copy_calibrated
 
 from dragoman.decoding.output.alignments import Aligner, write_pharaoh
 from dragoman.decoding.stream.line_translation import LineTranslator
@@ -54,6 +55,19 @@ def test_alignments(translator, is_n_best):
             assert columns[1 if is_n_best else 0] == each.text
             assert columns[2 if is_n_best else 1] == write_pharaoh(links)
             assert bool(links) == bool(text and each.text)
+
+
+@pytest.mark.parametrize("is_n_best", [False, True])
+def test_confidence_is_the_last_column(tiny_folder, tmp_path, is_n_best):
+    calibrated = Translator.load(copy_calibrated(tiny_folder.path, tmp_path / "model"), "cpu")
+    name_tokens = calibrated.folder.vocabularies.target.pieces
+    found = calibrated.translate_all(TEXTS)
+    expected = [f"{each.confidence:.2f}" for each in found]
+    for names in (None, name_tokens):
+        lines = make(calibrated, is_n_best=is_n_best, name_tokens=names, is_confident=True)
+        rows = [record.split(" ||| ") for record in lines(TEXTS, 1)]
+        assert [row[-1] for row in rows] == expected
+        assert {len(row) for row in rows} == {2 + 2 * is_n_best + (2 - is_n_best) * bool(names)}
 
 
 def test_what_is_to_be_said_of_a_translation_is_said_with_its_line():

@@ -69,3 +69,16 @@ def test_what_cannot_be_written_is_lost():
     with ProgressDisplay(Full()) as display:
         display.warn("something")
     assert "something" in tried[0]
+
+
+def test_a_terminal_is_told_the_speed_of_a_file():
+    told = Terminal()
+    with ProgressDisplay(told, num_bytes=200, shows_progress=False) as display:
+        display.advance(2, 50, 1200)
+        display.advance(1, 20, 34)
+    assert told.getvalue().startswith("dragoman: 1,234 words in ")
+    assert told.getvalue().endswith(" words a second\n")
+    for stream, num_bytes in ((Terminal(), None), (io.StringIO(), 200)):
+        with ProgressDisplay(stream, num_bytes=num_bytes, shows_progress=False) as display:
+            display.advance(2, 50, 1234)
+        assert stream.getvalue() == ""

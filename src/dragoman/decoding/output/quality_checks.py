@@ -3,11 +3,13 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from math import inf
+from typing import Literal, Protocol, runtime_checkable
 
 from dragoman.decoding.options import LARGEST_ALPHA, SearchOptions
 from dragoman.decoding.segment import Segment
 from dragoman.decoding.translation import Part
+from dragoman.text.repetition import find_repetition
 
 LONGEST_PHRASE = 12
 MOST_REPEATS = 4
@@ -17,6 +19,9 @@ SHORTEST_BABBLE = 24
 LENGTH_RATIO = 5
 LENGTH_SLACK = 40
 WIDEST_BEAM = 8
+_PROBE = 11
+"""Characters of a run of syllables that begin wherever the run does, and come again at most a
+syllable later: 2 · 11 − 1 + syllable are no more than the shortest run has."""
 _BABBLE = re.compile(rf"(.{{1,{LONGEST_SYLLABLE}}}?)\1{{{MOST_SYLLABLES - 1},}}")
 
 Kind = Literal["repetition", "short", "long"]
@@ -31,14 +36,6 @@ class SearchSegments(Protocol):
     ) -> list[Part]:
         """Translate."""
         ...
-
-
-class Repetition(NamedTuple):
-    """Units that are repeated several times in a row."""
-
-    start: int
-    period: int
-    num_times: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +55,7 @@ class QualityIssue:
 
 
 def find_quality_issue(source: str, translation: str) -> QualityIssue | None:
-    """Detect repetition and implausible length.
+    """Detect repetition, implausible length and an empty translation of words.
 
     Notes
     -----
@@ -66,7 +63,8 @@ def find_quality_issue(source: str, translation: str) -> QualityIssue | None:
     twelve characters that come eight times or more and fill 24 characters, unless the source
     repeats something at least half as often (“ha ha ha ha”). So is a translation with
     more than five times the characters of its source and forty, or the other way round: no pair of
-    languages is that uneven, and a short text may well be. The cost is linear in the length.
+    languages is that uneven, and a short text may well be. Nothing at all is a fault where the
+    source has a letter or a digit. The cost is linear in the length.
     """
     words = _repeated_words(translation.split(), source.split())
     if words is not None:
@@ -74,6 +72,8 @@ def find_quality_issue(source: str, translation: str) -> QualityIssue | None:
     babble = _repeated_characters(translation, source)
     if babble is not None:
         return babble
+    if not translation.strip() and any(map(str.isalnum, source)):
+        return QualityIssue(kind="short", words="empty")
     lengths = len("".join(source.split())), len("".join(translation.split()))
     said = f"{lengths[1]:,} characters from {lengths[0]:,}"
     if lengths[1] > LENGTH_RATIO * lengths[0] + LENGTH_SLACK:
@@ -81,25 +81,6 @@ def find_quality_issue(source: str, translation: str) -> QualityIssue | None:
     if lengths[0] > LENGTH_RATIO * lengths[1] + LENGTH_SLACK:
         return QualityIssue(kind="short", words=f"far too short ({said})")
     return None
-
-
-def find_repetition(units: Sequence[str], longest: int) -> Repetition:
-    """Find the most often repeated sequence of units.
-
-    Returns
-    -------
-    Repetition
-        The one with the highest count, the shortest of those; a count of 1: nothing is repeated.
-    """
-    best = Repetition(0, max(1, len(units)), 1)
-    for period in range(1, min(longest, len(units) // 2) + 1):
-        length = 0
-        for place in range(period, len(units)):
-            length = length + 1 if units[place] == units[place - period] else 0
-            count = 1 + length // period
-            if count > best.num_times:
-                best = Repetition(place - count * period + 1, period, count)
-    return best
 
 
 def search_again(
@@ -123,8 +104,9 @@ def search_again(
     chosen = list(parts)
     found: dict[Kind, list[tuple[int, QualityIssue]]] = {}
     for index, part in enumerate(parts):
-        issue = find_quality_issue(part.segment.text, part.candidates[0][0])
-        if issue is not None:
+        text, hypothesis = part.candidates[0]
+        issue = find_quality_issue(part.segment.text, text)
+        if issue is not None and hypothesis.log_probability != -inf:  # there it is no translation
             found.setdefault(issue.kind, []).append((index, issue))
     for kind, flagged in found.items():
         other = _other_options(options, kind)
@@ -138,7 +120,8 @@ def search_again(
             outcome = "another search did better" if is_better else "another search did no better"
             remark = f"translation {issue.words}; {outcome}"
             best = new._replace(anew=other) if is_better else old
-            chosen[index] = best._replace(notes=(remark, *best.notes))
+            notes = (remark, *best.notes)
+            chosen[index] = best._replace(notes=notes, is_suspicious=True)
     return chosen
 
 
@@ -167,7 +150,12 @@ def _repeated_words(words: list[str], source: list[str]) -> QualityIssue | None:
 
 
 def _repeated_characters(text: str, source: str) -> QualityIssue | None:
-    """Detect repeated syllables; a regular expression rules most texts out fast."""
+    """Detect repeated syllables; a few characters, looked for again, rule most texts out fast."""
+    if not any(
+        text.find(text[start : start + _PROBE], start + 1, start + _PROBE + LONGEST_SYLLABLE) >= 0
+        for start in range(0, len(text) - _PROBE, _PROBE)
+    ):
+        return None
     if not any(len(each.group()) >= SHORTEST_BABBLE for each in _BABBLE.finditer(text)):
         return None
     found = find_repetition(text, LONGEST_SYLLABLE)

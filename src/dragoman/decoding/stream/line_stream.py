@@ -15,6 +15,7 @@ from dragoman.data.lines import LineReader, decode_line
 from dragoman.decoding.stream.progress import ProgressDisplay
 from dragoman.decoding.stream.resumable_output import ResumableOutput
 from dragoman.errors import OptionError
+from dragoman.folder import RUN_FILE
 
 # A window holds a few dozen batches, so that sorting it leaves little padding.
 WINDOW_LINES = {"cpu": 4096, "mps": 8192, "cuda": 32_768}
@@ -22,7 +23,6 @@ FIRST_WINDOW_LINES = 8
 GROWTH = 16
 MODEL_FILES = (".safetensors", ".toml", ".model", ".json")
 # A run's notes for itself, on which no translation depends.
-RUN_FILE = "run.json"
 
 Work = Callable[[list[str], int], Sequence[str]]
 
@@ -136,7 +136,8 @@ def run_stream(
             for number, each in enumerate(raw, start=first)
         ]
         output.add(raw, work(lines, first))
-        display.advance(len(raw), sum(map(len, raw)))
+        num_words = sum(len(line.split()) for line in lines)
+        display.advance(len(raw), sum(map(len, raw)), num_words)
     output.finish()
 
 

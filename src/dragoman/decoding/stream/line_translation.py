@@ -28,13 +28,16 @@ class LineTranslator:
         Aligns the words; None: nobody asked.
     name_tokens : Callable[[Sequence[int]], list[str]] | None
         Names subwords, to write them with their log-probabilities; None: nobody asked.
+    is_confident : bool
+        Whether to write the confidence in each translation.
 
     Notes
     -----
     A line becomes “translation”, or with alignments “translation ||| 0-0 1-1”, as Marian and
     OpenNMT write it. The best of several become lines “0 ||| translation ||| 0-0 1-1 ||| −1.2345”,
     where 0 is the number of the line counted from 0, as Moses wrote it. With the names of subwords
-    score and subwords come last, each subword with its log-probability as “▁The:-0.0806”.
+    score and subwords come after these, each subword with its log-probability as “▁The:-0.0806”.
+    The confidence is the last column: “translation ||| 0.87”.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class LineTranslator:
         is_n_best: bool = False,
         aligner: "Aligner | None" = None,
         name_tokens: Callable[[Sequence[int]], list[str]] | None = None,
+        is_confident: bool = False,
     ) -> None:
         self._translate = translate
         self._place = place
@@ -53,6 +57,7 @@ class LineTranslator:
         self._is_n_best = is_n_best
         self._aligner = aligner
         self._name_tokens = name_tokens
+        self._is_confident = is_confident
 
     def __call__(self, lines: list[str], first: int) -> list[str]:
         """Translate some lines."""
@@ -93,6 +98,9 @@ class LineTranslator:
             names = self._name_tokens(translation.tokens)
             pairs = zip(names, translation.log_probabilities, strict=True)
             columns.append(" ".join(f"{name}:{log:.4f}" for name, log in pairs))
+        if self._is_confident:
+            assert translation.confidence is not None
+            columns.append(f"{translation.confidence:.2f}")
         if self._is_n_best:
             columns = [str(index), *columns]
         return SEPARATOR.join(columns)

@@ -1,6 +1,7 @@
 """Progress and warnings on the terminal."""
 
 import sys
+import time
 from contextlib import suppress
 from io import TextIOBase
 from types import TracebackType
@@ -26,8 +27,9 @@ class ProgressDisplay:
 
     Notes
     -----
-    After a hundred warnings the others are counted, and the count is told at the end. What cannot
-    be written is lost: no result depends on it.
+    After a hundred warnings the others are counted, and the count is told at the end. A terminal
+    is told the speed in words at the end of an input of known size: what somebody types has none.
+    What cannot be written is lost: no result depends on it.
     """
 
     def __init__(
@@ -43,7 +45,10 @@ class ProgressDisplay:
             soft_wrap=True,
         )
         self._num_lines = 0
+        self._num_words = 0
         self._num_warnings = 0
+        self._tells_speed = num_bytes is not None and self._console.is_terminal
+        self._began = time.monotonic()
         self._progress: Progress | None = None
         if shows_progress and self._console.is_terminal:
             columns = [TextColumn("{task.fields[lines]:,} lines")]
@@ -56,6 +61,7 @@ class ProgressDisplay:
             self._task = self._progress.add_task("", total=num_bytes, lines=0, speed=0.0)
 
     def __enter__(self) -> "ProgressDisplay":
+        self._began = time.monotonic()
         if self._progress is not None:
             self._progress.start()
         return self
@@ -71,6 +77,12 @@ class ProgressDisplay:
         untold = self._num_warnings - MOST_WARNINGS
         if untold > 0:
             self.say(f"{untold:,} more warnings")
+        if self._tells_speed and self._num_words and value is None:
+            seconds = time.monotonic() - self._began
+            self.say(
+                f"{self._num_words:,} words in {seconds:.2f} s, "
+                f"{self._num_words / max(seconds, 1e-3):,.0f} words a second"
+            )
 
     def say(self, text: str) -> None:
         """Print a message."""
@@ -83,9 +95,10 @@ class ProgressDisplay:
         if self._num_warnings <= MOST_WARNINGS:
             self.say(f"warning: {text}")
 
-    def advance(self, num_lines: int, num_bytes: int) -> None:
-        """Count lines that are done."""
+    def advance(self, num_lines: int, num_bytes: int, num_words: int = 0) -> None:
+        """Count lines that are done, and the words in them."""
         self._num_lines += num_lines
+        self._num_words += num_words
         if self._progress is not None:
             seconds = self._progress.tasks[0].elapsed or 1.0
             speed = self._num_lines / seconds

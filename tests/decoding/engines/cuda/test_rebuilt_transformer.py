@@ -40,6 +40,7 @@ KINDS = {
     "unscaled": {"scaled": False},
     "widths": {"key_dim": 6, "value_dim": 10},
     "untied": {"tied_embeddings": "none"},
+    "no end": {"source_end": False},
 }
 
 

@@ -166,6 +166,8 @@ class CpuDecoder:
         from dragoman.kernels.cpu_search.steps import encode_sources
         from dragoman.kernels.cpu_search.transformer_steps import Pool
 
+        if not self._engine.reads_end:
+            memory = CpuMemory(memory.source.without_end())
         lengths = memory.source.lengths.numpy()
         is_token = np.arange(memory.source.ids.size(1)) < lengths[:, None]
         ids = memory.source.ids.numpy()[is_token]

@@ -1,6 +1,7 @@
 """Beam search with a Transformer on a CPU: compiled, without PyTorch."""
 
 import math
+import operator
 import os
 import sys
 import threading
@@ -100,6 +101,7 @@ class CpuEngine:
         self, model: Model, options: TransformerOptions, vocabularies: Vocabularies
     ) -> None:
         self.model, self._options = model, options
+        self.reads_end = options.source_end
         self.start_id, self._eos_id = vocabularies.pad_id, vocabularies.eos_id
         self.source_size, self.target_size = map(len, vocabularies)
         self._num_cores = count_threads()
@@ -151,6 +153,8 @@ class CpuEngine:
         assert request.num_best <= request.num_beams
         if not sources:
             return []
+        if not self.reads_end:
+            sources = [each[:-1] or each for each in sources]
         from dragoman.kernels.cpu_search.slot_search import search
 
         order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
@@ -173,10 +177,7 @@ class CpuEngine:
                 _run_on_cores(
                     num_cores, queue, partial(work, queue, size, results, alone, *constraints)
                 )
-        found: list[list[Hypothesis]] = [[] for _ in sources]
-        for place, index in enumerate(order):
-            found[index] = _collect(results, place, limits[index], len(sources[index]), request)
-        return found
+        return _collect(results, order, sources, limits, request, reads_end=self.reads_end)
 
     def _make_rules(
         self,
@@ -267,6 +268,19 @@ class CpuEngine:
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Float[np.ndarray, "targets sources"]]:
         """Compute what each token of given translations attends to while it is produced."""
+        if not self.reads_end:
+            shorter = [each[:-1] or each for each in sources]
+            sizes = [len(each) for each in sources]
+            return [
+                np.pad(each, [(0, 0), (0, size - each.shape[1])])
+                for each, size in zip(self._attend(shorter, targets), sizes, strict=True)
+            ]
+        return self._attend(sources, targets)
+
+    def _attend(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[Float[np.ndarray, "targets sources"]]:
+        """Compute it for sources as the encoder reads them."""
         from dragoman.kernels.cpu_search.steps import force_decode
 
         order = sorted(range(len(targets)), key=lambda index: -len(targets[index]))
@@ -434,33 +448,48 @@ def _pad(prefixes: Sequence[Sequence[int]]) -> Int[np.ndarray, "sentences longes
 
 
 def _collect(
-    results: Results, place: int, limit: int, num_sources: int, request: SearchRequest
-) -> list[Hypothesis]:
-    """Read the translations of one sentence from the results."""
-    found = []
-    for rank, score in enumerate(results.scores[place].tolist()):
-        if score == -math.inf:
-            break
-        start = int(results.starts[place]) + rank * limit
-        length = int(results.lengths[place, rank])
-        tokens = tuple(results.tokens[start : start + length].tolist())
-        attention = None
-        if request.is_aligned:
-            first = int(results.attention_starts[place]) + rank * limit * num_sources
-            lines = results.attention[first : first + length * num_sources]
-            attention = lines.reshape(length, num_sources)[:, :-1].copy()
-        log_probability, logs = math.nan, ()
-        if request.is_scored:
-            sums = results.logs[start : start + length + 1].tolist()
-            log_probability = sums[-1]
-            logs = tuple(later - sooner for later, sooner in zip(sums, [0.0, *sums], strict=False))
-        found.append(
-            Hypothesis(
-                tokens=tokens,
+    results: Results,
+    order: Sequence[int],
+    sources: Sequence[Sequence[int]],
+    limits: Sequence[int],
+    request: SearchRequest,
+    *,
+    reads_end: bool,
+) -> list[list[Hypothesis]]:
+    """Read the translations of all sentences, which were searched for in an order, from results."""
+    found: list[list[Hypothesis]] = [[] for _ in sources]
+    numbers = (results.scores, results.lengths, results.starts)
+    scores, lengths, starts = (each.tolist() for each in numbers)
+    for place, index in enumerate(order):
+        for rank, score in enumerate(scores[place]):
+            if score == -math.inf:
+                break
+            first = starts[place] + rank * limits[index]
+            past = first + lengths[place][rank]
+            attention, log_probability, token_logs = None, math.nan, ()
+            if request.is_aligned:
+                attention = _cut_attention(results, place, rank, limits[index], len(sources[index]))
+                attention = attention[:, :-1].copy() if reads_end else attention.copy()
+            if request.is_scored:
+                sums = results.logs[first : past + 1].tolist()
+                log_probability = sums[-1]
+                token_logs = (sums[0], *map(operator.sub, sums[1:], sums))
+            hypothesis = Hypothesis(
+                tokens=tuple(results.tokens[first:past].tolist()),
                 log_probability=log_probability,
                 score=score if request.is_scored else math.nan,
-                token_log_probabilities=logs,
+                token_log_probabilities=token_logs,
                 attention=attention,
             )
-        )
+            found[index].append(hypothesis)
     return found
+
+
+def _cut_attention(
+    results: Results, place: int, rank: int, limit: int, num_sources: int
+) -> Float[np.ndarray, "targets sources"]:
+    """Cut out what a translation's tokens attended to."""
+    first = int(results.attention_starts[place]) + rank * limit * num_sources
+    length = int(results.lengths[place, rank])
+    lines = results.attention[first : first + length * num_sources]
+    return lines.reshape(length, num_sources)

@@ -23,7 +23,6 @@ from dragoman.models.options import TransformerOptions
 from dragoman.models.positions.sinusoids import sinusoids
 from dragoman.shapes import Float32
 
-EPSILON = 1e-5
 FIRST_POSITIONS = 512
 _Vectors = Float32[np.ndarray, "..."]
 
@@ -101,7 +100,7 @@ class _Reader:
             options.head_key_dim**-0.5 if options.scaled else 1.0,
             options.norm_position == "pre",
             options.norm == "layer",
-            EPSILON,
+            options.norm_epsilon,
             ACTIVATIONS.index(options.feed_forward),
             options.model_dim**0.5,
             options.is_recurrent,

@@ -9,10 +9,9 @@ from torch.nn import functional
 from torch.nn.functional import pad
 
 from dragoman.kernels.cuda_search.beam_attention import Heads
-from dragoman.kernels.training.activations import activate
 from dragoman.models.attention.multihead_attention import KeysAndValues, MultiheadAttention
 from dragoman.models.attention.scaled_dot_product_attention import attend, score_scale
-from dragoman.models.layers.feed_forward import FeedForward
+from dragoman.models.layers.feed_forward import FeedForward, activate
 from dragoman.models.layers.residual import AddAndNorm
 from dragoman.shapes import Float
 

@@ -75,6 +75,8 @@ class RebuiltTransformer:
 
     def encode(self, source: Sequences) -> RebuiltMemory:
         """Encode the source sentences."""
+        if not self._model.reads_end:
+            source = source.without_end()
         times = torch.arange(round_to_blocks(source.ids.size(1)), device=source.ids.device)
         mask = torch.where(times < source.lengths[:, None], 0.0, -torch.inf)[:, None, None]
         mask = mask.to(self._model.source_embedding.words.dtype)

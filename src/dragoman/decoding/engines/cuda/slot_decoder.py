@@ -29,14 +29,15 @@ def can_take_slots(options: object) -> bool:
     Returns
     -------
     bool
-        True for rebuilt Transformers whose positions are added to words, and whose norms look at
-        one word.
+        True for rebuilt Transformers whose positions are added to words, whose norms look at one
+        word, and which read the end of a sentence.
     """
     return (
         can_rebuild(options)
         and isinstance(options, TransformerOptions)
         and options.positions in POSITIONS
         and options.norm in ("layer", "rms")
+        and options.source_end
     )
 
 
