@@ -47,6 +47,7 @@ def test_nothing_is_compiled_where_the_user_says_so(monkeypatch):
         ("+avx512bw,+avx512vl,+avxvnni,+avx2,+fma", "avxvnni"),
         ("+avx512vnni,+avx512bw,-avx512vl,+avx2,+fma", "avx2"),
         ("+avx2,-fma", "portable"),
+        ("+neon,+dotprod,+i8mm", "i8mm"),
         ("+neon,+dotprod", "dotprod"),
         ("+neon", "portable"),
         ("", "portable"),
@@ -74,6 +75,39 @@ def test_a_set_that_nobody_knows_is_refused(monkeypatch):
     monkeypatch.setenv(VARIABLE, "mmx")
     with pytest.raises(OptionError, match="“mmx”, which this processor cannot execute"):
         choose_instructions()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("fp asimd asimddp sve i8mm bf16", {"neon", "dotprod", "i8mm"}),
+        ("fp asimd asimddp", {"neon", "dotprod"}),
+        ("fp asimd", {"neon"}),
+    ],
+)
+def test_linux_says_what_an_arm_processor_has(monkeypatch, tmp_path, words, expected):
+    info = tmp_path / "cpuinfo"
+    info.write_text(f"processor\t: 0\nFeatures\t: {words}\n")
+    monkeypatch.setattr(processor, "Path", lambda _: info)
+    monkeypatch.setattr(processor.platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(processor.sys, "platform", "linux")
+    assert processor._list_arm_features() == expected
+
+
+@pytest.mark.parametrize(("said", "expected"), [(1, {"i8mm"}), (0, set())])
+def test_macos_says_what_an_arm_processor_has(monkeypatch, said, expected):
+    class Library:
+        """macOS's own, which is nowhere else."""
+
+        def sysctlbyname(self, name, found, _size, _new, _length):
+            assert name == b"hw.optional.arm.FEAT_I8MM"
+            found._obj.value = said
+            return 0
+
+    monkeypatch.setattr(processor.platform, "machine", lambda: "arm64")
+    monkeypatch.setattr(processor.sys, "platform", "darwin")
+    monkeypatch.setattr(processor.ctypes, "CDLL", lambda _: Library())
+    assert processor._list_arm_features() == {"neon", "dotprod"} | expected
 
 
 AIMED = """

@@ -4,6 +4,7 @@
 `dragoman.kernels.cpu_search.tiles` generates them.
 """
 
+import ctypes
 import functools
 import os
 import platform
@@ -54,6 +55,9 @@ INSTRUCTION_SETS = {
     "avx2": InstructionSet(
         frozenset({"avx2", "fma"}), (*_X86_WIDE, "avxvnni"), 8, ((1, 8), (2, 4), (4, 2)), 0
     ),
+    "i8mm": InstructionSet(
+        frozenset({"neon", "dotprod", "i8mm"}), ("sve",), 4, ((1, 16), (2, 8), (6, 4)), 0
+    ),
     "dotprod": InstructionSet(
         frozenset({"neon", "dotprod"}), ("i8mm", "sve"), 4, ((1, 16), (2, 8), (6, 4)), 0
     ),
@@ -98,11 +102,21 @@ def _list_arm_features() -> set[str]:
     """List the features of 64-bit ARM processors that LLVM does not report."""
     if platform.machine().lower() not in ("aarch64", "arm64"):
         return set()
-    if sys.platform == "darwin":  # every Mac with such a processor
-        return {"neon", "dotprod"}
-    info = Path("/proc/cpuinfo")
+    if sys.platform == "darwin":  # every Mac with such a processor, the first apart
+        return {"neon", "dotprod"} | ({"i8mm"} if _has_apple_feature("FEAT_I8MM") else set())
+    info = Path("/proc/cpuinfo")  # what the kernel tells programs as HWCAP and HWCAP2, by names
     words = info.read_text(encoding="ascii", errors="replace").split() if info.exists() else []
-    return {"neon"} | ({"dotprod"} if "asimddp" in words else set())
+    names = {"asimddp": "dotprod", "i8mm": "i8mm"}
+    return {"neon"} | {names[word] for word in words if word in names}
+
+
+def _has_apple_feature(name: str) -> bool:
+    """Ask macOS whether its processor has a feature."""
+    found, size = ctypes.c_int(0), ctypes.c_size_t(ctypes.sizeof(ctypes.c_int))
+    ask = ctypes.CDLL(None).sysctlbyname
+    asked = f"hw.optional.arm.{name}".encode()
+    failed = ask(asked, ctypes.byref(found), ctypes.byref(size), None, ctypes.c_size_t(0))
+    return not failed and found.value == 1
 
 
 def list_executable() -> list[str]:

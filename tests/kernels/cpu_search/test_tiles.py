@@ -158,7 +158,8 @@ def compile_for_arm(text):
     llvm.initialize_all_asmprinters()
     triple = "aarch64-unknown-linux-gnu"
     target = llvm.Target.from_triple(triple)
-    machine = target.create_target_machine(features="+neon,+dotprod", opt=2, reloc="pic")
+    features = "+neon,+dotprod,+i8mm"
+    machine = target.create_target_machine(features=features, opt=2, reloc="pic")
     module = llvm.parse_assembly(text)
     module.triple = triple
     module.verify()
@@ -170,6 +171,14 @@ def test_neon_multiplies_by_its_dot_product():
     assembly = machine.emit_assembly(module)
     kind = INSTRUCTION_SETS["dotprod"]
     assert assembly.count("sdot") == sum(rows * registers for rows, registers in kind.tiles)
+
+
+def test_neon_multiplies_several_vectors_by_its_matrix_product():
+    machine, module = compile_for_arm(write_module("i8mm", is_rounded=True))
+    assembly = machine.emit_assembly(module)
+    (one, registers), *higher = INSTRUCTION_SETS["i8mm"].tiles
+    assert assembly.count("sdot") == one * registers
+    assert assembly.count("smmla") == sum(rows * each for rows, each in higher)
 
 
 ARM = shutil.which("aarch64-linux-gnu-gcc")
@@ -193,11 +202,26 @@ def as_list(array):
     return ",".join(map(str, array.ravel().tolist()))
 
 
+def run_on_arm(folder, name, num_rows, groups, given, *, is_rounded):
+    source, binary, program = (folder / each for each in ("main.c", "tile.o", "tile"))
+    count = num_rows * COLUMNS
+    lists = map(as_list, given)
+    source.write_text(HARNESS % (*lists, count, num_rows, groups, 4 * COLUMNS))
+    machine, module = compile_for_arm(write_module(name, is_rounded=is_rounded))
+    binary.write_bytes(machine.emit_object(module))
+    subprocess.run([ARM, "-static", "-o", program, source, binary], check=True)
+    done = subprocess.run([QEMU, "-cpu", "max", program], check=True, capture_output=True)
+    assert ctypes.sizeof(ctypes.c_float) * count == len(done.stdout)
+    return np.frombuffer(done.stdout, np.float32).reshape(num_rows, COLUMNS)
+
+
 @pytest.mark.skipif(not (ARM and QEMU), reason="needs a compiler and an emulator for ARM")
-@pytest.mark.parametrize("is_rounded", [True, False])
+@pytest.mark.parametrize(
+    ("name", "is_rounded"), [("dotprod", True), ("i8mm", True), ("dotprod", False)]
+)
 @pytest.mark.parametrize("num_rows", [rows for rows, _ in INSTRUCTION_SETS["dotprod"].tiles])
-def test_an_arm_processor_computes_the_same(tmp_path, is_rounded, num_rows):
-    chance, groups = np.random.default_rng(5), 9
+def test_an_arm_processor_computes_the_same(tmp_path, name, is_rounded, num_rows):
+    chance, groups = np.random.default_rng(5), 10
     outputs = np.zeros((3, COLUMNS), np.float32)
     outputs[1:] = chance.normal(size=(2, COLUMNS))
     sizes = chance.uniform(0.5, 2, num_rows).astype(np.float32)
@@ -210,22 +234,12 @@ def test_an_arm_processor_computes_the_same(tmp_path, is_rounded, num_rows):
         vectors = chance.normal(size=(num_rows, groups)).astype(np.float32)
         panel = chance.normal(size=(groups, COLUMNS)).astype(np.float32)
         expected = vectors @ panel + outputs[2]
-    source, binary, program = (tmp_path / each for each in ("main.c", "tile.o", "tile"))
-    count = num_rows * COLUMNS
-    source.write_text(
-        HARNESS
-        % (
-            as_list(vectors.view(np.uint8)), as_list(sizes), as_list(panel.view(np.int8)),
-            as_list(outputs.view(np.uint32)), count, num_rows, groups, 4 * COLUMNS,
-        )
-    )  # fmt: skip
-    machine, module = compile_for_arm(write_module("dotprod", is_rounded=is_rounded))
-    binary.write_bytes(machine.emit_object(module))
-    subprocess.run([ARM, "-static", "-o", program, source, binary], check=True)
-    done = subprocess.run([QEMU, "-cpu", "max", program], check=True, capture_output=True)
-    found = np.frombuffer(done.stdout, np.float32).reshape(num_rows, COLUMNS)
+    given = (vectors.view(np.uint8), sizes, panel.view(np.int8), outputs.view(np.uint32))
+    found = run_on_arm(tmp_path, name, num_rows, groups, given, is_rounded=is_rounded)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-    assert ctypes.sizeof(ctypes.c_float) * count == len(done.stdout)
+    if name != "dotprod":
+        other = run_on_arm(tmp_path, "dotprod", num_rows, groups, given, is_rounded=is_rounded)
+        assert np.array_equal(found, other)
 
 
 SENTENCES = ["The dog sees a house.", "A red tree.", "Old garden near the big house!", "dog"]

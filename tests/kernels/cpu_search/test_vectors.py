@@ -11,7 +11,7 @@ from torch.nn import functional
 from dragoman.kernels.cpu_search import vectors
 from dragoman.kernels.cpu_search.model import ACTIVATIONS, Shape
 from dragoman.kernels.cpu_search.weight_layout import LANES
-from dragoman.kernels.training.activations import activate as plain_activate
+from dragoman.models.layers.feed_forward import activate as plain_activate
 
 
 def shape(*, is_norm_first=False, is_centred=True):

@@ -22,7 +22,8 @@ def test_every_number_is_there(shape):
     weight = round_matrix(chance.normal(size=shape).astype(np.float32))
     bias = chance.normal(size=shape[0]).astype(np.float32)
     matrix = lay_out(weight, bias)
-    assert matrix.panels.shape == (-(-shape[0] // COLUMNS), -(-shape[1] // ENTRIES), 256)
+    num_groups = 2 * -(-shape[1] // (2 * ENTRIES))
+    assert matrix.panels.shape == (-(-shape[0] // COLUMNS), num_groups, 256)
     assert matrix.width == shape[1]
     for output in range(shape[0]):
         panel, column = divmod(output, COLUMNS)

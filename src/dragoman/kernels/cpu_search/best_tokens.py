@@ -2,7 +2,12 @@
 
 import numpy as np
 
-from dragoman.kernels.cpu_search.compiler.instructions import compiled, compiled_inline
+from dragoman.kernels.cpu_search.compiler.instructions import (
+    borrow,
+    compiled,
+    compiled_inline,
+    keep_alive,
+)
 from dragoman.kernels.cpu_search.task import PART
 from dragoman.kernels.cpu_search.team import score_together, shares_scores
 from dragoman.kernels.cpu_search.tiles import ROWS, multiply_tile, prepare_rows
@@ -75,13 +80,14 @@ def keep_best_of_panel(
 def score_on_one_core(
     rows, sizes, count, panels, outputs, is_banned, forced, blocked, requested, next_requested,
     forbidden, forbidden_states, is_normalised, highest, totals, best, tokens, requested_scores,
+    tile,
 ) -> None:  # fmt: skip
     """Score all tokens on one core, panel by panel, keeping the best tokens of each row.
 
     `highest` and `totals` receive, one row a vector, the highest score and the sum of exponentials
-    of each part of the vocabulary; the rest is as in `find_best_tokens`.
+    of each part of the vocabulary, `tile` the scores of a panel; the rest is as in
+    `find_best_tokens`.
     """
-    tile = np.empty((ROWS, COLUMNS), np.float32)
     for panel in range(len(panels)):
         first, part = panel * COLUMNS, panel // PART
         for start in range(0, count, ROWS):
@@ -147,10 +153,15 @@ def find_best_tokens(
     team : Team
         Helping cores.
     """
-    rows, sizes = prepare_rows(states, count, states.shape[1], panels)
-    highest = np.full((count, -(-len(panels) // PART)), LOWEST)
-    totals = np.zeros(highest.shape, np.float32)
-    next_requested = np.zeros(count, np.int64)
+    num_parts = -(-len(panels) // PART)
+    own_arrays = (
+        prepare_rows(states, count, states.shape[1], panels),
+        np.full((count, num_parts), LOWEST),
+        np.zeros((count, num_parts), np.float32),
+        np.zeros(count, np.int64),
+        np.empty((ROWS, COLUMNS), np.float32),
+    )
+    (rows, sizes), highest, totals, next_requested, tile = borrow(own_arrays)
     best[:count] = -np.inf
     tokens[:count] = 0
     if shares_scores(team, panels) and blocked.shape[1] == 0:
@@ -171,10 +182,11 @@ def find_best_tokens(
         score_on_one_core(
             rows, sizes, count, panels, outputs, is_banned, forced, blocked, requested,
             next_requested, forbidden, forbidden_states, is_normalised, highest, totals, best,
-            tokens, requested_scores,
+            tokens, requested_scores, tile,
         )  # fmt: skip
     if is_normalised:
         for row in range(count):
             normaliser = find_normaliser(highest[row], totals[row])
             best[row] -= normaliser
             requested_scores[row] -= normaliser
+    keep_alive(own_arrays)

@@ -11,9 +11,11 @@ from dragoman.kernels.cpu_search.compiler.instructions import (
     atomic_add,
     atomic_load,
     atomic_store,
+    borrow,
     compare_and_swap,
     compiled,
     compiled_entry,
+    keep_alive,
     pause,
 )
 from dragoman.kernels.cpu_search.task import DONE, IS_OVER, IS_SLOW, JOB, LEFT, PART, Team
@@ -135,9 +137,11 @@ def multiply_together(states, count, panels, outputs, width, products, team) -> 
     if not has_helpers(team) or len(panels) * panel_bytes < _WORTH:
         multiply_rows(states, count, panels, outputs, width, products)
         return
-    rows, sizes = prepare_rows(states, count, width, panels)
+    own_rows = prepare_rows(states, count, width, panels)
+    rows, sizes = borrow(own_rows)
     chunk = max(1, _CHUNK_BYTES // panel_bytes)
     run_job(rows, sizes, count, panels, outputs, products, chunk, _NO, team)
+    keep_alive(own_rows)
 
 
 @compiled

@@ -20,8 +20,10 @@ from dragoman.kernels.cpu_search.compiler.instructions import (
     Writer,
     as_float,
     as_int,
+    borrow,
     compiled,
     is_float,
+    keep_alive,
 )
 from dragoman.kernels.cpu_search.weight_layout import COLUMNS, ENTRIES, LARGEST
 from dragoman.kernels.processor import INSTRUCTION_SETS, choose_instructions
@@ -94,11 +96,13 @@ _ADDERS = {
     "avx512vnni": _add_vnni,
     "avxvnni": _add_vnni,
     "avx2": _add_avx2,
+    "i8mm": _add_dotprod,
     "dotprod": _add_dotprod,
     "portable": _add_portable,
 }
 """By instruction set: adds to whole numbers the products of four entries each of a vector and of
-the matrix, which are given as whole numbers of 32 bits."""
+the matrix, which are given as whole numbers of 32 bits. For i8mm it is that of a single vector:
+several are multiplied two by two, by `_write_paired_sums`."""
 
 
 @intrinsic
@@ -168,7 +172,10 @@ def _write_one(builder, arguments, instructions, num_rows, num_registers, is_rou
             writer.move(address, block, block_size) for address in (panel, outputs, products)
         )
         size, totals = (num_rows, num_registers), words if is_rounded else fractions
-        sums = _write_sums(writer, vectors, start, groups, size, add, totals)
+        if is_rounded and instructions == "i8mm" and num_rows > 1:
+            sums = _write_paired_sums(writer, vectors, start, groups, size)
+        else:
+            sums = _write_sums(writer, vectors, start, groups, size, add, totals)
         for place in range(num_registers):
             shift, scale, bias = (
                 writer.read(type_, own_outputs, 4 * COLUMNS * part + register * place)
@@ -213,6 +220,61 @@ def _write_sums(writer, vectors, start, groups, size, add, totals):
 
     nothing = [ir.Constant(totals, [0] * lanes)]
     return writer.loop(groups, nothing * (num_rows * num_registers), add_products)
+
+
+def _write_paired_sums(writer, vectors, start, groups, size):
+    """Generate the loop over entries by smmla, as `_write_sums` does; return the same sums.
+
+    The instruction multiplies eight entries of two vectors by those of two outputs: it fills a
+    register with the four sums. A panel has four entries of each output together, so that those of
+    two groups are interleaved.
+    """
+    (num_rows, num_registers), builder = size, writer.builder
+    words, longs, bytes_ = (ir.VectorType(*each) for each in ((WORD, 4), (LONG, 2), (BYTE, 16)))
+    first, second = (ir.Constant(words, [low, low + 4, low + 1, low + 5]) for low in (0, 2))
+    starts = [
+        writer.move(vectors, row, writer.move(LONG(0), groups, ENTRIES)) for row in range(num_rows)
+    ]
+
+    def add_products(pair, sums):
+        place = writer.move(start, pair, 2 * ENTRIES * COLUMNS)
+        entries = []
+        for row in range(0, num_rows, 2):
+            both = ir.Constant(longs, ir.Undefined)
+            for lane in range(2):
+                own = writer.read(LONG, writer.move(starts[row + lane], pair, 2 * ENTRIES))
+                both = builder.insert_element(both, own, WORD(lane))
+            entries.append(builder.bitcast(both, bytes_))
+        news = []
+        for index in range(num_registers):
+            sides = [
+                writer.read(words, place, ENTRIES * COLUMNS * half + 16 * index)
+                for half in range(2)
+            ]
+            weights = [
+                builder.bitcast(builder.shuffle_vector(*sides, chosen), bytes_)
+                for chosen in (first, second)
+            ]
+            news += [
+                writer.call("llvm.aarch64.neon.smmla.v4i32.v16i8", old, own, weight)
+                for own, olds in zip(entries, sums_of(index, sums), strict=True)
+                for old, weight in zip(olds, weights, strict=True)
+            ]
+        return news
+
+    def sums_of(index, sums):
+        own = sums[index * num_rows : (index + 1) * num_rows]
+        return [own[row : row + 2] for row in range(0, num_rows, 2)]
+
+    nothing = [ir.Constant(words, [0] * 4)]
+    pairs = builder.lshr(groups, LONG(1))
+    found = writer.loop(pairs, nothing * (num_rows * num_registers), add_products)
+    highs, lows = (ir.Constant(words, each) for each in ([0, 1, 4, 5], [2, 3, 6, 7]))
+    return [
+        builder.shuffle_vector(*sums_of(index, found)[row // 2], lows if row % 2 else highs)
+        for row in range(num_rows)
+        for index in range(num_registers)
+    ]
 
 
 @compiled
@@ -286,7 +348,8 @@ def multiply_rows(states, count, panels, outputs, width, products) -> None:
         columns as all panels have.
     """
     groups = panels.shape[1]
-    rows, sizes = prepare_rows(states, count, width, panels)
+    own_rows = prepare_rows(states, count, width, panels)
+    rows, sizes = borrow(own_rows)
     for panel in range(len(panels)):
         for start in range(0, count, ROWS):
             multiply_tile(
@@ -300,3 +363,4 @@ def multiply_rows(states, count, panels, outputs, width, products) -> None:
                 products[start, panel * COLUMNS :].ctypes.data,
                 4 * products.shape[1],
             )
+    keep_alive(own_rows)

@@ -28,9 +28,10 @@ class Matrix(NamedTuple):
     """A weight matrix laid out for tiles.
 
     `panels` has 64 outputs each, the last padded: in int8 [panels, inputs / 4, 256], four inputs at
-    a time, output by output; in float32 [panels, inputs, 64]. `outputs`, [panels, 3, 64], has of
-    each output the bits of an integer to subtract from sums, since 0 is not stored as 0; the scale;
-    and the bias, −∞ for padding. In float32 only the bias counts. `width` is the number of inputs.
+    a time, output by output, an even number of times; in float32 [panels, inputs, 64]. `outputs`,
+    [panels, 3, 64], has of each output the bits of an integer to subtract from sums, since 0 is not
+    stored as 0; the scale; and the bias, −∞ for padding. In float32 only the bias counts. `width`
+    is the number of inputs.
     """
 
     panels: np.ndarray
@@ -43,7 +44,7 @@ def lay_out(weight: Rounded, bias: Float[np.ndarray, "outputs"] | None) -> Matri
     numbers, scales = weight
     size, width = numbers.shape
     more = (0, -size % COLUMNS)
-    numbers = np.pad(numbers, (more, (0, -width % ENTRIES)))
+    numbers = np.pad(numbers, (more, (0, -width % (2 * ENTRIES))))  # some sets take them in pairs
     panels = numbers.reshape(-1, COLUMNS, numbers.shape[1] // ENTRIES, ENTRIES).swapaxes(1, 2)
     shifts = numbers.sum(1, dtype=np.int32) * np.int32(find_zero())
     added = np.zeros(size, np.float32) if bias is None else bias.astype(np.float32)
