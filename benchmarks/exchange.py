@@ -4,7 +4,11 @@
 
 Exports a trained model to Hugging Face, CTranslate2 and Argos Translate and compares, in float32:
 the tokens of greedy search, and the log-probability of given translations. What cannot be exported
-is named in the result. Needs the packages transformers, ctranslate2 and argostranslate.
+is named in the result. Then imports what was written for CTranslate2, in float32 and in int8, and
+for Argos, and compares translations with those of the original engine, greedily and with a beam. A
+beam of CTranslate2 lets a hypothesis end only where that is among its best few, so some
+translations differ; then it is counted where ours is at least as probable by CTranslate2's own
+scores. Needs the packages transformers, ctranslate2 and argostranslate.
 """
 
 import argparse
@@ -22,9 +26,12 @@ from dragoman.data.batches import flatten, make_batch, pad_sequences
 from dragoman.data.corpus import read_lines
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search.beam import search
+from dragoman.decoding.translator import Translator
 from dragoman.errors import FolderError
+from dragoman.evaluation.bleu import score_translations
 from dragoman.exchange.argos import export_argos
 from dragoman.exchange.ctranslate2 import export_ctranslate2
+from dragoman.exchange.foreign_model import import_model
 from dragoman.exchange.huggingface import export_huggingface, import_huggingface
 from dragoman.folder import read_folder
 from dragoman.models.likelihood import token_log_probabilities
@@ -34,6 +41,9 @@ from record import RESULTS, require_commit, write_result
 BATCH = 50
 LONGEST = 256  # tokens of a translation; the tools differ in what they do with the last few
 COMPARED = 250
+BEAM, PATIENCE = 4, 5
+IMPORTED = 500
+TIE = 1e-3  # nats
 # Argos keeps folders and models for the whole process, so it has one of its own, offline.
 ARGOS = """
 import json, pathlib, socket, sys
@@ -126,11 +136,11 @@ class HuggingFace:
 class CTranslate2:
     """The same of a CTranslate2 folder, cut with the SentencePiece models that lie in it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, compute_type: str = "float32") -> None:
         import ctranslate2
         import sentencepiece
 
-        self.translator = ctranslate2.Translator(str(path), compute_type="float32")
+        self.translator = ctranslate2.Translator(str(path), compute_type=compute_type)
         self.sides = [
             sentencepiece.SentencePieceProcessor(model_file=str(path / f"{side}.spm"))
             for side in ("source", "target")
@@ -138,9 +148,23 @@ class CTranslate2:
 
     def translate(self, texts: Sequence[str]) -> list[list[str]]:
         """Translate greedily."""
+        return self.search(texts, 1)
+
+    def cut(self, texts: Sequence[str]) -> list[list[str]]:
+        """Cut source texts."""
+        return self.sides[0].encode(list(texts), out_type=str)
+
+    def decode(self, lines: Sequence[list[str]]) -> list[str]:
+        """Join the pieces of translations."""
+        return self.sides[1].decode(list(lines))
+
+    def search(self, texts: Sequence[str], beam: int) -> list[list[str]]:
+        """Translate by log-probability alone."""
         found = self.translator.translate_batch(
-            self.sides[0].encode(list(texts), out_type=str),
-            beam_size=1,
+            self.cut(texts),
+            beam_size=beam,
+            length_penalty=0,
+            patience=1 if beam == 1 else PATIENCE,
             max_batch_size=BATCH,
             disable_unk=True,
             max_decoding_length=LONGEST,
@@ -157,16 +181,77 @@ class CTranslate2:
         return torch.tensor([sum(each.log_probs) for each in found])
 
 
+def compare_imports(
+    model: Path, texts: list[str], truths: list[str], folder: Path
+) -> dict[str, float]:
+    """Compare imported models with the engine that they come from."""
+    figures: dict[str, float] = {}
+    for kind in ("float32", "int8"):
+        theirs, back = folder / f"for-import-{kind}", folder / f"imported-{kind}"
+        export_ctranslate2(model, theirs, kind)
+        import_model(theirs, back)
+        original = CTranslate2(theirs, kind)
+        translator = Translator.load(back, "cpu", (), kind)
+        for name, beam in (("greedy", 1), ("beam", BEAM)):
+            found = original.search(texts, beam)
+            own = search_alone(translator, texts, beam)
+            same = [one == other for one, other in zip(own, found, strict=True)]
+            prefix = f"import_ctranslate2_{kind}_{name}"
+            figures[f"{prefix}_identical_tokens_share"] = sum(same) / len(same)
+            if kind == "float32":
+                figures[f"{prefix}_at_least_as_probable_share"] = compare_scores(
+                    original, texts, own, found
+                )
+            scores = [bleu(original.decode(each), truths) for each in (own, found)]
+            figures[f"{prefix}_bleu"], figures[f"{prefix}_bleu_of_original"] = scores
+    return figures
+
+
+def search_alone(
+    translator: Translator, texts: Sequence[str], beam: int, splits: str = "off"
+) -> list[list[str]]:
+    """Translate lines by log-probability alone."""
+    said = {
+        "beam_size": beam, "length_penalty": 0.0, "split_sentences": splits, "search_again": False,
+        "max_extra_tokens": LONGEST,
+    }  # fmt: skip
+    found = translator.translate_all(texts, options=translator.options_with(said))
+    target = translator.folder.vocabularies.target
+    return [
+        target.pieces([token for token in each.tokens if token != target.eos_id]) for each in found
+    ]
+
+
+def compare_scores(
+    original: CTranslate2, texts: Sequence[str], own: list[list[str]], found: list[list[str]]
+) -> float:
+    """Find the share of translations that the original finds as probable as its own, or more."""
+    pieces = original.cut(texts)
+    ours, theirs = (
+        [sum(each.log_probs) for each in original.translator.score_batch(pieces, lines)]
+        for lines in (own, found)
+    )
+    return sum(one >= other - TIE for one, other in zip(ours, theirs, strict=True)) / len(ours)
+
+
+def bleu(translations: Sequence[str], truths: list[str]) -> float:
+    """Score translations."""
+    (score,) = score_translations(translations, [truths], metrics=["bleu"])
+    return score.value
+
+
 def batches(lines: Sequence[str]) -> Iterator[list[str]]:
     """Cut lines into equal batches."""
     for start in range(0, len(lines), BATCH):
         yield list(lines[start : start + BATCH])
 
 
-def translate_with_argos(package: Path, folder: Path, texts: list[str], pair: list[str]) -> list:
+def translate_with_argos(
+    package: Path, folder: Path, texts: list[str], pair: list[str], kind: str = "float32"
+) -> list:
     """Install a package in a process of its own and translate greedily."""
     places = ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
-    settings = {"ARGOS_COMPUTE_TYPE": "float32", "ARGOS_BEAM_SIZE": "1"}
+    settings = {"ARGOS_COMPUTE_TYPE": kind, "ARGOS_BEAM_SIZE": "1"}
     done = subprocess.run(
         [sys.executable, "-c", ARGOS, str(package)],
         input=json.dumps([*pair, texts]),
@@ -194,7 +279,7 @@ def main() -> None:
     ours = Ours(given.model)
     expected, scores = ours.translate(texts), ours.score(texts, others)
     figures: dict[str, float] = {"exchange_sentences": len(texts)}
-    notes: dict[str, object] = {"model": str(given.model)}
+    notes: dict[str, object] = {"model": given.model.name}
     facts = ours.folder.facts
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -211,7 +296,7 @@ def main() -> None:
         try:
             export_huggingface(given.model, folder / "huggingface")
         except FolderError as error:
-            notes["huggingface"] = str(error)
+            notes["huggingface"] = str(error).replace(str(given.model), given.model.name)
         else:
             compare("huggingface", HuggingFace(folder / "huggingface"))
             import_huggingface(folder / "huggingface", folder / "back", None, None)
@@ -224,6 +309,13 @@ def main() -> None:
         same = [one == other for one, other in zip(found, plain, strict=True)]
         figures["exchange_argos_translated_sentences"] = sum(bool(text) for text in found)
         figures["exchange_argos_identical_text_share"] = sum(same) / len(same)
+        import_model(package, folder / "imported-argos")
+        translator = Translator.load(folder / "imported-argos", "cpu", (), "float32")
+        own = search_alone(translator, texts[:100], 1, "on")
+        plain = [text.replace("_", " ") for text in decoded(ours, own)]
+        same = [one == other for one, other in zip(found, plain, strict=True)]
+        figures["import_argos_identical_text_share"] = sum(same) / len(same)
+        figures |= compare_imports(given.model, texts[:IMPORTED], others[:IMPORTED], folder)
     print(json.dumps(figures, indent=1))
     print(write_result("exchange", figures, seeds=[], notes=notes, folder=given.results))
 

@@ -70,7 +70,10 @@ from pathlib import Path
 from dragoman.decoding.translator import Translator
 translator = Translator.load(sys.argv[1], "cpu", precision="int8")
 lines = (Path(sys.argv[1]).parent / "lines").read_text().splitlines()
-options = translator.options_with({"beam_size": int(sys.argv[2]), "max_extra_tokens": 0})
+wanted = {"beam_size": int(sys.argv[2]), "max_extra_tokens": 0}
+if hasattr(translator.options, "search_again"):  # random weights repeat themselves in every line
+    wanted["search_again"] = False
+options = translator.options_with(wanted)
 translator.translate_all(lines[:20], options=options)
 started = time.perf_counter()
 translator.translate_all(lines, options=options)

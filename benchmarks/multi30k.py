@@ -1,14 +1,15 @@
 """Multi30k English→German with one command and no tuning: BLEU on test_2016, with its spread.
 
     python benchmarks/multi30k.py DATA [--seeds 1 2 3] [--jobs 1] [--preset auto] [--results DIR]
-        [--ledger FILE]
+        [--ledger FILE] [--merge RESULT …]
 
 DATA is a folder with train, val and test_2016_flickr in .en and .de (plain, .gz or .xz). Each
 seed runs ``dragoman train`` and ``dragoman evaluate`` exactly as a user would. “bleu” is scored as
 published, on Moses-tokenised lowercased text; “sacrebleu” is sacreBLEU's own, on raw cased text.
 
 With a ledger every finished seed is written down there at once and not run again by the same
-command, so that the seeds of a short lease add up.
+command, so that the seeds of a short lease add up. --merge takes in the runs of earlier results;
+their commits and machines stand in the notes.
 """
 
 import argparse
@@ -131,18 +132,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--preset", default="auto")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     parser.add_argument("--jobs", type=int, default=1, help="seeds to run at once")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--ledger", type=Path, help="where finished seeds are kept")
+    parser.add_argument("--merge", type=Path, nargs="+", default=[], metavar="RESULT")
     options = parser.parse_args()
     require_commit()
+    earlier = [json.loads(path.read_text(encoding="utf-8")) for path in options.merge]
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.jobs) as pool:
         waiting = [
             pool.submit(run_or_recall, options, seed, Path(scratch) / str(seed))
             for seed in options.seeds
         ]
         runs = [each.result() for each in waiting]
+    seeds = [*options.seeds, *(seed for result in earlier for seed in result["seeds"])]
+    if len(set(seeds)) < len(seeds):
+        raise SystemExit(f"--merge: seeds {sorted(seeds)}: each must be there once")
+    runs += [run for result in earlier for run in result["notes"]["runs"]]
     figures: dict[str, float] = {}
     for name in runs[0]["scores"]:
         values = [run["scores"][name]["value"] for run in runs]
@@ -159,9 +166,17 @@ def main() -> None:
     path = write_result(
         "multi30k",
         figures,
-        seeds=options.seeds,
-        notes={"preset": options.preset, "runs_at_once": options.jobs, "runs": runs},
+        seeds=sorted(seeds),
+        notes={
+            "preset": options.preset,
+            "runs_at_once": options.jobs,
+            "merged": [
+                {key: result[key] for key in ("seeds", "commit", "machine")} for result in earlier
+            ],
+            "runs": runs,
+        },
         folder=options.results,
+        machine=earlier[-1]["machine"] if earlier and not options.seeds else None,
     )
     print(f"{path}\n{json.dumps(figures, indent=1)}")
 

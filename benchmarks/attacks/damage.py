@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 SHAPE = ["--preset", "nano", "--max-steps", "60", "--validate-every", "20", "--log-every", "20",
-         "--valid-beam-size", "1", "--device", "cpu", "--seed", "1"]  # fmt: skip
+         "--device", "cpu", "--seed", "1"]  # fmt: skip
 TEXTS = ("Jane visite l’Afrique en septembre.", "Le chat noir dort.", "Nous aimons la mer.")
 
 

@@ -17,16 +17,18 @@ PATHS = (
     "/v2/languages", "/v2/usage", "/v2/document", "/v2/document/{document_id}",
     "/v2/document/{document_id}/result", "/v2/glossary-language-pairs", "/v2/glossaries",
     "/v2/glossaries/{glossary_id}", "/v2/glossaries/{glossary_id}/entries",
+    "/v3/glossaries", "/v3/glossaries/{glossary_id}", "/v3/glossaries/{glossary_id}/entries",
+    "/v3/glossaries/{glossary_id}/dictionaries", "/api/translate", "/api/languages", "/api/ready",
     "/language/translate/v2", "/language/translate/v2/languages",
-    "/language/translate/v2/detect", "/spec", "/openapi.json", "/", "/page/{name}", "/api/page",
-    "/api/shell",
-    "/api/translate", "/api/choices", "/api/alignment", "/api/attention", "/api/why",
-    "/api/runs/{index}",
+    "/language/translate/v2/detect", "/spec", "/openapi.json", "/", "/page/{name}",
+    "/page/api/page", "/page/api/shell", "/page/api/translate", "/page/api/choices",
+    "/page/api/alignment", "/page/api/attention", "/page/api/why", "/page/api/runs/{index}",
 )  # fmt: skip
 """The routes of the server: a test compares them with what is there."""
 
 _METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "get", "A")
 _FIELDS = (
+    "text_list", "from", "to", "dictionaries",
     "q", "text", "source", "target", "format", "alternatives", "api_key", "key", "auth_key",
     "source_lang", "target_lang", "split_sentences", "preserve_formatting", "tag_handling",
     "outline_detection", "splitting_tags", "non_splitting_tags", "ignore_tags", "formality",
