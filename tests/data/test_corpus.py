@@ -279,3 +279,29 @@ def test_aligned_files_without_lines(tmp_path):
     assert message_of(lambda: read_aligned([one, one], ["source", "reference"])) == (
         f"{one}: empty; there is nothing to score"
     )
+
+
+def test_general_files_and_memories_are_corpora_of_their_own(tmp_path):
+    table = write(tmp_path / "a.tsv", ["eins\tone"])
+    memory = tmp_path / "b.tmx"
+    memory.write_text(
+        '<tmx><body><tu><tuv xml:lang="de"><seg>zwei</seg></tuv><tuv xml:lang="en"><seg>two</seg>'
+        "</tuv></tu></body></tmx>"
+    )
+    files = CorpusFiles(tsv=(table,), general=(table, memory), languages=("de", "en"))
+    assert files.groups == ((table,), (table,), (memory,))
+    assert (files.num_own, files.memories) == (1, {memory})
+    assert list(read_pairs(files)) == [("eins", "one"), ("eins", "one"), ("zwei", "two")]
+
+
+def test_what_a_file_is_for_and_its_languages_change_the_hash(tmp_path):
+    path = write(tmp_path / "a.tmx", ["<tmx/>"])
+    languages = ("de", "en")
+    known = [
+        CorpusFiles(tsv=(path,)), CorpusFiles(tmx=(path,), languages=languages),
+        CorpusFiles(general=(path,), languages=languages),
+        CorpusFiles(tmx=(path,), languages=("en", "de")),
+    ]  # fmt: skip
+    assert len({each.content_hash() for each in known}) == len(known)
+    # Languages mean nothing where no file has several, and the hash stays that of stores before.
+    assert CorpusFiles(tsv=(path,), languages=languages).content_hash() == known[0].content_hash()

@@ -139,10 +139,10 @@ def test_lines_of_several_sentences_are_noticed_whether_the_store_is_new_or_not(
     ("before", "every", "after"),
     [(True, 20, True), (None, 20, True), (False, 20, False), (True, 4, False), (False, 4, False)],
 )
-def test_a_tuned_model_knows_several_sentences_if_either_corpus_had_them(
-    tmp_path, said, before, every, after
-):
+def test_a_tuned_model_keeps_what_is_known_of_the_one_before(tmp_path, said, before, every, after):
     files = write_corpus(tmp_path / "corpus", every)
     first = describe(tmp_path, files, said)
-    start = replace(first, facts=replace(first.facts, one_sentence_a_line=before))
-    assert describe(tmp_path, files, said, start).facts.one_sentence_a_line is after
+    facts = replace(first.facts, one_sentence_a_line=before, about="- Licence: CC-BY-4.0")
+    found = describe(tmp_path, files, said, replace(first, facts=facts)).facts
+    assert found.one_sentence_a_line is after
+    assert found.about == "- Licence: CC-BY-4.0"

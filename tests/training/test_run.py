@@ -19,9 +19,13 @@ from safetensors.torch import load_file
 from tests.models.variants import ALL, ALL_BY_TURNS
 from tests.training.same_runs import assert_same_files, assert_same_run, last_checkpoint
 
+from dragoman.cli.command import main
 from dragoman.data.store import clean_text, store
+from dragoman.decoding.confidence import CONFIDENCE_FILE, read_calibration
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DataError, FolderError, OptionError, TrainingError
+from dragoman.evaluation import calibration
+from dragoman.evaluation.bleu import build_metric
 from dragoman.files import locked
 from dragoman.folder import read_folder
 from dragoman.models.build import build_model, count_parameters
@@ -38,6 +42,7 @@ from dragoman.training.objectives.loss import TrainingStep
 from dragoman.training.preparation import RunRequest
 from dragoman.training.run import InterruptedRunError, _open_run, resume_run, start_run
 from dragoman.training.run_setup import describe_run
+from dragoman.training.stopping import FEW_UPDATES
 from dragoman.training.updates.distributed import Workers
 
 
@@ -223,11 +228,13 @@ def test_padding_is_reported(tmp_path, run, small, events):
         ({"max_steps": 500, "patience": 1, "peak_learning_rate": 1e-9}, "no better validation"),
     ],
 )
-def test_limits(tmp_path, run, small, events, limit, why):
+def test_limits(tmp_path, run, small, events, limit, why, capsys):
     small["training"] |= limit
     out = run(tmp_path / "out", small)
     (end,) = events(out, "end")
     assert why in end["why"]
+    is_short = "minutes" in why and end["step"] < FEW_UPDATES
+    assert ("the model has hardly learnt anything" in capsys.readouterr().err) == is_short
     assert (out / "model.safetensors").exists()
 
 
@@ -684,3 +691,34 @@ def test_restarted_workers_go_on_with_their_own_run_only(tmp_path, run, small, c
 def test_a_folder_that_one_machine_does_not_see_is_named(tmp_path):
     with pytest.raises(FolderError, match="process 3 sees no run here; name a folder that all"):
         _open_run(tmp_path, {}, Workers(rank=3, num_workers=4))
+
+
+def test_confidence_is_calibrated_at_the_end(tmp_path, run, small, monkeypatch, capfd):
+    for name, value in (("FEWEST_LINES", 15), ("FEWEST_OF_EACH", 1)):
+        monkeypatch.setattr(calibration, name, value)
+
+    def fit_around_median(found, references, source):
+        metric = build_metric("chrf")
+        pairs = zip(found, references[0], strict=True)
+        scores = [metric.sentence_score(each.text, [truth]).score for each, truth in pairs]
+        monkeypatch.setattr(calibration, "GOOD_CHRF", sum(scores) / len(scores))
+        return calibration.fit_confidence(found, references, source)
+
+    monkeypatch.setattr(run_module, "fit_confidence", fit_around_median)
+    small["training"] |= {"max_steps": 60, "validate_every": 30, "peak_learning_rate": 0.01}
+    out = run(tmp_path / "out", small)
+    told = capfd.readouterr().err
+    assert "confidence calibrated on 20 validation lines" in told, told
+    folder = read_folder(out)
+    found = read_calibration(folder)
+    assert (found.num_lines, found.fitted_on) == (20, "validation lines")
+    assert 0 <= Translator.load(out, "cpu").translate("un deux").confidence <= 1
+    main(["average", str(out), str(last_checkpoint(out)), "--out", str(tmp_path / "average")])
+    assert not (tmp_path / "average" / CONFIDENCE_FILE).exists()
+
+
+def test_too_few_validation_lines_leave_confidence_uncalibrated(tmp_path, run, small, capfd):
+    out = run(tmp_path / "out", small)
+    assert "confidence is not calibrated: validation lines" in capfd.readouterr().err
+    assert not (out / CONFIDENCE_FILE).exists()
+    assert Translator.load(out, "cpu").translate("un deux").confidence is None

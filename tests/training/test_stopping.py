@@ -1,5 +1,6 @@
 """Limits, requests to stop, and whose word counts."""
 
+import dataclasses
 import os
 import signal
 import threading
@@ -12,6 +13,7 @@ from dragoman.training.stopping import (
     INTERRUPTED,
     EndEstimator,
     decide,
+    describe_short_run,
     limit_reached,
     share_done,
     stop_requests,
@@ -74,6 +76,23 @@ def test_nothing_is_foreseen_by_patience_nor_before_a_pass_is_measured():
     assert share_done(passes, measured) == pytest.approx(25 / 40)
     # A longer pass does not count as two.
     assert share_done(passes, Progress(step=35, epoch=2, epoch_updates=15)) == pytest.approx(3 / 4)
+
+
+def test_a_run_too_short_to_learn_anything_says_so_and_how_long_would_do():
+    options = TrainingOptions(max_steps=4000, schedule="cosine", warmup_steps=9, max_minutes=1.5)
+    planned = Progress(step=23, seconds=46, wall_seconds=90, planned_seconds=90)
+    assert describe_short_run(options, planned) == (
+        "only 23 updates fitted into 1.5 minutes, 44 seconds of which went to preparing, compiling "
+        "and validating: the model has hardly learnt anything; give --max-minutes 35 or more"
+    )
+    free = TrainingOptions(max_steps=None, max_minutes=2)
+    assert describe_short_run(free, Progress(step=150, seconds=120, wall_seconds=150)).endswith(
+        "give --max-minutes 14 or more"
+    )
+    assert describe_short_run(options, dataclasses.replace(planned, step=200)) == ""
+    assert describe_short_run(TrainingOptions(), Progress(step=23, seconds=46)) == ""
+    # Few updates were asked for; the time would have done for more.
+    assert describe_short_run(options, Progress(step=23, seconds=46, wall_seconds=90)) == ""
 
 
 class Clock:

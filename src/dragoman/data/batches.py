@@ -1,7 +1,7 @@
 """Padded batches: bucketed by length, limited in tokens, in a seeded random order."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -48,6 +48,10 @@ class Sequences:
         words = self.read_ids
         start = torch.full_like(words[:, :1], start_id)
         return torch.cat([start, words[:, :-1]], dim=1)
+
+    def without_end(self) -> "Sequences":
+        """Leave the end symbols out, but that of an empty sentence."""
+        return replace(self, lengths=(self.lengths - 1).clamp(min=1))
 
     def to(self, device: torch.device) -> "Sequences":
         """Copy to a device."""

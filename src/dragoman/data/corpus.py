@@ -8,14 +8,17 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
+from dragoman.data.tmx import is_tmx, read_tmx
 from dragoman.errors import DataError
 from dragoman.text.normalise import normalise
 
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
+UNPACKING_ERRORS = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
 RAW_LINES = 8192
 
 
@@ -31,11 +34,21 @@ class CorpusFiles:
         Files of their translations, in the same order.
     tsv : tuple[Path, ...]
         Files of both, a tab between.
+    tmx : tuple[Path, ...]
+        Translation memories.
+    general : tuple[Path, ...]
+        Files of both whose pairs are never set aside for validation: a tab between, or, if they
+        are called so, translation memories.
+    languages : tuple[str, str] | None
+        Codes of source and target, to find them in translation memories.
     """
 
     source: tuple[Path, ...] = ()
     target: tuple[Path, ...] = ()
     tsv: tuple[Path, ...] = ()
+    tmx: tuple[Path, ...] = ()
+    general: tuple[Path, ...] = ()
+    languages: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         if len(self.source) != len(self.target):
@@ -47,17 +60,32 @@ class CorpusFiles:
     @property
     def all(self) -> tuple[Path, ...]:
         """Every file."""
-        return (*self.source, *self.target, *self.tsv)
+        return (*self.source, *self.target, *self.tsv, *self.tmx, *self.general)
 
     @property
     def groups(self) -> tuple[tuple[Path, ...], ...]:
         """The corpora: each source file with its target file, then each file of both."""
-        return (*zip(self.source, self.target, strict=True), *((path,) for path in self.tsv))
+        joint = (*self.tsv, *self.tmx, *self.general)
+        return (*zip(self.source, self.target, strict=True), *((path,) for path in joint))
+
+    @property
+    def num_own(self) -> int:
+        """How many of the corpora, the first ones, are not general."""
+        return len(self.groups) - len(self.general)
+
+    @cached_property
+    def memories(self) -> frozenset[Path]:
+        """The translation memories among the files."""
+        return frozenset((*self.tmx, *filter(is_tmx, self.general)))
 
     def content_hash(self) -> str:
         """Hash what the files hold, in order."""
         digest = hashlib.blake2b(digest_size=16)
-        for role in (self.source, self.target, self.tsv):
+        roles = [self.source, self.target, self.tsv]
+        if self.tmx or self.general:  # else the hash is that of stores that are there already
+            roles += [self.tmx, self.general]
+            digest.update(f"{self.languages if self.memories else None};".encode())
+        for role in roles:
             digest.update(f"{len(role)};".encode())
             for path in role:
                 with _opened(path, compressed=False) as file:
@@ -150,7 +178,7 @@ def read_raw_lines(path: Path) -> Iterator[bytes]:
             for raw in file:
                 yield raw
                 number += 1
-    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
+    except UNPACKING_ERRORS as error:
         raise DataError(
             f"{path}: damaged after line {number} ({error}); get the file again"
         ) from None
@@ -159,6 +187,9 @@ def read_raw_lines(path: Path) -> Iterator[bytes]:
 def read_blocks(files: CorpusFiles) -> Iterator[RawBlock]:
     """Read a corpus in blocks of lines, checking that its files have equally many."""
     for group, paths in enumerate(files.groups):
+        if paths[0] in files.memories:
+            yield from _read_memory_blocks(paths[0], files.languages, group)
+            continue
         readers = [read_raw_lines(path) for path in paths]
         first_line = 1
         while True:
@@ -176,6 +207,34 @@ def read_blocks(files: CorpusFiles) -> Iterator[RawBlock]:
             columns = tuple(b"".join(block) for block in blocks)
             yield RawBlock(paths=paths, columns=columns, first_line=first_line, group=group)
             first_line += counts[0]
+
+
+def _read_memory_blocks(
+    path: Path, languages: tuple[str, str] | None, group: int
+) -> Iterator[RawBlock]:
+    """Read a translation memory in blocks of as many lines as segments."""
+    if languages is None:
+        raise DataError(
+            f"{path}: holds several languages; give --source-language and --target-language, such "
+            "as de and en"
+        )
+    first_line = 1
+    try:
+        with _opened(path) as file:
+            pairs = read_tmx(file, path, languages)
+            while block := list(islice(pairs, RAW_LINES)):
+                columns = tuple(
+                    b"".join(f"{segment}\n".encode() for segment in side)
+                    for side in zip(*block, strict=True)
+                )
+                yield RawBlock(
+                    paths=(path, path), columns=columns, first_line=first_line, group=group
+                )
+                first_line += len(block)
+    except UNPACKING_ERRORS as error:
+        raise DataError(
+            f"{path}: damaged after {first_line - 1:,} segments ({error}); get the file again"
+        ) from None
 
 
 def read_pairs(files: CorpusFiles) -> Iterator[tuple[str, str]]:

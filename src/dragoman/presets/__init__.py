@@ -6,6 +6,8 @@ from dragoman.errors import OptionError
 from dragoman.options import Plain, merge, suggest
 
 AUTO = "auto"
+TUNING = "tuning"
+"""What `auto` is for a run that begins with a trained model."""
 BASED_ON = "based_on"
 
 # (pairs below which the row holds, recipe, dropout). The first row is the winner of the study of

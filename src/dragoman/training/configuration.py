@@ -10,7 +10,7 @@ from dragoman.errors import OptionError
 from dragoman.models.families import ModelOptions
 from dragoman.models.options import TransformerOptions
 from dragoman.options import OFF, Plain, from_plain, merge, to_plain
-from dragoman.presets import AUTO, choose_preset, read_preset
+from dragoman.presets import AUTO, TUNING, choose_preset, read_preset
 from dragoman.text.options import TextOptions
 from dragoman.training.options import ENDING_SCHEDULES, TrainingOptions
 
@@ -48,7 +48,7 @@ class RunOptions:
             raise OptionError(
                 f"corpus.max_length is {self.corpus.max_length}, but the model has only {longest} "
                 "positions, one of them for the end symbol; lower --max-length or raise "
-                "--max-positions"
+                "model.max_positions"
             )
 
 
@@ -78,7 +78,9 @@ def resolve_options(
     said = merge(file, flags)
     family = said.get("model", {}).get("family", DEFAULT_FAMILY)
     from_plain(ModelOptions, {"family": family}, place="options")  # refuses an unknown family
-    if preset != AUTO:
+    if preset == TUNING:  # for a model of any family
+        name, recipe = preset, merge(read_preset(preset), {"model": {"family": family}})
+    elif preset != AUTO:
         name, recipe = preset, read_preset(preset)
     elif plan is not None and "model" in plan:
         name, recipe = PLANNED, {}

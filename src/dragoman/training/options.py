@@ -81,6 +81,10 @@ class TrainingOptions:
         "auto", "packed batches and our own kernels on a CUDA device; off: PyTorch's operations"
     )
     device: Literal["auto", "cpu", "cuda", "mps"] = option("auto", "where to train")
+    start_share: float | None = option(
+        0.0,
+        "share of the weights of --from averaged into the result; off: chosen on held-out lines",
+    )
     seed: int = option(1, "seed of every random choice")
     log_every: int = option(50, "updates between lines of the log")
     tensorboard: bool = option(False, "write TensorBoard events too (needs dragoman[tensorboard])")
@@ -113,6 +117,9 @@ class TrainingOptions:
         require(drawn >= 2, "training.reward_samples", drawn, "must be ≥ 2, to compare them")
         weight = self.likelihood_weight
         require(weight >= 0, "training.likelihood_weight", weight, "must not be negative")
+        share = self.start_share
+        good = share is None or 0 <= share <= 1
+        require(good, "training.start_share", share, "must be in [0, 1], or off")
         require(self.seed >= 0, "training.seed", self.seed, "must not be negative")
         self._check_consistency()
 

@@ -20,6 +20,7 @@ from dragoman.files import digest_of, written_beside
 from dragoman.folder import Facts, ModelFolder
 from dragoman.models.interface import TranslationModel, Vocabulary
 from dragoman.options import Plain, merge, to_plain
+from dragoman.presets import AUTO, TUNING
 from dragoman.text.bpe_dropout import check_merges
 from dragoman.text.characters import learn_characters
 from dragoman.text.dictionary import Dictionary, learn_dictionary
@@ -72,6 +73,8 @@ class RunRequest:
         A model folder whose weights and subwords to begin with.
     store : Path | None
         Folder of the prepared corpus; None: within the run's folder.
+    general : tuple[Path, ...]
+        Files of general text to mix into a fine-tuning.
     """
 
     out: Path
@@ -84,13 +87,41 @@ class RunRequest:
     target_language: str | None = None
     start_from: Path | None = None
     store: Path | None = None
+    general: tuple[Path, ...] = ()
+
+    @property
+    def is_tuning(self) -> bool:
+        """Whether the run fine-tunes a trained model by the recipe “tuning”."""
+        said = merge(self.config, self.flags).get("training", {})
+        is_plain = said.get("objective", "likelihood") == "likelihood"
+        return self.start_from is not None and self.preset in (AUTO, TUNING) and is_plain
+
+
+def complete_request(request: RunRequest, start: ModelFolder | None) -> RunRequest:
+    """Refuse what goes with fine-tuning only, and name the languages of translation memories."""
+    if request.start_from is None and request.preset == TUNING:
+        raise OptionError("--preset tuning is for fine-tuning: give --from, a trained model")
+    if request.general and not request.is_tuning:
+        raise OptionError(
+            "--general is for fine-tuning: give --from, a trained model, and no other --preset; "
+            "or give all files by --tsv, and --mix"
+        )
+    source, target = name_languages(request, start.facts if start else Facts())
+    if source is None or target is None:
+        return request
+    languages = (source, target)
+    return replace(
+        request,
+        files=replace(request.files, languages=languages),
+        valid_files=request.valid_files and replace(request.valid_files, languages=languages),
+    )
 
 
 def resolve_request(
     request: RunRequest, start: ModelFolder | None, num_pairs: int, plan: Plain | None = None
 ) -> tuple[str, RunOptions]:
     """Resolve the options of a run."""
-    given = request.config
+    given, named = request.config, TUNING if request.is_tuning else request.preset
     if start:
         own, shape = start.config.get("text", {}), to_plain(start.options)
         said = merge(request.config, request.flags)
@@ -104,9 +135,11 @@ def resolve_request(
                     f"--{flag} is {value}, but --from {start.path} brings its own shape; leave "
                     "it out"
                 )
+        if named == TUNING:
+            del shape["dropout"]
         shape = {"model": shape, "text": own}
         given = merge(shape, request.config)
-    preset, options = resolve_options(request.preset, given, request.flags, num_pairs, plan)
+    preset, options = resolve_options(named, given, request.flags, num_pairs, plan)
     if options.training.objective == "reward" and not start:
         raise OptionError("--objective reward is a second stage: give --from, a trained model")
     return preset, options
@@ -213,17 +246,14 @@ def describe_model(
 ) -> ModelFolder:
     """Make the model folder's description of a run."""
     before = start.facts if start else Facts()
-    files = request.files
-    source_language = (
-        request.source_language or before.source_language or _language_in_name(files.source)
-    )
-    target_language = request.target_language or before.target_language
+    source_language, target_language = name_languages(request, before)
     is_single = _has_single_sentences(store.train, source_language)
     facts = Facts(
         source_language=source_language,
-        target_language=target_language or _language_in_name(files.target),
+        target_language=target_language,
         longest_source=max(int(store.train.source_lengths.max()), before.longest_source),
         training_pairs=len(store.train),
+        about=before.about,
         one_sentence_a_line=is_single and before.one_sentence_a_line is not False,
     )
     return ModelFolder(
@@ -233,6 +263,14 @@ def describe_model(
         vocabularies=vocabularies,
         facts=facts,
     )
+
+
+def name_languages(request: RunRequest, before: Facts) -> tuple[str | None, str | None]:
+    """Name the languages: as was said, as of the model before, or as the files are called."""
+    files = request.files
+    source = request.source_language or before.source_language or _language_in_name(files.source)
+    target = request.target_language or before.target_language or _language_in_name(files.target)
+    return source, target
 
 
 def _has_single_sentences(pairs: PairStore, language: str | None) -> bool:

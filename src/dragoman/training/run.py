@@ -13,13 +13,16 @@ from torch import nn
 from dragoman.data.segmentation.segmentation import SegmentedPairs
 from dragoman.data.store.mapped import read_facts, write_facts
 from dragoman.data.store.store import PairStore, Store, make_key, open_store
+from dragoman.decoding.confidence import write_calibration
 from dragoman.decoding.device import choose_device
 from dragoman.decoding.engines.select import fits_int8
 from dragoman.decoding.translator import Translator
-from dragoman.errors import FolderError
+from dragoman.errors import DataError, FolderError
+from dragoman.evaluation.calibration import check_enough, fit_confidence
 from dragoman.files import locked, sweep, write_file
 from dragoman.folder import (
     CONFIG_FILE,
+    RUN_FILE,
     WEIGHTS_FILE,
     ModelFolder,
     read_folder,
@@ -28,6 +31,7 @@ from dragoman.folder import (
 )
 from dragoman.models.build import build_model, count_parameters
 from dragoman.options import Plain, read_toml, to_plain
+from dragoman.presets import TUNING
 from dragoman.training.assembly import Assembly, assemble_training, make_training_state
 from dragoman.training.checkpoints.average import average_weights
 from dragoman.training.checkpoints.checkpoint import (
@@ -46,14 +50,29 @@ from dragoman.training.loop import Loop, train
 from dragoman.training.optimisers.schedule import paper_peak
 from dragoman.training.preparation import RunRequest, describe_model
 from dragoman.training.run_setup import (
+    GENERAL,
     PREPARING_FILE,
-    RUN_FILE,
     Prepared,
     build_initial_model,
     check_output_folder,
     prepare_corpus,
 )
-from dragoman.training.stopping import INTERRUPTED, stop_requests, terminable
+from dragoman.training.stopping import (
+    INTERRUPTED,
+    describe_short_run,
+    stop_requests,
+    terminable,
+)
+from dragoman.training.tuning.general_text import read_general
+from dragoman.training.tuning.outcome import (
+    GENERAL_LINES,
+    START_FILE,
+    TUNED_FILE,
+    YOUR_LINES,
+    Outcome,
+    finish_tuning,
+    held_out,
+)
 from dragoman.training.updates.distributed import Workers, check_device
 from dragoman.training.updates.gradients import precision_context
 from dragoman.training.updates.update_planner import segment_pairs
@@ -62,6 +81,7 @@ from dragoman.weights import put_weights, vocabulary_of, weights_of, write_weigh
 
 CHECKPOINTS = "checkpoints"
 NUM_INT8_PAIRS = 100
+MOST_CALIBRATION_PAIRS = 2000
 
 
 def start_run(
@@ -120,6 +140,7 @@ class _Run(NamedTuple):
     folder: ModelFolder
     store: Store
     pairs: PairStore | SegmentedPairs
+    is_tuning: bool
 
 
 def _lock_run(out: Path, stack: ExitStack) -> None:
@@ -150,6 +171,8 @@ def _write_initial_checkpoint(folder: ModelFolder, ready: Prepared) -> None:
     model = build_initial_model(ready.options, folder.vocabularies, ready.start)
     write_file(folder.path / PREPARING_FILE, "")
     write_description(folder.path, folder, count_parameters(model))
+    if ready.preset == TUNING:
+        write_weights(folder.path / CHECKPOINTS / START_FILE, weights_of(model), folder.identity)
     save_checkpoint(
         folder.path / CHECKPOINTS,
         make_training_state(model, settings),
@@ -188,7 +211,7 @@ def _open_run(out: Path, flags: Plain, workers: Workers) -> _Run:
     store_folder = Path(run["store"])
     store = _open_store(store_folder, run["store_key"], folder, options)
     pairs = segment_pairs(store.train, store_folder, folder.vocabularies, options, workers)
-    return _Run(options, folder, store, pairs)
+    return _Run(options, folder, store, pairs, run.get("preset") == TUNING)
 
 
 def _open_store(store_folder: Path, key: str, folder: ModelFolder, options: RunOptions) -> Store:
@@ -249,7 +272,7 @@ def _train(run: _Run, parts: Assembly, progress: Progress, workers: Workers) -> 
         device=device,
         workers=workers,
     )
-    writer = _BestWriter(folder, parts.full_model or model)
+    writer = _BestWriter(folder, parts.full_model or model, is_tuning=run.is_tuning)
     with _open_log(run, progress, workers) as log:
         log.event(
             "start",
@@ -262,7 +285,7 @@ def _train(run: _Run, parts: Assembly, progress: Progress, workers: Workers) -> 
         )
         why = train(loop, progress, log, writer.write)
         if why == INTERRUPTED or _is_interrupted(
-            lambda: _finish(loop, progress, log, writer, run.store.valid), workers
+            lambda: _finish(run, loop, progress, log, writer), workers
         ):
             log.event("stop", step=progress.step, why=INTERRUPTED)
             log.say(f"stopped at step {progress.step:,}; nothing is lost")
@@ -270,6 +293,9 @@ def _train(run: _Run, parts: Assembly, progress: Progress, workers: Workers) -> 
             raise InterruptedRunError
         log.event("end", step=progress.step, why=why, seconds=progress.seconds)
         log.say(f"done: {why} in {format_time(progress.seconds)}; the model is in {folder.path}")
+        short = "" if run.is_tuning else describe_short_run(settings, progress)
+        if short:
+            log.say(short)
 
 
 def _is_interrupted(finish: Callable[[], None], workers: Workers) -> bool:
@@ -315,14 +341,17 @@ def _validator(run: _Run, model: nn.Module | None, device: torch.device) -> Vali
 class _BestWriter:
     """Keeps the best weights so far in the model folder."""
 
-    def __init__(self, folder: ModelFolder, model: nn.Module) -> None:
+    def __init__(self, folder: ModelFolder, model: nn.Module, *, is_tuning: bool) -> None:
         self.folder = folder
         self._model = model
+        self._is_tuning = is_tuning
 
     def write(self, progress: Progress, found: Validation, weights: str = "best") -> None:
         """Write the current weights and their scores."""
-        path = self.folder.path
-        write_weights(path / WEIGHTS_FILE, weights_of(self._model), self.folder.identity)
+        path, now = self.folder.path, weights_of(self._model)
+        if self._is_tuning:  # to be averaged with those of before, however often the run ends
+            write_weights(path / CHECKPOINTS / TUNED_FILE, now, self.folder.identity)
+        write_weights(path / WEIGHTS_FILE, now, self.folder.identity)
         self.describe(
             steps=progress.step,
             weights=weights,
@@ -337,11 +366,24 @@ class _BestWriter:
 
 
 def _finish(
-    loop: Loop, progress: Progress, log: Log | SilentLog, writer: _BestWriter, valid: PairStore
+    run: _Run, loop: Loop, progress: Progress, log: Log | SilentLog, writer: _BestWriter
 ) -> None:
-    """Validate the average of the last checkpoints, keep the best, and test int8 quantisation.
+    """Keep the best average of weights, and test int8 quantisation."""
+    if run.is_tuning:
+        _finish_tuning(run, loop, log, writer)
+    else:
+        _average_last(loop, progress, log, writer)
+    some_pairs = run.store.valid.ids(np.arange(min(len(run.store.valid), NUM_INT8_PAIRS)))
+    writer.describe(fits_int8=fits_int8(writer.folder, *some_pairs))
+    _calibrate(writer.folder.path, run.store.valid, loop.device, log)
 
-    Damaged checkpoints are left out; the average is kept only if it validates better.
+
+def _average_last(
+    loop: Loop, progress: Progress, log: Log | SilentLog, writer: _BestWriter
+) -> None:
+    """Validate the average of the last checkpoints, and keep it if it is the best.
+
+    Damaged checkpoints are left out.
     """
     settings = loop.options
     regular = averaged_checkpoints(
@@ -362,5 +404,40 @@ def _finish(
         log.say(f"{name}: BLEU {found.bleu:.2f}, perplexity {found.perplexity:.2f}")
         if is_best:
             writer.write(progress, found, weights=name)
-    some_pairs = valid.ids(np.arange(min(len(valid), NUM_INT8_PAIRS)))
-    writer.describe(fits_int8=fits_int8(writer.folder, *some_pairs))
+
+
+def _calibrate(path: Path, valid: PairStore, device: torch.device, log: Log | SilentLog) -> None:
+    """Fit the confidence in translations on validation pairs, translated as users will."""
+    num_pairs = min(len(valid), MOST_CALIBRATION_PAIRS)
+    rows = np.linspace(0, len(valid) - 1, num_pairs).astype(int).tolist()
+    sources, references = zip(*(valid.text(row) for row in rows), strict=True)
+    place = "validation lines"
+    try:
+        check_enough(num_pairs, num_pairs // 2, place)  # before they are translated
+        translator = Translator.load(path, device.type)
+        found = translator.translate_all(sources)
+        calibration = fit_confidence(found, [references], place)
+    except DataError as error:
+        log.say(f"confidence is not calibrated: {error}")
+    else:
+        write_calibration(translator.folder, calibration)
+        log.say(
+            f"confidence calibrated on {num_pairs:,} validation lines, calibration error "
+            f"{calibration.reliability.calibration_error:.1%}"
+        )
+
+
+def _finish_tuning(run: _Run, loop: Loop, log: Log | SilentLog, writer: _BestWriter) -> None:
+    """Average with the start weights, report gain and loss, and keep the better model."""
+    assert loop.whole is not None
+    own = held_out(YOUR_LINES, [run.store.valid.text(row) for row in range(len(run.store.valid))])
+    general = read_general(run.folder.path / GENERAL)
+    outcome = Outcome(
+        folder=writer.folder,
+        checkpoints=loop.checkpoints,
+        translator=Translator(writer.folder, loop.whole.to(loop.device), loop.device),  # type: ignore[arg-type]
+        own=own,
+        general=held_out(GENERAL_LINES, general) if general else None,
+        precision=precision_context(loop.options, loop.device),
+    )
+    finish_tuning(outcome, loop.options.start_share, log, writer.describe)

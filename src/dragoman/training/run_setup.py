@@ -11,11 +11,12 @@ import torch
 
 from dragoman.data.options import CorpusOptions
 from dragoman.data.store.clean_text import store_text
+from dragoman.data.store.mapped import read_facts
 from dragoman.data.store.store import Store, store_ids
 from dragoman.decoding.device import choose_device
 from dragoman.errors import FolderError
 from dragoman.files import list_own, locked, sweep
-from dragoman.folder import WEIGHTS_FILE, ModelFolder, read_folder
+from dragoman.folder import RUN_FILE, WEIGHTS_FILE, ModelFolder, read_folder
 from dragoman.models.build import Model, build_model, count_parameters
 from dragoman.options import Plain, merge, to_plain, write_toml
 from dragoman.presets import AUTO
@@ -33,22 +34,25 @@ from dragoman.training.log import check_tensorboard
 from dragoman.training.preparation import (
     RunRequest,
     check_search,
+    complete_request,
     learn_subwords,
     predict_vocabulary,
     resolve_request,
 )
+from dragoman.training.tuning.general_text import TRAIN_FILE, collect_general
+from dragoman.training.tuning.recipe import describe_tuning, measure_corpus, plan_tuning
 from dragoman.training.updates.distributed import Workers, check_device
 from dragoman.training.updates.memory_estimate import estimate_run_memory
 from dragoman.training.updates.precision import choose_precision
 from dragoman.weights import put_weights, read_weights, vocabulary_of
 
-RUN_FILE = "run.json"
 STORE = "store"
 RATE_FILE = "learning-rate.json"
 RATE_PICTURE = "learning-rate.png"
 PREPARING_FILE = ".preparing"
 """Marks a folder whose first files are still being written: after a kill they are overwritten."""
-_BEFORE_A_RUN = frozenset((STORE, RATE_FILE, RATE_PICTURE))
+GENERAL = "general"
+_BEFORE_A_RUN = frozenset((STORE, GENERAL, RATE_FILE, RATE_PICTURE))
 
 
 class Prepared(NamedTuple):
@@ -67,10 +71,13 @@ class Prepared(NamedTuple):
 def describe_run(request: RunRequest, say: Callable[[str], None]) -> None:
     """Print the options, parameters and memory of a run without training (“--dry-run”)."""
     start = read_folder(request.start_from) if request.start_from else None
+    request = complete_request(request, start)
     corpus_options = resolve_corpus(request.config, request.flags)
     with tempfile.TemporaryDirectory() as scratch:
         store_folder = Path(scratch) / "store"
-        if _find_budget(request) is not None:  # the plan times updates on the real corpus
+        if request.is_tuning:
+            request = _add_general(request, start, Path(scratch) / GENERAL, say)
+        if request.is_tuning or _find_budget(request) is not None:  # planned on the real corpus
             scratched = replace(request, store=store_folder)
             ready = _fill_store(scratched, store_folder, corpus_options, start, SINGLE_PROCESS, say)
             preset, options, corpus = ready.preset, ready.options, ready.store.report
@@ -119,11 +126,14 @@ def prepare_corpus(request: RunRequest, say: Callable[[str], None], workers: Wor
     """Prepare the corpus, or reuse a store that was prepared before."""
     began = time.monotonic()
     start = read_folder(request.start_from) if request.start_from else None
+    request = complete_request(request, start)
     corpus_options = resolve_corpus(request.config, request.flags)
     _, early = resolve_request(request, start, 0)
     check_device(workers, choose_device(early.training.device))
     if early.training.tensorboard:
         check_tensorboard()
+    if request.is_tuning:
+        request = _add_general(request, start, request.out / GENERAL, say)
     store_folder = request.store or request.out / STORE
     with locked(store_folder, wait=say):
         return _fill_store(request, store_folder, corpus_options, start, workers, say, began)
@@ -196,9 +206,16 @@ def _resolve(
     settings = options.training
     device = choose_device(settings.device)
     precision = {"precision": choose_precision(settings, options.model.model_dim, device)}
+    said = merge(request.config, request.flags)
+    if request.is_tuning:
+        corpus = measure_corpus(store.train, request.files.num_own)
+        recipe = plan_tuning(corpus, options.model.model_dim, said, is_on_cpu=device.type == "cpu")
+        preset, options = resolve(merge({"training": precision}, recipe))
+        for line in describe_tuning(corpus, options, len(store.valid)):
+            say(line)
+        return preset, options, 0.0
     if budget is None:
         return *resolve({"training": precision}), 0.0
-    said = merge(request.config, request.flags)
     family = said.get("model", {}).get("family", DEFAULT_FAMILY)
     plan = make_plan(
         lambda recipe: resolve(merge({"training": precision}, recipe))[1],
@@ -213,6 +230,19 @@ def _resolve(
         say(line)
     preset, options = resolve(merge({"training": precision}, plan.recipe))
     return preset, options, plan.seconds
+
+
+def _add_general(
+    request: RunRequest, start: ModelFolder | None, folder: Path, say: Callable[[str], None]
+) -> RunRequest:
+    """Sample general text into a folder, and add it to the files of a fine-tuning."""
+    assert start is not None
+    given = replace(request.files, source=(), target=(), tsv=(), tmx=(), general=request.general)
+    run = read_facts(start.path / RUN_FILE)
+    remembered = Path(run["store"]) if "store" in run else None
+    if not collect_general(given, remembered, folder, say):
+        return request
+    return replace(request, files=replace(request.files, general=(folder / TRAIN_FILE,)))
 
 
 def build_initial_model(

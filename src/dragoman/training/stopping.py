@@ -1,5 +1,6 @@
 """Stopping criteria: limits of the run, and requests to stop by signals."""
 
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +13,8 @@ from dragoman.training.options import TrainingOptions
 from dragoman.training.updates.distributed import Workers
 
 INTERRUPTED = "interrupted"
+FEW_UPDATES, ENOUGH_UPDATES = 200, 1000
+"""Updates below which even a small model is useless, and with which it is not."""
 
 
 class Decision(NamedTuple):
@@ -93,6 +96,22 @@ def share_done(options: TrainingOptions, progress: Progress) -> float | None:
         passes = progress.epoch + min(progress.epoch_updates / max(pass_updates, 1), 1)
         shares.append(passes / options.max_epochs)
     return min(max(shares), 1.0) if shares else None
+
+
+def describe_short_run(options: TrainingOptions, progress: Progress) -> str:
+    """Say that a time limit left too few updates to learn from, and how long would do; else “”."""
+    if options.max_minutes is None or not 0 < progress.step < FEW_UPDATES:
+        return ""
+    if not progress.planned_seconds and progress.seconds < 60 * options.max_minutes:
+        return ""  # another limit ended the run
+    other = max(progress.wall_seconds - progress.seconds, 0.0)
+    enough = other + progress.seconds / progress.step * ENOUGH_UPDATES
+    minutes = max(math.ceil(enough / 60), math.ceil(2 * options.max_minutes))
+    return (
+        f"only {progress.step:,} updates fitted into {options.max_minutes:g} minutes, {other:.0f} "
+        "seconds of which went to preparing, compiling and validating: the model has hardly learnt "
+        f"anything; give --max-minutes {minutes} or more"
+    )
 
 
 class EndEstimator:

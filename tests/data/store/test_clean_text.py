@@ -310,3 +310,31 @@ def test_every_pair_shares_a_sentence(tmp_path):
     assert str(caught.value) == (
         "every pair shares a sentence with the validation set; give other files"
     )
+
+
+# General text
+
+
+def test_general_text_is_trained_on_and_never_validated_on(tmp_path):
+    own = write_tsv(tmp_path / "own.tsv", [(f"mein {n}", f"my {n}") for n in range(60)])
+    general = [(f"alle {n}", f"all {n}") for n in range(500)] + [("mein 7", "another")]
+    write_tsv(tmp_path / "general.tsv", general)
+    files = replace(own, general=(tmp_path / "general.tsv",))
+    store_text(tmp_path / "store", files, None, CorpusOptions(valid_pairs=60))
+    valid = read_side_by_side(tmp_path / "store", "valid")
+    assert len(valid) == 6
+    assert all(source.startswith("mein") for source, _ in valid)
+    few = write_tsv(tmp_path / "own.tsv", [(f"mein {n}", f"my {n}") for n in range(9)])
+    with pytest.raises(DataError, match="9 pairs are too few to set any aside"):
+        store_text(tmp_path / "few", replace(few, general=files.general), None, OPTIONS)
+
+
+def test_general_sentences_that_are_validated_on_are_left_out(tmp_path):
+    pairs = [(f"mein {n}", f"my {n}") for n in range(60)]
+    own = write_tsv(tmp_path / "own.tsv", pairs)
+    write_tsv(tmp_path / "general.tsv", [(source, f"other {target}") for source, target in pairs])
+    files = replace(own, general=(tmp_path / "general.tsv",))
+    text = store_text(tmp_path / "store", files, None, OPTIONS)
+    valid = {source for source, _ in read_side_by_side(tmp_path / "store", "valid")}
+    assert not valid & set(text.lines(["source"]))
+    assert text.num_pairs == 2 * (60 - len(valid))

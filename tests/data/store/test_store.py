@@ -400,7 +400,7 @@ def test_a_mix_needs_a_weight_for_each_corpus(prepared):
         prepared((1.0, 2.0, 3.0))
     assert str(caught.value) == (
         "mix: 3 weights for 2 corpora; give one for each source file with its target file, then "
-        "one for each TSV file"
+        "one for each TSV or TMX file"
     )
 
 

@@ -1,12 +1,14 @@
 """“dragoman average” on the checkpoints of a run and on whole models."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from dragoman.decoding.translator import Translator
+from dragoman.folder import read_folder, write_description
 from dragoman.training.checkpoints.checkpoint import list_checkpoints
 from dragoman.training.checkpoints.soup import average_models
 
@@ -62,3 +64,14 @@ def test_a_greedy_average_leaves_out_what_is_ruined(tiny_folder, sentence_pairs,
     )
     assert f"took {good}" in line
     assert "average of 1 of 2 models, BLEU 100.00" in line
+
+
+def test_an_average_names_who_made_its_models(tiny_folder, tmp_path):
+    paths = []
+    for name, about in (("one", "- Made by: A"), ("two", "- Made by: B"), ("three", "")):
+        path = shutil.copytree(tiny_folder.path, tmp_path / name)
+        folder = read_folder(path)
+        write_description(path, replace(folder, facts=replace(folder.facts, about=about)), 1)
+        paths.append(path)
+    average_models(paths, tmp_path / "mean", device="cpu")
+    assert read_folder(tmp_path / "mean").facts.about == "- Made by: A\n\n- Made by: B"

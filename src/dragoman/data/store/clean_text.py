@@ -129,7 +129,9 @@ def store_text(
             raise DataError(f"the validation corpus is empty ({_named(valid_files)})")
         num_valid = valid_report.kept
     else:
-        num_valid = _set_aside(folder, hashes, keep, report, options.valid_pairs, written)
+        num_own = sum(group_lines.get(group, 0) for group in range(files.num_own))
+        is_own = np.arange(len(keep)) < num_own if files.general else None
+        num_valid = _set_aside(folder, hashes, keep, is_own, report, options.valid_pairs, written)
     _write_places(folder / "valid.clean-index", np.ones(num_valid, dtype=bool), written)
     _write_places(folder / "train.clean-index", keep, written)
     for name in ("train.hashes", "valid.hashes"):  # not needed any more
@@ -160,7 +162,7 @@ def _find_key(files: CorpusFiles, valid_files: CorpusFiles | None, options: Corp
     if options.mix is not None and len(options.mix) != len(files.groups):
         raise OptionError(
             f"mix: {len(options.mix)} weights for {len(files.groups)} corpora; give one for each "
-            "source file with its target file, then one for each TSV file"
+            "source file with its target file, then one for each TSV or TMX file"
         )
     # The mix is drawn anew in every pass, so it is not part of the store's key.
     parts = [str(FORMAT), repr(replace(options, mix=None)), files.content_hash()]
@@ -278,19 +280,24 @@ def _set_aside(
     folder: Path,
     hashes: np.ndarray,
     keep: np.ndarray,
+    is_own: np.ndarray | None,
     report: Report,
     num_pairs: int,
     written: dict[str, Any],
 ) -> int:
-    """Set pairs aside for validation by their hashes, with all that share a sentence with them."""
-    num_kept = int(keep.sum())
+    """Set pairs aside for validation by their hashes, with all that share a sentence with them.
+
+    General text, where `is_own` marks all other, is not validated on.
+    """
+    eligible = keep if is_own is None else keep & is_own
+    num_kept = int(eligible.sum())
     num_pairs = min(num_pairs, num_kept // 10)
     if not num_pairs:
         raise DataError(
             f"{num_kept} pairs are too few to set any aside; give --valid-source and "
             "--valid-target, or at least 10 pairs"
         )
-    chosen = _smallest(hashes, keep, num_pairs)
+    chosen = _smallest(hashes, eligible, num_pairs)
     removed = 0
     for chunk in _chunks(len(hashes)):
         shares = np.isin(hashes[chunk, 0], hashes[chosen, 0])
@@ -307,7 +314,7 @@ def _set_aside(
             write(np.concatenate(pieces).tobytes())
         with written_checked(folder / f"valid.{side}.text-ends", written) as write:
             write(np.cumsum([len(each) for each in pieces]).tobytes())
-    if not keep.any():
+    if not (keep if is_own is None else keep & is_own).any():
         raise DataError("every pair shares a sentence with the validation set; give other files")
     return num_pairs
 

@@ -97,12 +97,13 @@ def write_average(out: Path, model_of: Path, soup: Soup) -> None:
     folder = read_folder(model_of)
     model = build_model(folder.options, vocabulary_of(folder.vocabularies))
     put_weights(model, soup.weights, soup.chosen[0])
-    members = {folder_of(path) for path in soup.chosen}
+    members = [_facts_of(each, folder) for each in dict.fromkeys(map(folder_of, soup.chosen))]
     facts = replace(
         folder.facts,
         weights=f"average of {len(soup.chosen)} models",
         scores={},
-        one_sentence_a_line=join_sentence_facts([_facts_of(each, folder) for each in members]),
+        about="\n\n".join(dict.fromkeys(each.about for each in members if each.about)),
+        one_sentence_a_line=join_sentence_facts(members),
     )
     with written_beside(out) as beside:
         write_model(beside, replace(folder, facts=facts), model)
