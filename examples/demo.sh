@@ -26,8 +26,8 @@ mkdir demo
 
 step "0. Real text, by one of the small models that come along."
 run tar -xf models/de-en.tar.xz -C demo
-echo "Guten Morgen. Wo ist der Bahnhof?" > demo/german.txt
-run dragoman translate demo/de-en demo/german.txt
+run head -n 1 examples/everyday.de
+run dragoman translate demo/de-en examples/everyday.de
 
 step "1. Sentence pairs. The built-in grammar makes French–English text to learn from."
 run dragoman data builtin --pair fr-en --sentences 30000 --held-out 500 --out demo/data/fr-en

@@ -3,6 +3,7 @@
 import os
 import random
 import sys
+import tempfile
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,6 +20,8 @@ if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 # What is compiled is what is tested, from the first text on.
 os.environ.setdefault("DRAGOMAN_COMPILE", "now")
+# Nobody's installed models take part.
+os.environ["DRAGOMAN_HOME"] = str(Path(tempfile.gettempdir()) / "dragoman-tests-without-models")
 # Before the first import of these, so that every shape in every signature is checked. The folders
 # of text and of the built-in corpus have no shapes, and their inner loops would become slow.
 CHECKED = ("models", "decoding", "training", "evaluation", "insight", "folder")

@@ -9,13 +9,16 @@ from typing import get_type_hints
 
 import pytest
 
+from dragoman.cli.command import build_parser
+from dragoman.cli.model_verbs.train import TOPICS
+from dragoman.cli.topics import ALL, format_topic
 from dragoman.options import section_kinds
 from dragoman.training.configuration import RunOptions
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "dragoman").rglob("*.py"))
 MAX_FUNCTION_LINES = 50
-MAX_OPTIONS = 80
+MAX_FLAGS = 80
 # What Python programs import; elsewhere types and one line say enough, unless there is a surprise.
 PUBLIC = {
     "__init__.py",
@@ -115,12 +118,25 @@ def test_no_star_imports_and_no_pickle():
         assert "torch.load(" not in text, path
 
 
+CLIENT = re.compile(
+    r"^\s*(from|import) +(aiohttp|ftplib|http\.client|http +import +client|httpx|imaplib|poplib|"
+    r"huggingface_hub|requests|smtplib|urllib\.request|urllib +import +request|urllib3|websockets|"
+    r"xmlrpc)\b",
+    re.MULTILINE,
+)
+
+
+def test_only_downloads_import_what_opens_connections():
+    found = [name_of(path) for path in SOURCES if CLIENT.search(path.read_text(encoding="utf-8"))]
+    assert found == ["catalogue/download.py"]
+
+
 # Modules without a test file of their own: the file that tests them, or why there is none.
 TESTED_ELSEWHERE = {
-    "test_verbs.py": ["__main__.py"],
+    "test_verb_table.py": ["__main__.py"],
     "test_generator.py": [
-        "data/builtin/lexicon/adjectives.py", "data/builtin/lexicon/place_names.py",
-        "data/builtin/lexicon/verbs.py", "data/builtin/lexicon/weather.py",
+        "data/builtin/lexicon/adjectives.py",
+        "data/builtin/lexicon/weather.py",
         "data/builtin/lexicon/word_meanings.py", "data/builtin/sampling/choosing.py",
         "data/builtin/sampling/clauses.py", "data/builtin/sampling/frames.py",
         "data/builtin/sampling/noun_phrases.py", "data/builtin/sampling/sentence_templates.py",
@@ -145,7 +161,6 @@ TESTED_ELSEWHERE = {
     "test_huggingface.py": ["exchange/huggingface_layout.py"],
     "test_marian.py": ["exchange/marian_files.py", "exchange/unsupported.py"],
     "test_attention.py": ["insight/maps.py"],
-    "test_feed_forward.py": ["kernels/training/activations.py"],
     "test_packed_attention.py": [
         "data/packed_mask.py", "kernels/training/attention_blocks.py",
         "kernels/training/attention_tiles.py", "kernels/training/cpu/products.py",
@@ -164,15 +179,27 @@ TESTED_ELSEWHERE = {
         "serving/markup/tag_rules.py",
     ],
     "test_deepl.py": ["serving/protocols/deepl/deepl_common.py"],
+    "test_translate_forms.py": [
+        "serving/protocols/deeplx.py", "serving/protocols/immersive.py",
+        "serving/protocols/microsoft.py", "serving/protocols/plain_errors.py",
+    ],
     "test_openapi.py": [
+        "serving/protocols/openapi/openapi_glossaries.py",
+        "serving/protocols/openapi/openapi_translate.py",
         "serving/protocols/openapi/openapi_deepl.py", "serving/protocols/openapi/openapi_parts.py",
     ],
+    "test_manifests.py": ["catalogue/offers.py"],
+    "test_pull.py": ["catalogue/installation.py"],
+    "test_install.py": ["catalogue/bundle.py"],
     "test_run.py": [
         "training/assembly.py", "training/loop.py",
         "training/run_setup.py",
     ],
     "test_folder.py": ["weights.py"],
-    "test_subwords.py": ["text/sentencepiece_training.py"],
+    "test_ctranslate2_import.py": [
+        "exchange/ctranslate2_file.py", "exchange/ctranslate2_layout.py",
+    ],
+    "test_foreign_model.py": ["exchange/argos_import.py"],
     "types and constants alone": [
         "data/builtin/lexicon/entries.py", "data/builtin/meaning.py",
         "decoding/engines/search_engine.py", "errors.py", "kernels/cpu_search/model.py",
@@ -216,13 +243,20 @@ def test_tests_mirror_the_sources():
         assert source in known or package in known, f"{relative} tests nothing that is there"
 
 
-def test_options_of_a_family_are_few_and_their_names_unique():
+def test_options_of_a_run_have_unique_names():
     hints = get_type_hints(RunOptions)
     sections = [section_kinds(hints[each.name]) for each in fields(RunOptions)]
     for chosen in itertools.product(*sections):
         names = [each.name for kind in chosen for each in fields(kind)]
         assert len(names) == len(set(names))
-        assert len(names) <= MAX_OPTIONS
+
+
+@pytest.mark.parametrize("kind", TOPICS.kinds)
+def test_flags_of_train_are_few(kind):
+    parser = build_parser("train").parse(["train", "--out", "x"]).parser
+    parser.words = ["--family", kind().family]
+    text = format_topic(parser, TOPICS, ALL)
+    assert len(re.findall(r"^  --", text, re.MULTILINE)) <= MAX_FLAGS
 
 
 def test_prose_uses_typographic_quotation_marks():

@@ -176,6 +176,15 @@ def test_facts_that_cannot_be(copied, value):
     )
 
 
+@pytest.mark.parametrize("name", ["source_language", "target_language", "weights"])
+def test_facts_that_would_control_a_terminal(copied, name):
+    path = copied / "dragoman.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {name: "de\x1b[2J"}))
+    assert message_of(lambda: read_folder(copied)) == (
+        f"{path}: {name} is 'de\\x1b[2J'; get the folder again"
+    )
+
+
 @pytest.mark.parametrize("number", [2, 99, 0, "1"])
 def test_another_format(copied, number):
     path = copied / "dragoman.json"
@@ -306,6 +315,13 @@ def test_every_part_carries_a_digest(tiny_folder):
     folder = read_folder(tiny_folder.path)
     assert folder.weights.has_digests
     assert folder.weights.metadata["model"] == folder.identity
+
+
+def test_an_option_that_older_folders_do_not_say_leaves_their_identity(tiny_folder):
+    """Their weights carry the identity that they had before there was one for ε."""
+    folder = read_folder(tiny_folder.path)
+    other = replace(folder, options=replace(folder.options, norm_epsilon=1e-6))
+    assert other.identity == folder.identity
 
 
 @pytest.mark.parametrize("name", EVERYTHING[1:])

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from dragoman.eight_bits import round_matrix
+from dragoman.eight_bits import SCALES, round_matrix
 from dragoman.errors import FolderError
-from dragoman.quantised import Quantised, restore
+from dragoman.quantised import Quantised, restore, round_again
 
 
 def test_each_entry_is_off_by_half_a_step_at_most():
@@ -50,3 +50,25 @@ def test_scales_that_do_not_fit_are_refused(numbers, scales):
     with pytest.raises(FolderError) as caught:
         restore({"a": numbers, "a.scales": scales}, Path("w"))
     assert str(caught.value) == "w: damaged (a and its scales do not fit); get it again"
+
+
+def test_what_was_whole_once_is_so_again():
+    numbers = torch.randint(-127, 128, (6, 8))
+    numbers[2] = 0
+    steps = torch.full((6, 8), 1 / 37.4)
+    steps[2] = 0  # a row that was added
+    weights = {"one": numbers / 37.4, "bias": torch.randn(6)}
+    found = round_again(weights, {"one": steps, "bias": torch.zeros(6)})
+    assert found["one"].dtype == torch.int8
+    assert torch.equal(found["one"].long(), numbers)
+    torch.testing.assert_close(restore(found, Path("here"))["one"], weights["one"])
+    assert torch.equal(found["bias"], weights["bias"])
+
+
+@pytest.mark.parametrize("change", [0.4, 200.0])
+def test_what_is_no_multiple_or_too_large_stays_as_it_is(change):
+    weights = {"one": torch.ones(2, 3)}
+    weights["one"][1, 1] += change
+    found = round_again(weights, {"one": torch.ones(2, 3)})
+    assert torch.equal(found["one"], weights["one"])
+    assert "one" + SCALES not in found

@@ -87,7 +87,7 @@ def load(path: str | Path, device: str = "auto") -> "Translator":
     Parameters
     ----------
     path : str | Path
-        Its folder.
+        Its folder, or the name of an installed model, such as ``de-en``.
     device : str
         ``auto``, ``cpu``, ``cuda`` or ``mps``.
 
@@ -113,6 +113,7 @@ def train(
     source_language: str | None = None,
     target_language: str | None = None,
     start_from: str | Path | None = None,
+    general: str | Path | Sequence[str | Path] | None = None,
     say: Callable[[str], None] = print,
 ) -> "Translator":
     """Train a model on files of sentence pairs and load it.
@@ -139,7 +140,11 @@ def train(
     target_language : str | None
         Likewise.
     start_from : str | Path | None
-        A model folder whose weights and subwords to begin with (fine-tuning).
+        A model folder, or an installed model, whose weights and subwords to begin with
+        (fine-tuning, by the recipe ``tuning`` unless `preset` names another).
+    general : str | Path | Sequence[str | Path] | None
+        Files of general text, source, tab, target on each line, or ``.tmx``, to mix into a
+        fine-tuning; None: what the model was trained on, if its folder still has it.
     say : Callable[[str], None]
         Receives the lines that tell what is prepared and chosen before training.
 
@@ -156,6 +161,7 @@ def train(
         If somebody pressed Ctrl-C. All is saved: ``dragoman train --resume --out OUT`` goes on.
     """
     from dragoman.data.corpus import CorpusFiles
+    from dragoman.model_home import find_model
     from dragoman.options import check_names
     from dragoman.training.configuration import RunOptions
     from dragoman.training.preparation import RunRequest
@@ -172,7 +178,8 @@ def train(
         config=config,
         source_language=source_language,
         target_language=target_language,
-        start_from=None if start_from is None else Path(start_from),
+        start_from=None if start_from is None else find_model(start_from),
+        general=_paths(general),
     )
     start_run(request, say)
     return load(out, config.get("training", {}).get("device", "auto"))
@@ -193,13 +200,14 @@ def evaluate(
     metrics: Sequence[str] = ("bleu", "chrf", "ter"),
     device: str = "auto",
     search: Mapping[str, Any] | None = None,
+    calibrate: bool = False,
 ) -> "Evaluation":
     """Translate a test set and score the translations against references.
 
     Parameters
     ----------
     model : str | Path
-        A model folder.
+        A model folder, or the name of an installed model.
     source : str | Path
         The file of source sentences.
     reference : str | Path | Sequence[str | Path]
@@ -210,6 +218,9 @@ def evaluate(
         ``auto``, ``cpu``, ``cuda`` or ``mps``.
     search : Mapping[str, Any] | None
         Options of the search (fields of `SearchOptions`) that differ from the model folder's.
+    calibrate : bool
+        Whether to fit `Translation.confidence` on these lines, on which the model was not trained,
+        and write that into the model folder.
 
     Returns
     -------
@@ -219,7 +230,13 @@ def evaluate(
     from dragoman.evaluation.evaluate import evaluate_model
 
     return evaluate_model(
-        Path(model), Path(source), _paths(reference), metrics=metrics, device=device, search=search
+        Path(model),
+        Path(source),
+        _paths(reference),
+        metrics=metrics,
+        device=device,
+        search=search,
+        calibrate=calibrate,
     )
 
 

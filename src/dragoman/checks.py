@@ -4,13 +4,13 @@ from pathlib import Path
 
 from dragoman.data.store.checked_files import check_store
 from dragoman.data.store.mapped import read_facts
+from dragoman.decoding.confidence import CONFIDENCE_FILE, read_calibration
 from dragoman.decoding.engines.cpu.weight_file import check_finite
 from dragoman.decoding.search.shortlist import SHORT_LIST_FILE, ShortList
 from dragoman.errors import DragomanError
-from dragoman.folder import WEIGHTS_FILE, ModelFolder, read_folder
+from dragoman.folder import RUN_FILE, WEIGHTS_FILE, ModelFolder, read_folder
 from dragoman.training.checkpoints.recovery import check_checkpoints
 from dragoman.training.run import CHECKPOINTS
-from dragoman.training.run_setup import RUN_FILE
 
 
 def find_damage(path: Path) -> list[str]:
@@ -39,7 +39,7 @@ def _check_run_store(path: Path) -> list[str]:
 
 
 def _check_model(folder: ModelFolder) -> list[str]:
-    """Check all weights, and the short-list if there is one."""
+    """Check all weights, and short-list and calibration if there are any."""
     found = []
     if folder.weights is not None:
         for name in folder.weights.names:
@@ -52,6 +52,11 @@ def _check_model(folder: ModelFolder) -> list[str]:
     if (folder.path / SHORT_LIST_FILE).exists():
         try:
             ShortList.read(folder)
+        except DragomanError as error:
+            found.append(str(error))
+    if (folder.path / CONFIDENCE_FILE).exists():
+        try:
+            read_calibration(folder)
         except DragomanError as error:
             found.append(str(error))
     return found

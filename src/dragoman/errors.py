@@ -23,3 +23,7 @@ class FolderError(DragomanError):
 
 class TrainingError(DragomanError):
     """A training run that cannot go on."""
+
+
+class DownloadError(DragomanError):
+    """A download that fails, or brings something else than was promised."""

@@ -96,6 +96,12 @@ def open_ordinary(path: Path) -> IO[bytes]:
     raise FolderError(f"{path}: is a folder, pipe or device, not a file; put the file there")
 
 
+def read_start(path: Path, most_bytes: int) -> bytes:
+    """Read the beginning of a file."""
+    with open_ordinary(path) as file:
+        return file.read(most_bytes)
+
+
 def read_small(path: Path, most_bytes: int) -> bytes:
     """Read a whole file, refusing more than a number of bytes."""
     with open_ordinary(path) as file:

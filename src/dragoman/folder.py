@@ -29,6 +29,8 @@ FACTS_FILE = "dragoman.json"
 CONFIG_FILE = "config.toml"
 WEIGHTS_FILE = "model.safetensors"
 CARD_FILE = "README.md"
+RUN_FILE = "run.json"
+"""Written by a training run; its paths hold on the machine of that run alone."""
 IDENTITY = "model"
 """Under which name a file of weights says to which options and subwords it belongs."""
 
@@ -37,7 +39,9 @@ LARGEST_COUNT = 1 << 20
 LONGEST_SOURCE = 1 << 20
 DIGEST_COMMENT = "# Digest of all lines above; delete this line after editing them: "
 TRIES, PAUSE = 5, 0.05
-_UNRELATED = ("dropout", "balance_weight")
+_UNRELATED = ("dropout", "balance_weight", "epsilon")
+_ADDED = {"source_end": True}
+"""Options that weights of older folders do not count in, by what these models have."""
 _REPEATED = ("layers", "sets", "experts")
 _OPTIONAL = {"source_language": str, "target_language": str, "one_sentence_a_line": bool}
 
@@ -64,6 +68,10 @@ class Facts:
         What they scored where, with signatures.
     fits_int8 : bool
         Whether nothing measurable is lost when it translates in eight bits.
+    target_languages : list[str]
+        Those of a model that has several, as its marks spell them: “fra” for “>>fra<<”.
+    about : str
+        What its makers say of it, where it comes from elsewhere: readme and licence.
     one_sentence_a_line : bool | None
         Whether nearly every line it was trained on was a single sentence, so that texts are split
         into sentences for it; None: nobody knows, and they are, as most corpora are like that.
@@ -77,6 +85,8 @@ class Facts:
     weights: str = ""
     scores: dict[str, str] = field(default_factory=dict)
     fits_int8: bool = False
+    target_languages: list[str] = field(default_factory=list)
+    about: str = ""
     one_sentence_a_line: bool | None = None
 
 
@@ -114,6 +124,7 @@ class ModelFolder:
             name: value
             for name, value in to_plain(self.options).items()
             if not any(each in name for each in _UNRELATED)
+            and not (name in _ADDED and value == _ADDED[name])
         }
         return digest_of(json.dumps([plain, self.vocabularies.content_hash()]).encode())
 
@@ -209,13 +220,18 @@ def from_plain_facts(plain: Mapping[str, Any], place: Path) -> Facts:
         wanted = _OPTIONAL.get(name) or type(defaults[name])
         is_off = value is None and defaults[name] is None
         is_negative = wanted is int and isinstance(value, int) and value < 0
-        if (not is_off and type(value) is not wanted) or is_negative:
+        is_odd = wanted is str and name != "about" and not str(value).isprintable()
+        if (not is_off and type(value) is not wanted) or is_negative or is_odd:
             raise FolderError(f"{place}: {name} is {repr(value)[:80]}; get the folder again")
     longest = plain.get("longest_source", 0)
     if longest > LONGEST_SOURCE:
         raise FolderError(f"{place}: longest_source is {longest:,}; get the folder again")
-    if not all(isinstance(each, str) for each in plain.get("scores", {}).values()):
-        raise FolderError(f"{place}: scores are not text; get the folder again")
+    for name, values in (
+        ("scores", plain.get("scores", {}).values()),
+        ("target_languages", plain.get("target_languages", [])),
+    ):
+        if not all(isinstance(each, str) for each in values):
+            raise FolderError(f"{place}: {name} are not text; get the folder again")
     return Facts(**{name: value for name, value in plain.items() if name != "format"})
 
 
@@ -317,7 +333,12 @@ def model_card(folder: ModelFolder, num_parameters: int) -> str:
     lines += [f"- {num_parameters:,} parameters, {facts.training_pairs:,} training pairs"]
     lines += [f"- weights: {facts.weights}, step {facts.steps:,}"] if facts.weights else []
     lines += [f"- {name}: {score}" for name, score in facts.scores.items()]
-    lines += ["", "```console", "$ dragoman translate FOLDER < text > translation", "```", ""]
+    targets = facts.target_languages
+    lines += [f"- target languages: {', '.join(targets)}"] if targets else []
+    choice = f" --into {targets[0]}" if targets else ""
+    command = f"$ dragoman translate FOLDER{choice} < text > translation"
+    lines += ["", "```console", command, "```", ""]
+    lines += ["## What its makers say", "", facts.about.strip(), ""] if facts.about else []
     return "\n".join(lines)
 
 

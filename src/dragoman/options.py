@@ -181,6 +181,13 @@ def require(condition: bool, name: str, value: object, remedy: str) -> None:
         raise OptionError(f"{name} is {value}: {remedy}")
 
 
+def require_least(options: Any, **least: int) -> None:  # noqa: ANN401
+    """Refuse options below their least values, each named as its flag."""
+    for name, value in least.items():
+        given = getattr(options, name)
+        require(given >= value, "--" + name.replace("_", "-"), given, f"give ≥ {value}")
+
+
 def _check_name(name: str, known: Iterable[str], place: str, others: tuple[type, ...] = ()) -> None:
     """Refuse a name that is unknown, or known only to other kinds."""
     if name in known:

@@ -7,9 +7,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dragoman.eight_bits import SCALES, Rounded
+from dragoman.eight_bits import LARGEST_WEIGHT, SCALES, Rounded
 from dragoman.errors import FolderError
 from dragoman.shapes import Float, Int8
+
+SLACK = 1e-3
+"""By how much of a step a number may differ from a multiple, as floats are no exact fractions."""
 
 
 class Quantised(NamedTuple):
@@ -45,3 +48,31 @@ def restore(weights: Mapping[str, Tensor], place: Path) -> dict[str, Tensor]:
         for name, each in weights.items()
         if not name.endswith(SCALES)
     }
+
+
+def round_again(weights: Mapping[str, Tensor], steps: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Quantise matrices that were quantised before, without loss.
+
+    Parameters
+    ----------
+    weights : Mapping[str, Tensor]
+        All weights of a model.
+    steps : Mapping[str, Tensor]
+        Of every number the step of which it is a multiple; 0: it was not quantised.
+
+    Returns
+    -------
+    dict[str, Tensor]
+        The weights, with numbers and scales in place of each matrix whose rows have one step each.
+    """
+    found = dict(weights)
+    for name, step in steps.items():
+        if name not in weights or step.dim() != 2 or not step.any():
+            continue
+        scales = step.amax(1)
+        scales[scales == 0] = 1  # rows of zeros that were added
+        numbers = torch.round(weights[name] / scales[:, None])
+        is_same = (numbers * scales[:, None] - weights[name]).abs() <= SLACK * scales[:, None]
+        if is_same.all() and numbers.abs().amax() <= LARGEST_WEIGHT:
+            found[name], found[name + SCALES] = numbers.to(torch.int8), scales
+    return found

@@ -110,6 +110,7 @@ class TensorFile:
         self.size = self._file.seek(0, 2)
         raw, entries = self._read_header()
         self._data_start = len(raw)
+        self._raw_digest = digest_of(raw)
         self.metadata: dict[str, str] = entries.pop(METADATA, {})
         if not _is_text(self.metadata):
             raise self._broken("its metadata is not text")
@@ -131,6 +132,11 @@ class TensorFile:
     def has_digests(self) -> bool:
         """Whether damage would be noticed."""
         return self._digests is not None
+
+    @property
+    def identity(self) -> str:
+        """What distinguishes these numbers from others: a digest of the header with its digests."""
+        return self._raw_digest
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Tell the shape of a tensor without reading it."""

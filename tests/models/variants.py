@@ -34,6 +34,7 @@ FAMILIES = {
     "pre-norm": transformer(norm_position="pre"),
     "rms": transformer(norm="rms"),
     "unscaled": transformer(scaled=False),
+    "no-source-end": transformer(source_end=False),
     "dropouts": transformer(attention_dropout=0.05, activation_dropout=0.05),
     "swiglu": transformer(feed_forward="swiglu"),
     "geglu": transformer(feed_forward="geglu", norm_position="pre"),

@@ -43,6 +43,7 @@ class TransformerOptions:
     norm_position: Literal["post", "pre"] = option(
         "post", "normalise after the residual sum, as the paper does, or before the sub-layer"
     )
+    norm_epsilon: float = option(1e-5, "what norms add to the variance (ε)")
     positions: Literal[
         "sinusoidal",
         "learned",
@@ -60,6 +61,9 @@ class TransformerOptions:
     balance_weight: float = option(0.01, "weight of the importance loss, and of the load loss")
     tied_embeddings: Literal["all", "target", "none"] = option("all", TYING)
     output_bias: bool = option(False, "a bias for each word in the output layer")
+    source_end: bool = option(
+        True, "let the encoder read the end of a sentence; off: as models of OpenNMT-py do"
+    )
     dropout: float = option(0.1, "dropout on sub-layer outputs and embedding sums (P_drop)")
     attention_dropout: float = option(0.0, "dropout on the weights of attention")
     activation_dropout: float = option(0.0, "dropout within feed-forward layers")
@@ -71,6 +75,8 @@ class TransformerOptions:
         check_experts(self)
         for name in ("dropout", "attention_dropout", "activation_dropout"):
             check_share(self, name)
+        epsilon = self.norm_epsilon
+        require(0 < epsilon < 1, "model.norm_epsilon", epsilon, "must be above 0 and below 1")
         for name in ("key_dim", "value_dim"):
             if getattr(self, name) is None and self.model_dim % self.num_heads:
                 raise OptionError(
@@ -153,6 +159,7 @@ class TransformerOptions:
             self.is_usual
             and self.positions in ("sinusoidal", "marian", "learned", "index", "none", "rotary")
             and self.norm in ("layer", "rms")
+            and self.source_end
         )
 
     @property

@@ -117,6 +117,7 @@ class Transformer(nn.Module):
         self.encoder_norm = make_final_norm(options)
         self.decoder_norm = make_final_norm(options)
         self._has_experts = options.num_experts is not None
+        self.reads_end = options.source_end
         self._initialise()
 
     @torch.no_grad()
@@ -162,6 +163,8 @@ class Transformer(nn.Module):
 
     def encode(self, source: Sequences, routing: Routing | None = None) -> Memory:
         """Encode the source sentences."""
+        if not self.reads_end:
+            source = source.without_end()
         states = self.source_embedding(source.read_ids, lengths=source.lengths)
         for layer in self.encoder:
             states = layer(states, source.lengths, routing)

@@ -140,7 +140,7 @@ def make_final_norm(options: TransformerOptions) -> nn.Module | None:
     """Make the norm at the end of a pre-norm stack."""
     if options.norm_position == "post":
         return None
-    return make_norm(options.norm, options.model_dim, options.max_positions)
+    return _make_norm(options)
 
 
 def _self_attention(options: TransformerOptions, kind: str, *, causal: bool) -> SelfAttention:
@@ -228,5 +228,10 @@ def _feed(layer: FeedForward | Experts, states: Tensor, routing: Routing | None)
 
 def make_add_and_norm(options: TransformerOptions) -> AddAndNorm:
     """Make one residual connection."""
-    norm = make_norm(options.norm, options.model_dim, options.max_positions)
+    norm = _make_norm(options)
     return AddAndNorm(norm, dropout=options.dropout, position=options.norm_position)
+
+
+def _make_norm(options: TransformerOptions) -> nn.Module:
+    """Make the normalisation that the options name."""
+    return make_norm(options.norm, options.model_dim, options.max_positions, options.norm_epsilon)

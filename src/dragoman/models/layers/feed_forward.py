@@ -2,9 +2,10 @@
 
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from dragoman.kernels.training.activations import activate
 from dragoman.kernels.training.dropout import Dropout
 from dragoman.kernels.training.linear import linear
 from dragoman.shapes import Float
@@ -58,3 +59,16 @@ class FeedForward(nn.Module):
         gate = None if self.gate is None else linear(states, self.gate)
         inner = activate(inner, gate, self.kind)
         return linear(self.dropout(inner), self.outer)
+
+
+def activate(inner: Tensor, gate: Tensor | None, kind: str) -> Tensor:
+    """Apply the activation between the linear maps; ReLU is part of the first map's kernel."""
+    if kind == "swish":
+        return functional.silu(inner)
+    if kind == "gelu":
+        return functional.gelu(inner)
+    if kind == "gelu-sigmoid":
+        return inner * torch.sigmoid(1.702 * inner)
+    if gate is None:
+        return inner
+    return (functional.silu(gate) if kind == "swiglu" else functional.gelu(gate)) * inner

@@ -173,15 +173,18 @@ class BatchNorm(nn.Module):
 
 
 def make_norm(
-    kind: Literal["layer", "rms", "batch", "batch-per-step"], model_dim: int, max_positions: int
+    kind: Literal["layer", "rms", "batch", "batch-per-step"],
+    model_dim: int,
+    max_positions: int,
+    epsilon: float = 1e-5,
 ) -> nn.Module:
     """Make a normalisation layer, called with vectors and the position of the first."""
     match kind:
         case "layer":
-            return LayerNorm(model_dim)
+            return LayerNorm(model_dim, epsilon)
         case "rms":
-            return RMSNorm(model_dim)
+            return RMSNorm(model_dim, epsilon)
         case "batch":
-            return BatchNorm(model_dim)
+            return BatchNorm(model_dim, epsilon=epsilon)
         case "batch-per-step":
-            return BatchNorm(model_dim, per_step_positions=max_positions)
+            return BatchNorm(model_dim, per_step_positions=max_positions, epsilon=epsilon)
