@@ -304,14 +304,14 @@ def main() -> None:
         package = folder / "model.argosmodel"
         export_argos(given.model, package)
         pair = [facts.source_language or "", facts.target_language or ""]
-        found = translate_with_argos(package, folder / "argos", texts[:100], pair)
-        plain = [text.replace("_", " ") for text in decoded(ours, expected[:100])]
+        found = translate_with_argos(package, folder / "argos", texts[:IMPORTED], pair)
+        plain = [text.replace("_", " ") for text in decoded(ours, expected[:IMPORTED])]
         same = [one == other for one, other in zip(found, plain, strict=True)]
         figures["exchange_argos_translated_sentences"] = sum(bool(text) for text in found)
         figures["exchange_argos_identical_text_share"] = sum(same) / len(same)
         import_model(package, folder / "imported-argos")
         translator = Translator.load(folder / "imported-argos", "cpu", (), "float32")
-        own = search_alone(translator, texts[:100], 1, "on")
+        own = search_alone(translator, texts[:IMPORTED], 1, "on")
         plain = [text.replace("_", " ") for text in decoded(ours, own)]
         same = [one == other for one, other in zip(found, plain, strict=True)]
         figures["import_argos_identical_text_share"] = sum(same) / len(same)

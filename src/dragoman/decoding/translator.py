@@ -338,17 +338,20 @@ class Translator:
             options = replace(options, beam_size=num_best)
         constraints = constraints or Constraints()
         constraints.check_prefix(prefix)
-        wanted = (num_best, self._prefix_ids(prefix), constraints)
+        wanted = (self._prefix_ids(prefix), constraints)
 
         def search(
             segments: Sequence[Segment], options: SearchOptions, *, is_unrepeated: bool
         ) -> list[Part]:
-            job = self._make_search(len(segments), options, *wanted, is_unrepeated=is_unrepeated)
+            most = num_best if constraints.sampling else options.beam_size
+            job = self._make_search(
+                len(segments), options, most, *wanted, is_unrepeated=is_unrepeated
+            )
             return self._write(segments, job.find(segments), options)
 
         with frozen_garbage_collector(len(texts)):
             segments = self._splitter.segments(texts, options, self._num_threads, encoded)
-            job = self._make_search(len(segments), options, *wanted)
+            job = self._make_search(len(segments), options, num_best, *wanted)
             parts = self._write(segments, job.find(segments), options)
             if options.search_again:
                 parts = search_again(parts, search, options)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Literal, Protocol, runtime_checkable
 
+from dragoman.decoding.engines.search_engine import Hypothesis
 from dragoman.decoding.options import LARGEST_ALPHA, SearchOptions
 from dragoman.decoding.segment import Segment
 from dragoman.decoding.translation import Part
@@ -29,7 +30,10 @@ Kind = Literal["repetition", "short", "long"]
 
 @runtime_checkable
 class SearchSegments(Protocol):
-    """Translates segments in order, on request without threefold repetition of phrases."""
+    """Translates segments in order, on request without threefold repetition of phrases.
+
+    Each part has all hypotheses of the beam as candidates, at least as many as were asked for.
+    """
 
     def __call__(
         self, segments: Sequence[Segment], options: SearchOptions, *, is_unrepeated: bool
@@ -91,8 +95,9 @@ def search_again(
     Returns
     -------
     list[Part]
-        In place of each faulty translation the new one if it is free of faults and drops no
-        constraint that the old one meets, otherwise the old one; each with a note that says so.
+        In place of each faulty translation the best new one that is free of faults, if there is
+        one and it drops no constraint that the old one meets, otherwise the old one; each with a
+        note that says so.
 
     Notes
     -----
@@ -114,15 +119,22 @@ def search_again(
         anew = search(segments, other, is_unrepeated=kind == "repetition")
         for (index, issue), new in zip(flagged, anew, strict=True):
             old = parts[index]
-            is_better = find_quality_issue(old.segment.text, new.candidates[0][0]) is None and set(
-                new.notes
-            ) <= set(old.notes)
-            outcome = "another search did better" if is_better else "another search did no better"
+            good = _faultless(new) if set(new.notes) <= set(old.notes) else []
+            outcome = "another search did better" if good else "another search did no better"
             remark = f"translation {issue.words}; {outcome}"
-            best = new._replace(anew=other) if is_better else old
+            kept = good[: len(old.candidates)]
+            best = new._replace(anew=other, candidates=kept) if good else old
             notes = (remark, *best.notes)
             chosen[index] = best._replace(notes=notes, is_suspicious=True)
     return chosen
+
+
+def _faultless(part: Part) -> list[tuple[str, Hypothesis]]:
+    """Return a segment's candidates from the best one without fault on."""
+    for place, (text, _) in enumerate(part.candidates):
+        if find_quality_issue(part.segment.text, text) is None:
+            return part.candidates[place:]
+    return []
 
 
 def _other_options(options: SearchOptions, kind: Kind) -> SearchOptions:
