@@ -106,7 +106,13 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Run the statements of a block as a whole, with no other such block beside them."""
+        """Run the statements of a block as a whole, with no other such block beside them.
+
+        A block within another belongs to that one.
+        """
+        if getattr(self._own, "pinned", None) is not None:
+            yield
+            return
         self._own.pinned = self._connection()  # whatever becomes of the others meanwhile
         try:
             for statement in self._engine.begin:

@@ -80,7 +80,7 @@ class SharedCounts:
         return wait if wait > 1e-6 else None
 
     def sweep(self) -> None:
-        """Delete the buckets that have run empty, and of too many the least recent."""
+        """Delete the buckets that have run empty, and of too many the emptiest."""
         buckets: tuple[Bucket, ...] = ("requests", "wrong keys")
         with self._database.transaction():
             self._database.execute(_SWEEP)
