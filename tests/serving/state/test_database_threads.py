@@ -241,9 +241,13 @@ def test_a_disk_that_is_full_is_noticed_and_recovered_from(tmp_path):
     async def act():
         nonlocal is_full
         clients = (Client(name=f"key {number:0200}", has_key=True) for number in range(1000))
-        with pytest.raises(ServiceError, match=MESSAGE):
+
+        async def charge_all():
             for client in clients:
                 await keys.charge(client, 1)
+
+        with pytest.raises(ServiceError, match=MESSAGE):
+            await charge_all()
         client = next(clients)
         assert not await state.check()
         is_full = False

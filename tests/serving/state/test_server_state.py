@@ -1,12 +1,25 @@
 """What a state does, whether it is in memory, in SQLite or in PostgreSQL."""
 
 import asyncio
+import contextlib
+import itertools
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
+import httpx
 import pytest
+from tests.cli.text_verbs.test_serve import Process
 from tests.serving.asked import Asked
+from tests.serving.state.postgres_cluster import find_program
 
 from dragoman.errors import DragomanError
 from dragoman.serving import glossaries as limits
@@ -329,4 +342,239 @@ def test_without_a_place_all_is_in_memory():
 def test_a_database_can_be_asked_whether_it_is_there(place):
     state = open_state(place)
     assert asyncio.run(state.check())
+    state.close()
+
+
+SERVING = (Path(__file__).parents[3] / "docs" / "serving.md").read_text(encoding="utf-8")
+KEYS = """
+[alice]
+key = "alice-secret"
+characters_per_month = 1000
+[bob]
+key = "bob-secret"
+requests_per_minute = 3
+[cleo]
+key = "cleo-secret"
+"""
+PAIR = {"source_lang": "EN", "target_lang": "FR"}
+
+
+@pytest.fixture
+def serve(tiny_folder, tmp_path, place):
+    """Start servers of one state, as processes of their own."""
+    keys = tmp_path / "keys.toml"
+    keys.write_text(KEYS, encoding="utf-8")
+    with contextlib.ExitStack() as running:
+
+        def start(*words):
+            path = tiny_folder.path
+            flags = ["--port", "0", "--keys", keys, "--state", place, *words]
+            return running.enter_context(Process("serve", path, *flags))
+
+        yield start
+
+
+def ask(url, method, path, name="alice", **more):
+    headers = {"Authorization": f"DeepL-Auth-Key {name}-secret"}
+    return httpx.request(method, f"{url}{path}", headers=headers, timeout=60, **more)
+
+
+def translate(url, text, name="alice", **more):
+    return ask(url, "POST", "v2/translate", name, json={"text": [text], **PAIR, **more})
+
+
+def usage(url, name="alice"):
+    return ask(url, "GET", "v2/usage", name).json()["character_count"]
+
+
+@pytest.mark.slow
+def test_two_servers_of_a_state_are_one_to_their_clients(serve):
+    one, other = serve(), serve()
+    assert [translate(each.url, "x" * 450).status_code for each in (one, other)] == [200, 200]
+    assert [translate(each.url, "x" * 450).status_code for each in (one, other)] == [456, 456]
+    assert [usage(each.url) for each in (one, other)] == [900, 900]
+    statuses = [
+        translate((one, other)[number % 2].url, "A dog.", "bob").status_code for number in range(5)
+    ]
+    assert statuses == [200, 200, 200, 429, 429]
+    form = {"name": "mine", "entries": "dog\tzèbre", "entries_format": "tsv", **PAIR}
+    made = ask(one.url, "POST", "v2/glossaries", "cleo", json=form)
+    glossary_id = made.json()["glossary_id"]
+    listed = ask(other.url, "GET", "v2/glossaries", "cleo").json()["glossaries"]
+    assert [each["glossary_id"] for each in listed] == [glossary_id]
+    answer = translate(other.url, "The dog sees.", "cleo", glossary_id=glossary_id)
+    assert "zèbre" in answer.json()["translations"][0]["text"]
+    assert translate(other.url, "A dog.", glossary_id=glossary_id).status_code == 404
+    path = f"v3/glossaries/{glossary_id}"
+    assert ask(other.url, "PATCH", path, "cleo", json={"name": "ours"}).status_code == 200
+    assert ask(one.url, "GET", path, "cleo").json()["name"] == "ours"
+    for each in (one, other):
+        assert each.end() == (0, "")
+    again = serve()
+    assert usage(again.url) == 900
+    assert ask(again.url, "DELETE", path, "cleo").status_code == 204
+
+
+@pytest.mark.slow
+def test_a_server_that_is_killed_has_lost_nothing_of_what_it_answered(serve):
+    """Six clients ask both until one is killed; what was answered is counted."""
+    one, other = serve(), serve()
+    sent, answered, made = [], [], []
+    is_over = threading.Event()
+
+    def use(number):
+        server = (one, other)[number % 2]
+        for turn in itertools.count():
+            if is_over.is_set():
+                return
+            text = f"A dog sees {number} and {turn}."
+            sent.append(len(text))
+            name = f"{number} {turn}"
+            form = {"name": name, "entries": "dog\tchien", "entries_format": "tsv", **PAIR}
+            try:
+                if translate(server.url, text, "cleo").status_code == 200:
+                    answered.append(len(text))
+                stored = ask(server.url, "POST", "v2/glossaries", "cleo", json=form)
+                if stored.status_code == 201:
+                    made.append(name)
+            except httpx.HTTPError:
+                return
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    while len(answered) < 60:
+        time.sleep(0.01)
+    one.process.kill()
+    one.process.wait()
+    enough = len(answered) + 20
+    while len(answered) < enough:
+        time.sleep(0.01)
+    is_over.set()
+    for thread in threads:
+        thread.join()
+    assert sum(answered) <= usage(other.url, "cleo") <= sum(sent)
+    listed = ask(other.url, "GET", "v2/glossaries", "cleo").json()["glossaries"]
+    assert set(made) <= {each["name"] for each in listed}
+    assert usage(serve().url, "cleo") == usage(other.url, "cleo")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["postgresql"], indirect=True)
+def test_while_the_database_is_away_servers_say_so_and_go_on_when_it_is_back(serve, cluster):
+    server = serve()
+    assert translate(server.url, "A dog.").status_code == 200
+    line = "the state of this server cannot be reached; try again"
+    cluster.stop()
+    try:
+        for answer in (
+            translate(server.url, "A dog."),
+            ask(server.url, "GET", "v2/glossaries"),
+            ask(server.url, "GET", "v2/usage"),
+            ask(server.url, "POST", "v2/document", data=PAIR, files={"file": ("a.txt", b"A dog.")}),
+        ):
+            assert (answer.status_code, answer.json()) == (503, {"message": line})
+            assert answer.headers["retry-after"] == "1"
+        answer = httpx.post(f"{server.url}translate", json={"q": "A dog.", "source": "en",
+                            "target": "fr", "api_key": "alice-secret"})  # fmt: skip
+        assert (answer.status_code, answer.json()) == (503, {"error": line})
+        answer = httpx.get(f"{server.url}ready")
+        assert answer.status_code == 503
+        assert answer.json() == {"status": "not ready", "reason": "the state cannot be reached"}
+        assert httpx.get(f"{server.url}api/ready").status_code == 503
+        assert httpx.get(f"{server.url}languages").status_code == 200
+        assert httpx.get(f"{server.url}health").status_code == 200
+    finally:
+        cluster.start()
+    wait_until(lambda: httpx.get(f"{server.url}ready").status_code == 200)
+    assert translate(server.url, "A dog.").status_code == 200
+    assert usage(server.url) == 12
+    status, words = server.end()
+    assert status == 0
+    assert [line.split(":")[0] for line in words.splitlines()] == [
+        "the state cannot be reached",
+        "the state can be reached again",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_the_proxy_of_the_guide_shares_requests_and_keeps_documents_together(serve, tmp_path):
+    program = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
+    if program is None:
+        pytest.skip("there is no haproxy: install Debian's package of that name")
+    servers = [serve("--proxy", "127.0.0.1") for _ in range(2)]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    (text,) = re.findall(r"```haproxy\n(.*?)```", SERVING, re.DOTALL)
+    text = text.replace("bind :80", f"bind 127.0.0.1:{port}")
+    for number, server in enumerate(servers, start=1):
+        text = text.replace(f"127.0.0.1:500{number}", f"127.0.0.1:{server.port}")
+    (tmp_path / "haproxy.cfg").write_text(text, encoding="utf-8")
+    proxy = subprocess.Popen([program, "-db", "-f", tmp_path / "haproxy.cfg"])
+    url = f"http://127.0.0.1:{port}/"
+
+    def is_up():
+        with contextlib.suppress(httpx.HTTPError):
+            return httpx.get(f"{url}languages").status_code == 200
+        return False
+
+    try:
+        wait_until(is_up)
+        for _ in range(6):
+            assert translate(url, "A dog.").status_code == 200
+        pattern = r'dragoman_requests_total\{route="/v2/translate",status="200"\} (\S+)'
+        counts = [
+            float(re.findall(pattern, httpx.get(f"{each.url}metrics").text)[0]) for each in servers
+        ]
+        assert sum(counts) == 6
+        assert min(counts) >= 1
+        assert usage(url) == 36
+        assert httpx.get(f"{url}metrics").status_code == 404
+        for _ in range(4):
+            form = {"source": "en", "target": "fr", "api_key": "alice-secret"}
+            files = {"file": ("a.txt", b"A dog.")}
+            answer = httpx.post(f"{url}translate_file", data=form, files=files, timeout=60)
+            assert httpx.get(answer.json()["translatedFileUrl"]).status_code == 200
+        servers[0].process.kill()
+        servers[0].process.wait()
+        wait_until(lambda: translate(url, "A dog.").status_code == 200)
+    finally:
+        proxy.terminate()
+        proxy.wait(30)
+
+
+def backup_commands():
+    blocks = re.findall(r"```text\n(.*?)```", SERVING, re.DOTALL)
+    lines = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    return [line for line in lines if line.split()[0] in ("python", "pg_dump")]
+
+
+def test_the_guide_s_copy_of_a_folder_is_a_state(tmp_path):
+    (command,) = [each for each in backup_commands() if each.startswith("python")]
+    state = open_state(str(tmp_path / "state"))
+    glossary = make(state)
+    words = [sys.executable, *shlex.split(command)[1:]]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    state.glossaries.delete("key ann", glossary.glossary_id)
+    state.close()
+    shutil.move(tmp_path / "copy.sqlite", tmp_path / "state" / "state.sqlite")
+    (tmp_path / "state" / "state.sqlite").chmod(0o600)
+    state = open_state(str(tmp_path / "state"))
+    assert state.glossaries.list("key ann") == [glossary]
+    state.close()
+
+
+def test_the_guide_s_copy_of_a_database_is_a_state(cluster, tmp_path):
+    (command,) = [each for each in backup_commands() if each.startswith("pg_dump")]
+    url, other = cluster.make_database(), cluster.make_database()
+    state = open_state(url)
+    glossary = make(state)
+    words = shlex.split(re.sub(r"postgresql://\S+", url, command))
+    subprocess.run([find_program("pg_dump"), *words[1:]], cwd=tmp_path, check=True)
+    state.close()
+    copy = ["-q", "-v", "ON_ERROR_STOP=1", "-f", tmp_path / "copy.sql", other]
+    subprocess.run([find_program("psql"), *copy], check=True, stdout=subprocess.DEVNULL)
+    state = open_state(other)
+    assert state.glossaries.list("key ann") == [glossary]
     state.close()
