@@ -3,17 +3,9 @@
 from dataclasses import dataclass
 
 import pytest
-from tests.serving.state.postgres_cluster import PostgresCluster
+from tests.serving.state.postgres_cluster import cluster  # noqa: F401
 
 from dragoman.serving.state.server_state import ServerState, open_state
-
-
-@pytest.fixture(scope="session")
-def cluster():
-    """Give a server of PostgreSQL; skip where there is none."""
-    made = PostgresCluster()
-    yield made
-    made.close()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

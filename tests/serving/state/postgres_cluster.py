@@ -110,3 +110,11 @@ class PostgresCluster:
         self.thaw()
         self.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """Give a server of PostgreSQL; skip where there is none."""
+    made = PostgresCluster()
+    yield made
+    made.close()

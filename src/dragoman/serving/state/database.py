@@ -34,21 +34,16 @@ _TABLES = (
 )
 
 
-class Cursor(Protocol):
-    """What both libraries offer of a cursor."""
-
-    @property
-    def description(self) -> Any: ...  # noqa: ANN401, D102
-
-    def fetchall(self) -> list[Any]: ...  # noqa: D102
-
-
 class Connection(Protocol):
-    """What both libraries offer of a connection."""
+    """What the libraries of both offer of a connection."""
 
-    def execute(self, statement: Any, values: Any = (), /) -> Any: ...  # noqa: ANN401, D102
+    def execute(self, statement: Any, values: Any = (), /) -> Any:  # noqa: ANN401
+        """Execute a statement and return its cursor."""
+        ...
 
-    def close(self) -> None: ...  # noqa: D102
+    def close(self) -> None:
+        """Close the connection."""
+        ...
 
 
 class Engine(Protocol):
@@ -69,9 +64,13 @@ class Engine(Protocol):
     errors: tuple[type[Exception], ...]
     num_threads: int
 
-    def connect(self) -> Connection: ...  # noqa: D102
+    def connect(self) -> Connection:
+        """Make a connection."""
+        ...
 
-    def abort(self, connection: Connection) -> None: ...  # noqa: D102
+    def abort(self, connection: Connection) -> None:
+        """Break a connection that another thread uses."""
+        ...
 
 
 class Database:
