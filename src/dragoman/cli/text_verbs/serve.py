@@ -1,6 +1,7 @@
 """The verb “serve”; nothing heavy is imported before it runs."""
 
 import argparse
+import contextlib
 import gc
 import signal
 import sys
@@ -85,11 +86,13 @@ def _serve(options: argparse.Namespace) -> None:
         )
     limit_log_lines()
     remove_stale_folders()
-    state = open_state(options.state)
-    keys = ApiKeys(entries, requests_per_minute=how.requests_per_minute, state=state)
-    if options.keys is not None:
-        _read_keys_again_on_hangup(keys, options.keys)
-    with listen(how.host, how.port) as listener:
+    with (
+        listen(how.host, how.port) as listener,
+        contextlib.closing(open_state(options.state)) as state,
+    ):
+        keys = ApiKeys(entries, requests_per_minute=how.requests_per_minute, state=state)
+        if options.keys is not None:
+            _read_keys_again_on_hangup(keys, options.keys)
         models = load_models(paths, options.device, options.precision)
         how = replace(how, processes=_choose_processes(models, how.processes))
         service = Service(models, how)
@@ -103,7 +106,6 @@ def _serve(options: argparse.Namespace) -> None:
         listener.listen(BACKLOG)  # so that whoever reads the next line can connect
         print(name_url(listener), flush=True)
         server.run(listener)
-        state.close()
         gc.unfreeze()  # what stays to the end is freed at the end
 
 

@@ -21,7 +21,7 @@ GLOSSARY_SECONDS = 30.0
 """How long it waits for glossaries, which take time to read."""
 RETRY_SECONDS = 1.0
 """Between attempts to reach a database that is away."""
-_GLOSSARY_THREADS = 2
+_GLOSSARY_THREADS = 4
 
 _Found = TypeVar("_Found")
 _log = logging.getLogger("dragoman.serving")
@@ -110,10 +110,11 @@ class DatabaseThreads:
 
     def close(self) -> None:
         """Pay what is owed, if that can be, and end the threads."""
-        last = self._counting.submit(self._pay)
-        concurrent.futures.wait([last], ANSWER_SECONDS)
-        if not last.done():
-            self._database.abort()
+        if self._owed:
+            last = self._counting.submit(self._pay)
+            concurrent.futures.wait([last], ANSWER_SECONDS)
+            if not last.done():
+                self._database.abort()
         for threads in (self._counting, self._reading):
             threads.shutdown(cancel_futures=True)
         self._database.close()
