@@ -7,11 +7,13 @@ its own, without its cache, and this process speaks LibreTranslate's protocol to
 sentence a request, none twice. In each round first one client asks one thing after another, then
 many do at the same time. Then requests come at four times the rate that was just served, whether or
 not there are answers, then nobody, then many clients send and go away at once, and at last the
-server is stopped by SIGTERM while many clients ask.
+server is stopped by SIGTERM while many clients ask. At the end many clients of one key ask two
+servers by turns, of which one keeps its state in SQLite.
 """
 
 import argparse
 import asyncio
+import contextlib
 import itertools
 import json
 import re
@@ -19,6 +21,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -343,6 +346,52 @@ async def measure_stop(server: Server, bodies: Iterator[bytes], clients: int) ->
     }
 
 
+async def measure_state(given: argparse.Namespace, texts: Iterator[str]) -> dict[str, float]:
+    """Let many clients of one key ask two servers by turns, of which one keeps a state.
+
+    Parameters
+    ----------
+    given : argparse.Namespace
+        What the user said.
+    texts : Iterator[str]
+        What to ask.
+
+    Returns
+    -------
+    dict[str, float]
+        Requests a second of both, and their ratio.
+    """
+    source, target = given.languages.split("-")
+    fields = {"source": source, "target": target, "api_key": "a key of a client"}
+    bodies = (json.dumps({"q": text} | fields).encode() for text in texts)
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as running:
+        keys = Path(folder) / "keys.toml"
+        keys.write_text(
+            '[client]\nkey = "a key of a client"\nrequests_per_minute = 100000000\n'
+            "characters_per_month = 100000000000\n"
+        )
+        flags = {"memory": [], "sqlite": ["--state", f"{folder}/state"]}
+        servers: dict[str, Server] = {}
+        rates: dict[str, list[float]] = {name: [] for name in flags}
+        for name, more in flags.items():
+            words = [*given.flags, "--keys", str(keys), *more]
+            servers[name] = await asyncio.to_thread(Server, given.model, words)
+            running.callback(servers[name].process.wait)
+            running.callback(servers[name].process.kill)
+            await ask_in_turn(servers[name].port, bodies, given.clients, 2.0)
+        for _ in range(given.rounds):
+            for name, server in servers.items():
+                tally = await ask_in_turn(server.port, bodies, given.clients, given.seconds)
+                rates[name].append(tally.rate())
+    ratios = [two / one for one, two in zip(rates["memory"], rates["sqlite"], strict=True)]
+    return {
+        "state_memory_requests_per_second": statistics.median(rates["memory"]),
+        "state_sqlite_requests_per_second": statistics.median(rates["sqlite"]),
+        "state_sqlite_ratio": statistics.median(ratios),
+        "state_sqlite_ratio_lowest": min(ratios),
+    }
+
+
 async def measure(given: argparse.Namespace, bodies: Iterator[bytes]) -> dict[str, float]:
     """Measure everything, one after the other.
 
@@ -413,6 +462,7 @@ def main() -> None:
         json.dumps({"q": text, "source": source, "target": target}).encode() for text in texts
     )
     figures = asyncio.run(measure(given, bodies))
+    figures |= asyncio.run(measure_state(given, texts))
     for key, value in figures.items():
         print(f"{key:46} {value:10.3f}")
     notes = {"model": given.model.name, "rounds": given.rounds, "seconds": given.seconds}

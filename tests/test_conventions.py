@@ -178,6 +178,9 @@ TESTED_ELSEWHERE = {
         "serving/markup/markup_elements.py", "serving/markup/markup_segments.py",
         "serving/markup/tag_rules.py",
     ],
+    "test_server_state.py": [
+        "serving/state/shared_counts.py", "serving/state/shared_glossaries.py",
+    ],
     "test_deepl.py": ["serving/protocols/deepl/deepl_common.py"],
     "test_translate_forms.py": [
         "serving/protocols/deeplx.py", "serving/protocols/immersive.py",

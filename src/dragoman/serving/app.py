@@ -67,9 +67,12 @@ async def _health(request: WebRequest) -> Response:  # noqa: ARG001
 
 async def _ready(request: WebRequest) -> Response:
     """Answer a readiness probe: 200 if texts are accepted, otherwise 503."""
-    is_ready = request.app.state.service.is_accepting
-    status = "ready" if is_ready else "not ready"
-    return JSONResponse({"status": status}, status_code=200 if is_ready else 503)
+    if not request.app.state.service.is_accepting:
+        return JSONResponse({"status": "not ready"}, status_code=503)
+    if not await request.app.state.keys.state.check():
+        reason = "the state cannot be reached"
+        return JSONResponse({"status": "not ready", "reason": reason}, status_code=503)
+    return JSONResponse({"status": "ready"})
 
 
 async def _metrics(request: WebRequest) -> Response:

@@ -1,4 +1,4 @@
-"""In-memory store of clients’ glossaries: terms and their translations."""
+"""Glossaries of clients: terms and their translations, their limits, and a store in memory."""
 
 import csv
 import functools
@@ -133,16 +133,8 @@ class GlossaryStore:
         self, owner: str, *, name: str, dictionaries: tuple[Dictionary, ...]
     ) -> StoredGlossary:
         """Store a glossary."""
-        stored = StoredGlossary(
-            glossary_id=str(uuid.uuid4()),
-            name=name,
-            dictionaries=dictionaries,
-            created=datetime.now(UTC),
-        )
+        stored = make_glossary(name, dictionaries)
         with self._changing:
-            mine = self._of_owner.get(owner, {})
-            if len(mine) >= MOST_GLOSSARIES:
-                raise _no_room()
             self._put(owner, stored)
         return stored
 
@@ -160,22 +152,20 @@ class GlossaryStore:
         mine = self._of_owner.get(owner, {})
         old = mine.get(stored.glossary_id)
         growth = stored.size - (0 if old is None else old.size)
-        is_too_much = sum(each.size for each in mine.values()) + growth > MOST_CHARACTERS
-        is_full = self._size + growth > 5 * MOST_CHARACTERS
-        if growth > 0 and (is_too_much or is_full):
-            raise _no_room()
+        check_room(
+            count=len(mine) + (old is None),
+            of_owner=sum(each.size for each in mine.values()),
+            of_all=self._size,
+            growth=growth,
+        )
         self._of_owner.setdefault(owner, {})[stored.glossary_id] = stored
         self._size += growth
 
     def get(self, owner: str, glossary_id: str) -> StoredGlossary:
         """Return a glossary of a client."""
-        try:
-            wanted = str(uuid.UUID(glossary_id))
-        except ValueError:
-            raise ServiceError("bad_request", "Invalid or missing glossary id") from None
-        found = self._of_owner.get(owner, {}).get(wanted)
+        found = self._of_owner.get(owner, {}).get(read_id(glossary_id))
         if found is None:
-            raise ServiceError("not_found", "no glossary has that id; list them")
+            raise no_such_glossary()
         return found
 
     def list(self, owner: str) -> list[StoredGlossary]:
@@ -190,6 +180,48 @@ class GlossaryStore:
             del self._of_owner[owner][found.glossary_id]
             if not self._of_owner[owner]:
                 del self._of_owner[owner]
+
+
+def make_glossary(name: str, dictionaries: tuple[Dictionary, ...]) -> StoredGlossary:
+    """Make a glossary with an id of its own."""
+    return StoredGlossary(
+        glossary_id=str(uuid.uuid4()),
+        name=name,
+        dictionaries=dictionaries,
+        created=datetime.now(UTC),
+    )
+
+
+def read_id(glossary_id: str) -> str:
+    """Parse the id of a glossary."""
+    try:
+        return str(uuid.UUID(glossary_id))
+    except ValueError:
+        raise ServiceError("bad_request", "Invalid or missing glossary id") from None
+
+
+def check_room(*, count: int, of_owner: int, of_all: int, growth: int) -> None:
+    """Raise if there is no room for a glossary.
+
+    Parameters
+    ----------
+    count : int
+        Glossaries that its owner would have.
+    of_owner : int
+        Characters of all that its owner has.
+    of_all : int
+        Characters of all clients.
+    growth : int
+        Characters that would be added.
+    """
+    is_too_much = of_owner + growth > MOST_CHARACTERS or of_all + growth > 5 * MOST_CHARACTERS
+    if count > MOST_GLOSSARIES or (growth > 0 and is_too_much):
+        raise ServiceError("quota", "no room for another glossary; delete one")
+
+
+def no_such_glossary() -> ServiceError:
+    """Make the error of an id that a client has no glossary with."""
+    return ServiceError("not_found", "no glossary has that id; list them")
 
 
 def read_entries(text: str, form: str) -> tuple[tuple[str, str], ...]:
@@ -256,10 +288,6 @@ def _check_term(term: str, number: int) -> None:
         )
     if any(unicodedata.category(each) in ("Cc", "Zl", "Zp") for each in term):
         raise _bad_request(f"Entry {number} has a control character; leave it out")
-
-
-def _no_room() -> ServiceError:
-    return ServiceError("quota", "no room for another glossary; delete one")
 
 
 def _bad_request(message: str) -> ServiceError:

@@ -21,6 +21,7 @@ import httpx
 import pytest
 from tests.cli.command_line import fail
 from tests.serving.small_service import copy_folder
+from tests.serving.state.postgres_cluster import cluster  # noqa: F401
 
 from dragoman.cli.command import build_parser, main
 from dragoman.cli.flags import check_extra
@@ -103,6 +104,46 @@ def test_wants_a_key_where_there_are_keys(tiny_folder, tmp_path):
         status, words = server.end()
     assert (status, words) == (0, "")
     assert "alice-secret" not in "".join(server.lines)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no SIGHUP")
+def test_keys_are_read_again_on_sighup(tiny_folder, tmp_path):
+    keys = tmp_path / "keys.toml"
+    keys.write_text('[alice]\nkey = "alice-secret"\n')
+    with Process("serve", tiny_folder.path, "--port", "0", "--keys", keys) as server:
+        connection = server.connect()
+
+        def read_again(text):
+            keys.write_text(text)
+            server.process.send_signal(signal.SIGHUP)
+            return server.process.stderr.readline()
+
+        said = read_again('[bob]\nkey = "bob-secret"\n')
+        assert said == f"dragoman: {keys}: read again\n"
+        assert server.ask(connection, "A dog.", api_key="alice-secret")[0] == 403
+        assert server.ask(connection, "A dog.", api_key="bob-secret")[0] == 200
+        said = read_again('[bob]\nkey = "short"\n')
+        assert said == (
+            f"dragoman: {keys}: [bob]: key must be a string of at least 8 characters; the keys "
+            "stay as they were\n"
+        )
+        assert server.ask(connection, "A dog.", api_key="bob-secret")[0] == 200
+        keys.unlink()
+        server.process.send_signal(signal.SIGHUP)
+        assert "the keys stay as they were" in server.process.stderr.readline()
+        assert server.end() == (0, "")
+
+
+def test_a_state_that_cannot_be_used_is_explained_before_anything_is_served(
+    tiny_folder, tmp_path, capsys
+):
+    (tmp_path / "file").write_text("no folder")
+    line = fail(capsys, "serve", tiny_folder.path, "--port", "0", "--state", tmp_path / "file")
+    assert line.endswith(f"{tmp_path / 'file'}: is not a folder; choose another --state")
+    nowhere = "postgresql://dragoman:s3cret@127.0.0.1:1/nowhere"
+    line = fail(capsys, "serve", tiny_folder.path, "--port", "0", "--state", nowhere)
+    assert "postgresql://127.0.0.1/nowhere: cannot be used (" in line
+    assert "s3cret" not in line
 
 
 def test_is_known_by_the_names_that_it_is_given(tiny_folder):
@@ -331,9 +372,13 @@ def workplace(tiny_folder, tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", commands())
-def test_commands_of_the_guide_run(command, workplace):
+def test_commands_of_the_guide_run(command, workplace, request, monkeypatch):
+    monkeypatch.chdir(workplace)  # where the models of the command are
     words = shlex.split(command)[1:]
     assert build_parser().parse(words).parser.prog == "dragoman serve"
+    if "postgresql://" in command:
+        url = request.getfixturevalue("cluster").make_database()
+        words = [url if word.startswith("postgresql://") else word for word in words]
     if "--port" in words:
         del words[words.index("--port") : words.index("--port") + 2]
     with Process(*words, "--port", "0", cwd=workplace) as server:

@@ -3,11 +3,12 @@
 import hmac
 
 import pytest
+from tests.serving.asked import Asked
 
 from dragoman.errors import DataError, OptionError
-from dragoman.serving.http import api_keys as module
-from dragoman.serving.http.api_keys import WRONG_KEYS_PER_MINUTE, ApiKeys, RateLimiter, read_keys
+from dragoman.serving.http.api_keys import WRONG_KEYS_PER_MINUTE, ApiKeys, read_keys
 from dragoman.serving.service_types import Client, ServiceError
+from dragoman.serving.state.server_state import ServerState
 
 FILE = """
 [alice]
@@ -28,7 +29,8 @@ class Clock:
         self.month = (2026, 11)
 
     def keys(self, entries=None, **options):
-        return ApiKeys(entries, now=lambda: self.seconds, month=lambda: self.month, **options)
+        state = ServerState(now=lambda: self.seconds)
+        return Asked(ApiKeys(entries, state=state, month=lambda: self.month, **options))
 
 
 @pytest.fixture
@@ -86,7 +88,7 @@ def test_all_keys_are_compared_in_constant_time(entries, clock, monkeypatch):
 def test_keys_are_not_kept(entries, clock):
     keys = clock.keys(entries)
     client = keys.authenticate("alice-secret", "")
-    assert "alice-secret" not in repr((vars(keys), entries, client))
+    assert "alice-secret" not in repr((vars(keys.asked), entries, client))
 
 
 def test_without_keys_clients_are_addresses(clock):
@@ -95,7 +97,7 @@ def test_without_keys_clients_are_addresses(clock):
     assert keys.authenticate("anything", "1.2.3.4") == Client(name="1.2.3.4")
     one, other = (keys.authenticate(None, f"2001:db8:1:2::{end}") for end in ("1", "ffff"))
     assert one == other == Client(name="2001:db8:1:2::/64")
-    assert keys.authenticate(None, "testclient").name == "testclient"
+    assert keys.authenticate(None, "testclient").name == "address testclient"
 
 
 def test_an_address_has_a_name_before_its_key_is_known(entries, clock):
@@ -244,43 +246,6 @@ def test_a_missing_file_is_named(tmp_path):
         read_keys(tmp_path / "nowhere.toml")
 
 
-@pytest.fixture
-def moment():
-    return [1000.0]
-
-
-@pytest.fixture
-def buckets(moment):
-    return RateLimiter(lambda: moment[0])
-
-
-def test_a_minute_s_worth_may_come_at_once_and_then_one_by_one(buckets, moment):
-    for _ in range(6):
-        buckets.count("ann", 6)
-    with pytest.raises(ServiceError, match="Slowdown: 6 per 1 minute") as caught:
-        buckets.count("ann", 6)
-    assert caught.value.retry_after == pytest.approx(10)
-    buckets.count("bob", 6)
-    moment[0] += 10
-    buckets.count("ann", 6)
-    with pytest.raises(ServiceError):
-        buckets.check("ann", 6)
-
-
-def test_checking_counts_nothing(buckets):
-    for _ in range(9):
-        buckets.check("ann", 1)
-    buckets.count("ann", 1)
-
-
-def test_without_a_rate_nothing_is_remembered(buckets):
-    buckets.count("ann", None)
-    assert not buckets._full_until
-
-
-def test_of_too_many_names_the_least_recent_is_forgotten(buckets, monkeypatch):
-    monkeypatch.setattr(module, "MAX_CLIENTS", 3)
-    for name in ("ann", "bob", "cleo", "ann", "dan", "eve"):
-        buckets.count(name, 2)
-        assert len(buckets._full_until) <= 3
-    assert set(buckets._full_until) == {"ann", "dan", "eve"}
+def test_the_name_of_a_key_s_owner_cannot_be_had_as_an_address(clock):
+    keys = clock.keys()
+    assert keys.authenticate(None, "key alice").name == "address key alice"

@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from tests.serving.asked import Asked
 from tests.serving.fake_service import FakeService, talk_to
 from tests.serving.http.test_request_limits import Exchange, echo
 from tests.serving.running_server import KEY, make_keys
@@ -31,7 +32,8 @@ def scope_of(path, key=None, query=b""):
 
 def use_up(**limits):
     keys = make_keys(**limits)
-    keys.charge(keys.authenticate(KEY, ""), 10)
+    asked = Asked(keys)
+    asked.charge(asked.authenticate(KEY, ""), 10)
     return keys
 
 
@@ -47,7 +49,7 @@ def test_a_key_in_the_head_that_has_nothing_left_is_refused_unread(path):
     _, field, status = PATHS[path]
     keys = use_up(characters_per_month=10)
     for scope in (scope_of(path, KEY), scope_of(path, query=field + b"=" + KEY.encode())):
-        check = UploadCheck(keys, scope)
+        check = Asked(UploadCheck(keys, scope))
         found = check.find_refusal()
         assert (found[0], found[1].kind) == (status, "quota")
         exchange = send(keys, scope, b"abc", b"def")
@@ -61,7 +63,7 @@ def test_a_key_before_the_file_that_has_nothing_left_is_refused_at_once(path):
     _, field, status = PATHS[path]
     keys = use_up(requests_per_minute=1)
     begin = PART % (field, KEY.encode()) + FILE
-    check = UploadCheck(keys, scope_of(path))
+    check = Asked(UploadCheck(keys, scope_of(path)))
     assert check.find_refusal() is None
     assert check.find_refusal([begin[:30]]) is None
     status, error = check.find_refusal([begin[:30], begin[30:]])
@@ -72,21 +74,23 @@ def test_a_key_before_the_file_that_has_nothing_left_is_refused_at_once(path):
 
 
 def test_a_wrong_key_is_refused_unread():
-    assert UploadCheck(make_keys(), scope_of("/v2/document", "wrong")).find_refusal()[0] == 403
+    check = Asked(UploadCheck(make_keys(), scope_of("/v2/document", "wrong")))
+    assert check.find_refusal()[0] == 403
 
 
 def test_addresses_that_ask_too_often_are_refused_unread():
     keys = ApiKeys(requests_per_minute=1)
     scope = scope_of("/translate_file")
     assert send(keys, scope, b"abc").status == 200
-    keys.charge(keys.authenticate(None, "1.2.3.4"), 0)
+    asked = Asked(keys)
+    asked.charge(asked.authenticate(None, "1.2.3.4"), 0)
     assert send(keys, scope, b"abc").status == 429
 
 
 def test_who_has_something_left_or_is_not_known_yet_is_read():
     keys = make_keys(characters_per_month=10, requests_per_minute=1)
     assert send(keys, scope_of("/translate_file", KEY), b"ab", b"cd").body == b"abcd"
-    check = UploadCheck(keys, scope_of("/translate_file"))
+    check = Asked(UploadCheck(keys, scope_of("/translate_file")))
     late = [FILE + b"x" * BEGINNING, PART % (b"api_key", b"wrong")]
     assert check.find_refusal(late[:1]) is None
     assert check.find_refusal(late) is None  # only the beginning is looked at

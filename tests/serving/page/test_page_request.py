@@ -121,14 +121,21 @@ def test_service_may_be_missing():
 
 def test_key_is_taken_from_the_header_and_counted():
     seen = []
-    keys = SimpleNamespace(
-        authenticate=lambda key, address: seen.append((key, address)) or "client",
-        charge=lambda client, count: seen.append((client, count)),
-    )
-    assert charge(make_request(headers=[("authorization", "Bearer  k ")], keys=keys), 5) == "client"
-    assert identify(make_request(headers=[("authorization", "Basic k")], keys=keys)) == "client"
+
+    async def authenticate(key, address):
+        seen.append((key, address))
+        return "client"
+
+    async def count(client, num_characters):
+        seen.append((client, num_characters))
+
+    keys = SimpleNamespace(authenticate=authenticate, charge=count)
+    request = make_request(headers=[("authorization", "Bearer  k ")], keys=keys)
+    assert asyncio.run(charge(request, 5)) == "client"
+    request = make_request(headers=[("authorization", "Basic k")], keys=keys)
+    assert asyncio.run(identify(request)) == "client"
     assert seen == [("k", "192.0.2.7"), ("client", 5), (None, "192.0.2.7")]
-    assert identify(make_request(keys=ApiKeys())).name
+    assert asyncio.run(identify(make_request(keys=ApiKeys()))).name
 
 
 def test_long_sentences_are_refused(tiny_folder):

@@ -1,11 +1,14 @@
 """The verb “serve”; nothing heavy is imported before it runs."""
 
 import argparse
+import contextlib
 import gc
+import signal
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, get_args
 
 from dragoman.cli.flags import (
@@ -23,6 +26,7 @@ from dragoman.options import from_plain
 from dragoman.serving.options import ServeOptions
 
 if TYPE_CHECKING:
+    from dragoman.serving.http.api_keys import ApiKeys
     from dragoman.serving.language_pairs import ServedModels
     from dragoman.serving.service import Service
 
@@ -45,6 +49,12 @@ def add_serve(verbs: argparse._SubParsersAction) -> None:
         "--keys", type=Path, metavar="FILE",
         help="a TOML file of API keys; clients then need one (see docs/serving.md)",
     )  # fmt: skip
+    parser.add_argument(
+        "--state", metavar="DIR|URL",
+        help="a folder, or the address of a database of PostgreSQL (postgresql://…), for limits, "
+        "usage and glossaries, which then survive a restart and are shared by servers (default: "
+        "in memory)",
+    )  # fmt: skip
     add_device(parser)
     parser.add_argument(
         "--precision", default="auto", choices=get_args(Precision),
@@ -64,10 +74,10 @@ def _serve(options: argparse.Namespace) -> None:
     from dragoman.serving.language_pairs import load_models
     from dragoman.serving.server import BACKLOG, Server, listen, name_url
     from dragoman.serving.service import Service
+    from dragoman.serving.state.server_state import open_state
 
     how = from_plain(ServeOptions, given_flags(options, ServeOptions), place="options")
     entries = None if options.keys is None else read_keys(options.keys)
-    keys = ApiKeys(entries, requests_per_minute=how.requests_per_minute)
     paths = options.models or list_installed()
     if not paths:
         raise OptionError(
@@ -76,7 +86,13 @@ def _serve(options: argparse.Namespace) -> None:
         )
     limit_log_lines()
     remove_stale_folders()
-    with listen(how.host, how.port) as listener:
+    with (
+        listen(how.host, how.port) as listener,
+        contextlib.closing(open_state(options.state)) as state,
+    ):
+        keys = ApiKeys(entries, requests_per_minute=how.requests_per_minute, state=state)
+        if options.keys is not None:
+            _read_keys_again_on_hangup(keys, options.keys)
         models = load_models(paths, options.device, options.precision)
         how = replace(how, processes=_choose_processes(models, how.processes))
         service = Service(models, how)
@@ -114,6 +130,22 @@ def _start(service: "Service") -> None:
             service.stop()
             raise DragomanError("a process could not load its model; see the lines above")
         time.sleep(0.05)
+
+
+def _read_keys_again_on_hangup(keys: "ApiKeys", path: Path) -> None:
+    """Read the file of keys again on SIGHUP; keep those that there are if it is wrong."""
+    from dragoman.serving.http.api_keys import read_keys
+
+    def _read(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        try:
+            keys.replace(read_keys(path))
+        except DragomanError as error:
+            _say(f"{error}; the keys stay as they were")
+        else:
+            _say(f"{path}: read again")
+
+    if hasattr(signal, "SIGHUP"):  # Windows has none
+        signal.signal(signal.SIGHUP, _read)
 
 
 def _tune() -> None:

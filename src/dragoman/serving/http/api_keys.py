@@ -3,16 +3,19 @@
 import hashlib
 import hmac
 import ipaddress
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dragoman.errors import DataError
 from dragoman.options import read_toml, suggest
 from dragoman.serving.service_types import Client, ServiceError
+from dragoman.serving.state.client_names import KEY_PREFIX
+from dragoman.serving.state.memory_counts import Bucket
+from dragoman.serving.state.server_state import ServerState
 
 WRONG_KEYS_PER_MINUTE = 20
 """Of one address; then each is answered with status 429."""
@@ -44,8 +47,8 @@ class ApiKeys:
         The keys, from `read_keys`; None: nobody needs one.
     requests_per_minute : int | None
         For each address, where nobody needs a key; None: any number.
-    now : Callable[[], float]
-        Tells the seconds since some moment.
+    state : ServerState | None
+        Where requests and characters are counted; None: in memory, anew with each server.
     month : Callable[[], tuple[int, int]]
         Tells the year and month.
 
@@ -55,7 +58,7 @@ class ApiKeys:
     they differ. Wrong keys are counted by address, and a right one is accepted whatever came from
     there before, so that nobody can lock others out. Of clients that have been quiet for a minute
     nothing need be remembered but how many characters the owners of keys have had translated in
-    this month. Counts begin anew with the server.
+    this month.
     """
 
     def __init__(
@@ -63,23 +66,25 @@ class ApiKeys:
         entries: Sequence[ApiKey] | None = None,
         *,
         requests_per_minute: int | None = None,
-        now: Callable[[], float] = time.monotonic,
+        state: ServerState | None = None,
         month: Callable[[], tuple[int, int]] = lambda: _month(datetime.now(UTC)),
     ) -> None:
         self._entries = None if entries is None else tuple(entries)
         self._requests_per_minute = requests_per_minute
         self._month = month
-        self._requests = RateLimiter(now)
-        self._wrong_keys = RateLimiter(now)
-        self._characters: dict[str, int] = {}
-        self._counted_month = month()
+        self.state = ServerState() if state is None else state
+        self._counts = self.state.counts
 
     @property
     def is_required(self) -> bool:
         """Whether a client needs a key."""
         return self._entries is not None
 
-    def authenticate(self, raw_key: str | None, address: str) -> Client:
+    def replace(self, entries: Sequence[ApiKey]) -> None:
+        """Put other keys in place of those that there are."""
+        self._entries = tuple(entries)
+
+    async def authenticate(self, raw_key: str | None, address: str) -> Client:
         """Identify the client of a request.
 
         Parameters
@@ -101,7 +106,9 @@ class ApiKeys:
         digest = _digest(raw_key)
         found = [each for each in self._entries if hmac.compare_digest(each.digest, digest)]
         if not found:
-            self._wrong_keys.count(
+            await self.state.ask_counts(
+                self._count,
+                "wrong keys",
                 _network(address),
                 WRONG_KEYS_PER_MINUTE,
                 "Invalid API key; wrong ones of an address",
@@ -113,49 +120,76 @@ class ApiKeys:
         """Name the client at an address before its key is known."""
         return _network(address) if self._entries is None else ""
 
-    def charge(self, client: Client, num_characters: int) -> None:
+    async def charge(self, client: Client, num_characters: int) -> None:
         """Count a request against rate limit and quota, or raise."""
-        self._requests.count(client.name, client.requests_per_minute)
-        self.charge_characters(client, num_characters)
+        if client.requests_per_minute is not None or client.has_key:
+            undo = partial(self.refund, client, num_characters)
+            await self.state.ask_counts(self._charge, client, num_characters, undo=undo)
 
-    def charge_characters(self, client: Client, num_characters: int) -> None:
+    async def charge_characters(self, client: Client, num_characters: int) -> None:
         """Count characters against the quota, or raise."""
-        used, limit = self.usage(client)
-        if limit is not None and used + num_characters > limit:
-            raise ServiceError(
-                "quota",
-                f"the key's {limit:,} characters a month are used up",
-                details={"limit": limit, "count": used},
-            )
         if client.has_key:
-            self._characters[client.name] = used + num_characters
+            undo = partial(self.refund, client, num_characters)
+            await self.state.ask_counts(self._charge_characters, client, num_characters, undo=undo)
 
-    def check(self, client: Client) -> None:
+    async def check(self, client: Client) -> None:
         """Raise if the rate limit or the quota is exhausted; count nothing."""
-        self._requests.check(client.name, client.requests_per_minute)
-        used, limit = self.usage(client)
-        if limit is not None and used >= limit:
-            self.charge_characters(client, 1)
+        if client.requests_per_minute is not None or client.characters_per_month is not None:
+            await self.state.ask_counts(self._check, client)
 
     def refund(self, client: Client, num_characters: int) -> None:
-        """Return the characters of a request that was not answered."""
-        if client.has_key:
-            self._characters[client.name] = max(0, self.usage(client)[0] - num_characters)
+        """Return the characters of a request that was not answered, perhaps a moment later."""
+        if client.has_key and num_characters:
+            self.state.call_soon(
+                partial(self._counts.refund, client.name, self._name_month(), num_characters)
+            )
 
-    def usage(self, client: Client) -> tuple[int, int | None]:
+    async def usage(self, client: Client) -> tuple[int, int | None]:
         """Return the characters that a client has used this month, and its quota.
 
         Returns
         -------
         tuple[int, int | None]
-            Characters of this month since the server began, and how many they may be; None: any
-            number.
+            Characters of this month, and how many they may be; None: any number.
         """
-        month = self._month()
-        if month != self._counted_month:
-            self._counted_month = month
-            self._characters.clear()
-        return self._characters.get(client.name, 0), client.characters_per_month
+        limit = client.characters_per_month
+        if not client.has_key:
+            return 0, limit
+        return await self.state.ask_counts(
+            self._counts.used, client.name, self._name_month()
+        ), limit
+
+    def _charge(self, client: Client, num_characters: int) -> None:
+        if client.requests_per_minute is not None:
+            self._count("requests", client.name, client.requests_per_minute)
+        if client.has_key:
+            self._charge_characters(client, num_characters)
+
+    def _charge_characters(self, client: Client, num_characters: int) -> None:
+        limit = client.characters_per_month
+        used = self._counts.charge(client.name, self._name_month(), num_characters, limit)
+        if used is not None:
+            raise _used_up(used, limit)
+
+    def _check(self, client: Client) -> None:
+        rate, limit = client.requests_per_minute, client.characters_per_month
+        if rate is not None:
+            wait = self._counts.wait("requests", client.name, rate)
+            if wait is not None:
+                raise _slow_down("Slowdown", rate, wait)
+        if limit is not None:
+            used = self._counts.used(client.name, self._name_month())
+            if used >= limit:
+                raise _used_up(used, limit)
+
+    def _count(self, bucket: Bucket, name: str, rate: int, refusal: str = "Slowdown") -> None:
+        wait = self._counts.count(bucket, name, rate)
+        if wait is not None:
+            raise _slow_down(refusal, rate, wait)
+
+    def _name_month(self) -> str:
+        year, month = self._month()
+        return f"{year:04}-{month:02}"
 
 
 def read_keys(path: Path) -> list[ApiKey]:
@@ -196,7 +230,8 @@ def _entry(name: str, table: Any, path: Path) -> ApiKey:  # noqa: ANN401
         if value is not None and (type(value) is not int or value < 1):
             raise DataError(f"{place}: {field} is {value!r}; must be a whole number from 1")
         limits[field] = value
-    return ApiKey(digest=_digest(key), client=Client(name=f"key {name}", has_key=True, **limits))
+    client = Client(name=f"{KEY_PREFIX}{name}", has_key=True, **limits)
+    return ApiKey(digest=_digest(key), client=client)
 
 
 def _digest(key: str) -> bytes:
@@ -212,56 +247,25 @@ def _network(address: str) -> str:
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
-        return address[:64]  # whatever a proxy says: it is remembered
+        # Whatever a proxy says: it is remembered, and must not be the name of a key's owner.
+        return f"address {address[:64]}"
     if isinstance(parsed, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((parsed, 64), strict=False))
     return address
 
 
-MAX_CLIENTS = 10_000
+def _slow_down(refusal: str, rate: int, wait: float) -> ServiceError:
+    return ServiceError(
+        "too_many_requests",
+        f"{refusal}: {rate:,} per 1 minute",
+        retry_after=wait,
+        details={"limit": rate},
+    )
 
 
-class RateLimiter:
-    """Leaky buckets by client name, for at most `MAX_CLIENTS` names.
-
-    Parameters
-    ----------
-    now : Callable[[], float]
-        Tells the seconds since some moment.
-
-    Notes
-    -----
-    A minute's worth may come at once, then one each 60/n seconds. When there are too many names,
-    the one that was counted least recently is forgotten: whoever has so many addresses gains more
-    by using them than by being forgotten.
-    """
-
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self._full_until: dict[str, float] = {}
-
-    def count(self, name: str, rate: int | None, refusal: str = "Slowdown") -> None:
-        """Count one request, or raise if the bucket is full."""
-        full_until = self.check(name, rate, refusal)
-        if full_until is None:
-            return
-        self._full_until.pop(name, None)  # the last is the one that was counted most recently
-        self._full_until[name] = full_until
-        if len(self._full_until) > MAX_CLIENTS:
-            del self._full_until[next(iter(self._full_until))]
-
-    def check(self, name: str, rate: int | None, refusal: str = "Slowdown") -> float | None:
-        """Raise if the bucket is full; count nothing."""
-        if rate is None:
-            return None
-        now = self._now()
-        full_until = max(self._full_until.get(name, now), now) + 60 / rate
-        wait = full_until - 60 - now
-        if wait > 1e-9:
-            raise ServiceError(
-                "too_many_requests",
-                f"{refusal}: {rate:,} per 1 minute",
-                retry_after=wait,
-                details={"limit": rate},
-            )
-        return full_until
+def _used_up(used: int, limit: int | None) -> ServiceError:
+    return ServiceError(
+        "quota",
+        f"the key's {limit:,} characters a month are used up",
+        details={"limit": limit, "count": used},
+    )

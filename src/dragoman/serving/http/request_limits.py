@@ -177,7 +177,7 @@ class RequestLimiter:
         if not length.isdigit() or int(length) > most:
             raise RejectedError(413, too_large, is_coming=True)
         check = UploadCheck(self._keys, scope) if is_file and self._keys is not None else None
-        _refuse_file(check, [])
+        await _refuse_file(check, [])
         until = time.monotonic() + self._options.client_seconds
         chunks: list[bytes] = []
         size = 0
@@ -196,7 +196,7 @@ class RequestLimiter:
             if size > most:
                 raise RejectedError(413, too_large, is_coming=is_coming)
             if is_coming:
-                _refuse_file(check, chunks)
+                await _refuse_file(check, chunks)
             else:
                 return b"".join(chunks)
 
@@ -304,9 +304,9 @@ class RequestLimiter:
             return
 
 
-def _refuse_file(check: UploadCheck | None, chunks: list[bytes]) -> None:
+async def _refuse_file(check: UploadCheck | None, chunks: list[bytes]) -> None:
     """Reject an upload as soon as its client is known to have no quota left."""
-    found = None if check is None else check.find_refusal(chunks)
+    found = None if check is None else await check.find_refusal(chunks)
     if found is not None:
         status, error = found
         raise RejectedError(status, error.message, error.retry_after, is_coming=True)

@@ -17,7 +17,7 @@ _WAYS = {
     "/translate_file": ("bearer", "api_key", 403),
     "/v2/document": ("deepl-auth-key", "auth_key", 456),
 }
-_STATUS = {"bad_key": 403, "too_many_requests": 429}
+_STATUS = {"bad_key": 403, "too_many_requests": 429, "not_ready": 503}
 _FIELD = rb'; ?name="?%s"?\r\n(?:[^\r\n]{1,200}\r\n){0,4}\r\n([^\r\n]{1,1000})\r\n'
 _FIELDS = {
     path: re.compile(_FIELD % field.encode(), re.IGNORECASE)
@@ -47,7 +47,7 @@ class UploadCheck:
         self._key = _find_key(scope, self._path)
         self._is_over = False
 
-    def find_refusal(self, chunks: Sequence[bytes] = ()) -> tuple[int, ServiceError] | None:
+    async def find_refusal(self, chunks: Sequence[bytes] = ()) -> tuple[int, ServiceError] | None:
         """Return the error if the upload is to be rejected.
 
         Returns
@@ -67,7 +67,7 @@ class UploadCheck:
             key = found[1].decode("utf-8", "replace")
         self._is_over = True
         try:
-            self._keys.check(self._keys.authenticate(key, self._address))
+            await self._keys.check(await self._keys.authenticate(key, self._address))
         except ServiceError as error:
             return _STATUS.get(error.kind, _WAYS[self._path][2]), error
         return None

@@ -175,7 +175,7 @@ async def _translate(request: WebRequest) -> Response:
     service = service_of(request)
     fields = await read_fields(request)
     text, target = fields.text("text"), fields.text("target")
-    client = charge(request, len(text))
+    client = await charge(request, len(text))
     source, confidence = _find_source(service, text, fields.text("source", ""), target)
     prefix = fields.text("prefix", "")
     asked = Request(
@@ -334,7 +334,7 @@ async def _read(request: WebRequest) -> tuple[SentencePair, JsonFields]:
     """Read sentence pair, model and client of a request."""
     service = service_of(request)
     fields = await read_fields(request)
-    charge(request, 0)
+    await charge(request, 0)
     pair = read_pair(fields)
     find_model(service, pair.model)
     return pair, fields
@@ -365,7 +365,7 @@ async def _run(request: WebRequest) -> Response:
     if run is None:
         raise ServiceError("not_found", "there is no such run")
     if getattr(request.app.state, "service", None) is not None:
-        identify(request)
+        await identify(request)
     query = request.query_params
     try:
         offset = int(query.get("offset", "0"))

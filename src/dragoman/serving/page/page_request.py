@@ -118,19 +118,19 @@ def service_of(request: WebRequest) -> Service:
     return service
 
 
-def identify(request: WebRequest) -> Client:
+async def identify(request: WebRequest) -> Client:
     """Identify the client."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     address = request.client.host if request.client else ""
     raw_key = key.strip() if scheme.lower() == "bearer" else None
-    client: Client = request.app.state.keys.authenticate(raw_key, address)
+    client: Client = await request.app.state.keys.authenticate(raw_key, address)
     return client
 
 
-def charge(request: WebRequest, num_characters: int) -> Client:
+async def charge(request: WebRequest, num_characters: int) -> Client:
     """Identify the client and charge its quota."""
-    client = identify(request)
-    request.app.state.keys.charge(client, num_characters)
+    client = await identify(request)
+    await request.app.state.keys.charge(client, num_characters)
     return client
 
 

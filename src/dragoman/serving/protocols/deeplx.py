@@ -42,7 +42,7 @@ async def translate_deeplx(request: WebRequest, parameters: RequestParameters) -
             target=target,
             num_alternatives=min(MOST_ALTERNATIVES, service.options.max_beam_size - 1),
             markup=cast(Markup, markup),
-            client=find_client(request, token or parameters.text("token")),
+            client=await find_client(request, token or parameters.text("token")),
         ),
     )
     return JSONResponse(

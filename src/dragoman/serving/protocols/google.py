@@ -51,7 +51,7 @@ def routes() -> list[BaseRoute]:
 async def _translate(request: WebRequest) -> Response:
     """Translate texts, by default HTML."""
     parameters = await read_parameters(request)
-    client = _find_client(request, parameters)
+    client = await _find_client(request, parameters)
     texts = _read_texts(parameters)
     target = parameters.text("target")
     if not target:
@@ -85,7 +85,7 @@ async def _translate(request: WebRequest) -> Response:
 async def _languages(request: WebRequest) -> Response:
     """List the languages, with their English names if a language for these is given."""
     parameters = await read_parameters(request)
-    _find_client(request, parameters)
+    await _find_client(request, parameters)
     service: Service = request.app.state.service
     languages = service.languages()
     target = parameters.text("target")
@@ -101,10 +101,10 @@ async def _languages(request: WebRequest) -> Response:
 async def _detect(request: WebRequest) -> Response:
     """Detect the language of each text."""
     parameters = await read_parameters(request)
-    client = _find_client(request, parameters)
+    client = await _find_client(request, parameters)
     texts = _read_texts(parameters)
     service: Service = request.app.state.service
-    request.app.state.keys.charge(client, 0)
+    await request.app.state.keys.charge(client, 0)
     length, limit = sum(map(len, texts)), service.options.max_characters
     if length > limit:
         raise ServiceError("too_long", f"{length:,} characters, but {limit:,} are the most")
@@ -127,12 +127,12 @@ def _required(name: str) -> ServiceError:
     return ServiceError("bad_request", f"Required parameter: {name}")
 
 
-def _find_client(request: WebRequest, parameters: RequestParameters) -> Client:
+async def _find_client(request: WebRequest, parameters: RequestParameters) -> Client:
     """Authenticate by key or, as Google's client does, by bearer token."""
     key = parameters.text("key") or request.headers.get("x-goog-api-key")
     token = read_bearer(request, "Bearer")
     try:
-        return find_client(request, key or token)
+        return await find_client(request, key or token)
     except ServiceError as error:
         if error.kind == "bad_key" and not key:
             # On 401, Google's client would try to refresh its token.

@@ -34,7 +34,7 @@ async def translate_immersive(request: WebRequest, parameters: RequestParameters
             source=None if source.lower() == "auto" else source,
             target=target,
             markup="html" if has_tags else "text",
-            client=find_client(request, key or parameters.text("api_key")),
+            client=await find_client(request, key or parameters.text("api_key")),
         ),
     )
     translations = [

@@ -84,7 +84,7 @@ async def translate_libretranslate(request: WebRequest, parameters: RequestParam
             num_alternatives=num_alternatives,
             wants_confidence=wants_confidence,
             markup=cast(Markup, markup),
-            client=_find_client(request, parameters),
+            client=await _find_client(request, parameters),
         ),
     )
     is_batch = "q" in parameters.lists
@@ -132,15 +132,16 @@ def _required(parameters: RequestParameters, name: str) -> str:
     return value
 
 
-def _find_client(request: WebRequest, parameters: RequestParameters) -> Client:
-    return find_client(request, parameters.text("api_key") or read_bearer(request, "Bearer"))
+async def _find_client(request: WebRequest, parameters: RequestParameters) -> Client:
+    return await find_client(request, parameters.text("api_key") or read_bearer(request, "Bearer"))
 
 
 async def _detect(request: WebRequest) -> Response:
     """Detect the language of a text."""
     parameters = await read_parameters(request)
     text = "\n".join(_read_texts(parameters))
-    request.app.state.keys.charge(_find_client(request, parameters), 0)
+    client = await _find_client(request, parameters)
+    await request.app.state.keys.charge(client, 0)
     service: Service = request.app.state.service
     _check_length(service, [text])
     found = service.detect(text)
@@ -175,14 +176,14 @@ async def _translate_file(request: WebRequest) -> Response:
     if parameters.file is None:
         raise ServiceError("bad_request", "Invalid request: missing file parameter")
     source, target = _required(parameters, "source"), _required(parameters, "target")
-    client = _find_client(request, parameters)
+    client = await _find_client(request, parameters)
     service: Service = request.app.state.service
     target = _match_language(service, target)
     # Some clients, such as those in PHP, send the file's path.
     name = check_name(re.split(r"[/\\]", parameters.file.name)[-1])
     keys: ApiKeys = request.app.state.keys
-    keys.check(client)
-    keys.charge(client, 0)
+    await keys.check(client)
+    await keys.charge(client, 0)
     store = find_store(request.app)
     document = await store.read(name, parameters.file.content, service.options, target)
     wanted = Request(
@@ -196,7 +197,7 @@ async def _translate_file(request: WebRequest) -> Response:
     stored = store.create(client.name, f"{path.stem}_{target}{path.suffix}")
     num_charged = 0
     try:
-        keys.charge_characters(client, num_characters)
+        await keys.charge_characters(client, num_characters)
         num_charged = num_characters
         store.finish(stored, await translate_document(service, document, wanted))
     finally:

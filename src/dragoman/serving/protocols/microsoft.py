@@ -51,7 +51,7 @@ async def translate_microsoft(request: WebRequest, parameters: RequestParameters
         raise ServiceError("bad_request", "textType must be plain or html")
     source = parameters.text("from") or None
     key = request.headers.get("ocp-apim-subscription-key") or read_bearer(request, "Bearer")
-    client = find_client(request, key or parameters.text("subscription-key"))
+    client = await find_client(request, key or parameters.text("subscription-key"))
     if len(texts) * len(targets) > request.app.state.service.options.max_texts:
         raise ServiceError("too_many_texts", "too many texts for so many languages; send fewer")
     found: list[list[Answer]] = []

@@ -38,7 +38,7 @@ async def _translate(request: WebRequest) -> Response:
             texts=(fields["source"] or "",),
             source=fields["from"],
             target=fields["to"] or "",
-            client=find_client(request, read_bearer(request, "Bearer")),
+            client=await find_client(request, read_bearer(request, "Bearer")),
         ),
     )
     return JSONResponse({"translation": answer.text})
@@ -53,7 +53,7 @@ async def _languages(request: WebRequest) -> Response:
 
 async def _ready(request: WebRequest) -> Response:
     """Answer whether texts are accepted."""
-    if not request.app.state.service.is_accepting:
+    if not request.app.state.service.is_accepting or not await request.app.state.keys.state.check():
         raise ServiceError("not_ready", "the server is stopping or not ready", retry_after=1.0)
     return Response(status_code=204)
 

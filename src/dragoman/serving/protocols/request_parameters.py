@@ -149,10 +149,10 @@ async def read_parameters(request: WebRequest, *, takes_list: bool = False) -> R
     )
 
 
-def find_client(request: WebRequest, key: str | None) -> Client:
+async def find_client(request: WebRequest, key: str | None) -> Client:
     """Authenticate the client of a request."""
     address = request.client.host if request.client is not None else ""
-    client: Client = request.app.state.keys.authenticate(key, address)
+    client: Client = await request.app.state.keys.authenticate(key, address)
     return client
 
 
@@ -160,7 +160,7 @@ async def translate_and_charge(web_request: WebRequest, request: Request) -> lis
     """Translate and charge the client; refund if translation fails."""
     keys, service = web_request.app.state.keys, web_request.app.state.service
     num_characters = sum(len(text) for text in request.texts)
-    keys.charge(request.client, num_characters)
+    await keys.charge(request.client, num_characters)
     is_answered = False
     try:
         answers: list[Answer] = await service.translate(request)

@@ -76,7 +76,7 @@ class _Tags:
 async def _translate(request: WebRequest) -> Response:
     """Translate texts."""
     parameters = await read_parameters(request)
-    client = find_deepl_client(request, parameters)
+    client = await find_deepl_client(request, parameters)
     _refuse_unsupported(parameters)
     service: Service = request.app.state.service
     texts = parameters.texts("text")
@@ -91,7 +91,7 @@ async def _translate(request: WebRequest) -> Response:
     texts, splits_sentences = _prepare_texts(parameters, texts, tags)
     model_type = _read_choice(parameters, "model_type", (*_MODEL_TYPES, ""))
     names_glossary = parameters.values.get("glossary_id") or parameters.values.get("glossary_ids")
-    find_terms = read_glossaries(request, parameters, client, (source, target))
+    find_terms = await read_glossaries(request, parameters, client, (source, target))
     wanted = Request(
         texts=tuple(texts),
         source=source,
@@ -187,7 +187,7 @@ async def _translate_special(
     service: Service = web_request.app.state.service
     keys = web_request.app.state.keys
     num_characters = sum(map(len, request.texts))
-    keys.charge(request.client, num_characters)
+    await keys.charge(request.client, num_characters)
     answers: list[Answer] = []
     try:
         for text in request.texts:
@@ -235,7 +235,7 @@ async def _translate_marked(service: Service, text: str, request: Request, tags:
 async def _languages(request: WebRequest) -> Response:
     """List the languages."""
     parameters = await read_parameters(request)
-    find_deepl_client(request, parameters)
+    await find_deepl_client(request, parameters)
     kind = _read_choice(parameters, "type", ("source", "target", "")) or "source"
     service: Service = request.app.state.service
     languages = service.languages()
@@ -260,8 +260,8 @@ async def _languages(request: WebRequest) -> Response:
 
 async def _usage(request: WebRequest) -> Response:
     """Report the characters used and the quota."""
-    client: Client = find_deepl_client(request, await read_parameters(request))
-    count, limit = request.app.state.keys.usage(client)
+    client: Client = await find_deepl_client(request, await read_parameters(request))
+    count, limit = await request.app.state.keys.usage(client)
     return JSONResponse(
         {"character_count": count, "character_limit": NO_LIMIT if limit is None else limit}
     )

@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 
-from starlette.applications import Starlette
 from starlette.requests import Request as WebRequest
 from starlette.responses import JSONResponse, Response
 
 from dragoman.serving.documents.documents import FindTerms
-from dragoman.serving.glossaries import GlossaryStore
 from dragoman.serving.languages import match_language
 from dragoman.serving.protocols.request_parameters import (
     RequestParameters,
@@ -16,6 +14,7 @@ from dragoman.serving.protocols.request_parameters import (
 )
 from dragoman.serving.service import Service
 from dragoman.serving.service_types import Client, ServiceError
+from dragoman.serving.state.server_state import ServerState
 
 STATUS = {
     "bad_request": 400,
@@ -49,10 +48,10 @@ def write_deepl_error(error: ServiceError) -> Response:
     return JSONResponse({"message": message, **body}, status_code=STATUS[error.kind])
 
 
-def find_deepl_client(request: WebRequest, parameters: RequestParameters) -> Client:
+async def find_deepl_client(request: WebRequest, parameters: RequestParameters) -> Client:
     """Authenticate the client of a request."""
     key = read_bearer(request, "DeepL-Auth-Key") or parameters.text("auth_key")
-    return find_client(request, key)
+    return await find_client(request, key)
 
 
 def match_code(service: Service, code: str | None, side: str) -> str:
@@ -93,7 +92,7 @@ def check_formality(parameters: RequestParameters, target: str) -> None:
         raise ServiceError("bad_request", "Value for 'formality' not supported.")
 
 
-def read_glossaries(
+async def read_glossaries(
     request: WebRequest,
     parameters: RequestParameters,
     client: Client,
@@ -117,8 +116,11 @@ def read_glossaries(
     wanted = [one] if one else many
     if wanted and languages[0] is None:
         raise ServiceError("bad_request", "A glossary needs parameter 'source_lang'.")
-    store = find_glossaries(request.app)
-    found = [store.get(client.name, glossary_id.strip()) for glossary_id in wanted]
+    state = find_state(request)
+    found = [
+        await state.find_glossaries(state.glossaries.get, client.name, glossary_id.strip())
+        for glossary_id in wanted
+    ]
     source, target = languages
     dictionaries = [each.find(source, target) for each in found if source is not None]
     if None in dictionaries:
@@ -134,9 +136,7 @@ def read_glossaries(
     return find_terms
 
 
-def find_glossaries(app: Starlette) -> GlossaryStore:
-    """Return the glossary store of an application."""
-    if not hasattr(app.state, "glossaries"):
-        app.state.glossaries = GlossaryStore()
-    store: GlossaryStore = app.state.glossaries
-    return store
+def find_state(request: WebRequest) -> ServerState:
+    """Return the state in which the glossaries of all clients are."""
+    state: ServerState = request.app.state.keys.state
+    return state

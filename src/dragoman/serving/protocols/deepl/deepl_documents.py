@@ -52,7 +52,7 @@ def routes() -> list[BaseRoute]:
 async def _upload(request: WebRequest) -> Response:
     """Accept a document and start to translate it in the background."""
     parameters = await read_parameters(request)
-    client = find_deepl_client(request, parameters)
+    client = await find_deepl_client(request, parameters)
     if parameters.file is None:
         raise ServiceError("bad_request", "Parameter 'file' not specified.")
     service: Service = request.app.state.service
@@ -63,10 +63,10 @@ async def _upload(request: WebRequest) -> Response:
     check_formality(parameters, parameters.text("target_lang") or "")
     name = check_name(parameters.text("filename") or parameters.file.name)
     _check_output(parameters, name)
-    find_terms = read_glossaries(request, parameters, client, (source, target))
+    find_terms = await read_glossaries(request, parameters, client, (source, target))
     keys: ApiKeys = request.app.state.keys
-    keys.check(client)
-    keys.charge(client, 0)
+    await keys.check(client)
+    await keys.charge(client, 0)
     store = find_store(request.app)
     document = await store.read(name, parameters.file.content, service.options, target)
     source = source or _find_source(service, document, target)
@@ -74,8 +74,8 @@ async def _upload(request: WebRequest) -> Response:
     stored = store.create(client.name, name)
     stored.progress.num_characters = sum(map(len, document.texts))
     try:
-        keys.charge_characters(client, stored.progress.num_characters)
-    except ServiceError:
+        await keys.charge_characters(client, stored.progress.num_characters)
+    except BaseException:  # also where the client has gone
         store.remove(stored)
         raise
 
@@ -171,7 +171,7 @@ async def _result(request: WebRequest) -> Response:
 async def _find(request: WebRequest) -> StoredDocument:
     """Look up a document by id and key."""
     parameters = await read_parameters(request)
-    client = find_deepl_client(request, parameters)
+    client = await find_deepl_client(request, parameters)
     key = parameters.text("document_key")
     if not key:
         raise ServiceError("bad_request", "Parameter 'document_key' not specified.")

@@ -1,7 +1,6 @@
 """The protocol of DeepL: glossaries of one pair of languages (v2) or of several (v3)."""
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from starlette.requests import Request as WebRequest
@@ -16,7 +15,7 @@ from dragoman.serving.glossaries import (
 )
 from dragoman.serving.protocols.deepl.deepl_common import (
     find_deepl_client,
-    find_glossaries,
+    find_state,
     match_code,
     write_deepl_error,
 )
@@ -55,7 +54,7 @@ def routes() -> list[BaseRoute]:
 
 async def _pairs(request: WebRequest) -> Response:
     """List the language pairs that support glossaries."""
-    find_deepl_client(request, await read_parameters(request))
+    await find_deepl_client(request, await read_parameters(request))
     pairs = sorted({(each.source, each.target) for each in request.app.state.service.models()})
     listed = [{"source_lang": source, "target_lang": target} for source, target in pairs]
     return JSONResponse({"supported_languages": listed})
@@ -64,7 +63,7 @@ async def _pairs(request: WebRequest) -> Response:
 async def _create(request: WebRequest) -> Response:
     """Create a glossary of one pair of languages."""
     parameters = await read_parameters(request)
-    client = find_deepl_client(request, parameters)
+    client = await find_deepl_client(request, parameters)
     glossary = await _keep(request, client, _read_name(parameters), [parameters])
     return JSONResponse(_write(glossary), status_code=201)
 
@@ -72,7 +71,7 @@ async def _create(request: WebRequest) -> Response:
 async def _create_several(request: WebRequest) -> Response:
     """Create a glossary of several pairs of languages."""
     parameters = await read_parameters(request)
-    client = find_deepl_client(request, parameters)
+    client = await find_deepl_client(request, parameters)
     name, sent = _read_name(parameters), parameters.objects("dictionaries")
     if not sent:
         raise ServiceError("bad_request", "Parameter 'dictionaries' not specified.")
@@ -83,16 +82,18 @@ async def _keep(
     request: WebRequest, client: Client, name: str, sent: Sequence[RequestParameters]
 ) -> StoredGlossary:
     """Store a glossary, on a thread: a million characters take a second."""
-    store, pairs = find_glossaries(request.app), _read_pairs(request, sent)
-    return await asyncio.to_thread(
-        lambda: store.create(client.name, name=name, dictionaries=_read_dictionaries(sent, pairs))
+    state, pairs = find_state(request), _read_pairs(request, sent)
+    return await state.change_glossaries(
+        lambda: state.glossaries.create(
+            client.name, name=name, dictionaries=_read_dictionaries(sent, pairs)
+        )
     )
 
 
 async def _edit(request: WebRequest) -> Response:
     """Rename a glossary, add dictionaries to it, or entries to those that it has."""
     parameters = await read_parameters(request)
-    client = find_deepl_client(request, parameters)
+    client = await find_deepl_client(request, parameters)
     sent = parameters.objects("dictionaries")
     name = _read_name(parameters) if not sent or "name" in parameters.values else None
     pairs = _read_pairs(request, sent)
@@ -104,24 +105,20 @@ async def _edit(request: WebRequest) -> Response:
             kept[each.pair] = each if old is None else old.merge(each)
         return replace(glossary, name=name or glossary.name, dictionaries=tuple(kept.values()))
 
-    store = find_glossaries(request.app)
-    glossary_id = request.path_params["glossary_id"]
-    changed = await asyncio.to_thread(store.update, client.name, glossary_id, _change)
+    changed = await _update(request, client, _change)
     return JSONResponse(_write_any(changed))
 
 
 async def _put_dictionary(request: WebRequest) -> Response:
     """Replace the dictionary of a pair of languages, or add it."""
     parameters = await read_parameters(request)
-    client = find_deepl_client(request, parameters)
+    client = await find_deepl_client(request, parameters)
     pairs = _read_pairs(request, [parameters])
 
     def _change(glossary: StoredGlossary) -> StoredGlossary:
         return _put(glossary, pairs[0], _read_dictionaries([parameters], pairs))
 
-    store = find_glossaries(request.app)
-    glossary_id = request.path_params["glossary_id"]
-    changed = await asyncio.to_thread(store.update, client.name, glossary_id, _change)
+    changed = await _update(request, client, _change)
     found = changed.find(*pairs[0])
     assert found is not None
     return JSONResponse(_write_dictionary(found))
@@ -130,17 +127,23 @@ async def _put_dictionary(request: WebRequest) -> Response:
 async def _delete_dictionary(request: WebRequest) -> Response:
     """Delete the dictionary of a pair of languages."""
     parameters = await read_parameters(request)
-    client = find_deepl_client(request, parameters)
+    client = await find_deepl_client(request, parameters)
     pair = _read_pair(request, parameters)
 
     def _change(glossary: StoredGlossary) -> StoredGlossary:
         _find_dictionary(glossary, pair)
         return _put(glossary, pair, ())
 
-    store = find_glossaries(request.app)
-    glossary_id = request.path_params["glossary_id"]
-    await asyncio.to_thread(store.update, client.name, glossary_id, _change)
+    await _update(request, client, _change)
     return Response(status_code=204)
+
+
+async def _update(
+    request: WebRequest, client: Client, change: Callable[[StoredGlossary], StoredGlossary]
+) -> StoredGlossary:
+    """Change the glossary that a request names."""
+    state, glossary_id = find_state(request), request.path_params["glossary_id"]
+    return await state.change_glossaries(state.glossaries.update, client.name, glossary_id, change)
 
 
 def _put(
@@ -153,8 +156,9 @@ def _put(
 
 async def _list(request: WebRequest) -> Response:
     """List a client's glossaries of one pair of languages."""
-    client = find_deepl_client(request, await read_parameters(request))
-    listed = find_glossaries(request.app).list(client.name)
+    client = await find_deepl_client(request, await read_parameters(request))
+    state = find_state(request)
+    listed = await state.find_glossaries(state.glossaries.list, client.name)
     return JSONResponse(
         {"glossaries": [_write(each) for each in listed if len(each.dictionaries) == 1]}
     )
@@ -162,8 +166,9 @@ async def _list(request: WebRequest) -> Response:
 
 async def _list_all(request: WebRequest) -> Response:
     """List a client's glossaries."""
-    client = find_deepl_client(request, await read_parameters(request))
-    listed = find_glossaries(request.app).list(client.name)
+    client = await find_deepl_client(request, await read_parameters(request))
+    state = find_state(request)
+    listed = await state.find_glossaries(state.glossaries.list, client.name)
     return JSONResponse({"glossaries": [_write_any(each) for each in listed]})
 
 
@@ -194,15 +199,17 @@ async def _entries_of_pair(request: WebRequest) -> Response:
 
 async def _delete(request: WebRequest) -> Response:
     """Delete a glossary."""
-    client = find_deepl_client(request, await read_parameters(request))
-    store = find_glossaries(request.app)
-    await asyncio.to_thread(store.delete, client.name, request.path_params["glossary_id"])
+    client = await find_deepl_client(request, await read_parameters(request))
+    state = find_state(request)
+    glossary_id = request.path_params["glossary_id"]
+    await state.change_glossaries(state.glossaries.delete, client.name, glossary_id)
     return Response(status_code=204)
 
 
 async def _find(request: WebRequest) -> StoredGlossary:
-    client = find_deepl_client(request, await read_parameters(request))
-    return find_glossaries(request.app).get(client.name, request.path_params["glossary_id"])
+    client = await find_deepl_client(request, await read_parameters(request))
+    state, glossary_id = find_state(request), request.path_params["glossary_id"]
+    return await state.find_glossaries(state.glossaries.get, client.name, glossary_id)
 
 
 def _find_dictionary(glossary: StoredGlossary, pair: tuple[str, str]) -> Dictionary:
