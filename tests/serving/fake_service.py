@@ -13,6 +13,7 @@ from dragoman.serving.service_types import Answer, Language, ServiceError
 with warnings.catch_warnings():  # It wants a library that few have yet.
     warnings.simplefilter("ignore")
     from starlette.testclient import TestClient
+    from starlette.testclient import WebSocketDenialResponse as WebSocketDenialResponse
 
 
 class FakeService:

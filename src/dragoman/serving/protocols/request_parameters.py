@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import UploadFile
+from starlette.requests import HTTPConnection
 from starlette.requests import Request as WebRequest
 from starlette.responses import Response
 from starlette.routing import Route
@@ -149,14 +150,14 @@ async def read_parameters(request: WebRequest, *, takes_list: bool = False) -> R
     )
 
 
-def find_client(request: WebRequest, key: str | None) -> Client:
+def find_client(request: HTTPConnection, key: str | None) -> Client:
     """Authenticate the client of a request."""
     address = request.client.host if request.client is not None else ""
     client: Client = request.app.state.keys.authenticate(key, address)
     return client
 
 
-async def translate_and_charge(web_request: WebRequest, request: Request) -> list[Answer]:
+async def translate_and_charge(web_request: HTTPConnection, request: Request) -> list[Answer]:
     """Translate and charge the client; refund if translation fails."""
     keys, service = web_request.app.state.keys, web_request.app.state.service
     num_characters = sum(len(text) for text in request.texts)
@@ -171,7 +172,7 @@ async def translate_and_charge(web_request: WebRequest, request: Request) -> lis
     return answers
 
 
-def read_bearer(request: WebRequest, scheme: str) -> str | None:
+def read_bearer(request: HTTPConnection, scheme: str) -> str | None:
     """Read the key from the Authorization header."""
     word, _, key = request.headers.get("authorization", "").strip().partition(" ")
     return key.strip() or None if word.lower() == scheme.lower() else None
@@ -234,7 +235,7 @@ def _read_form(body: bytes) -> dict[str, list[object]]:
         raise ServiceError("bad_request", "Invalid request: the form has too many fields") from None
     values: dict[str, list[object]] = {}
     for name, value in pairs:
-        _check_text(value)
+        check_text(value)
         values.setdefault(name, []).append(value)
     return values
 
@@ -252,9 +253,9 @@ async def _read_multipart(
         for name, value in form.multi_items():
             if isinstance(value, UploadFile):
                 file = UploadedFile(value.filename or "", await value.read())
-                _check_text(file.name)
+                check_text(file.name)
             else:
-                _check_text(value)
+                check_text(value)
                 # Starlette silently decodes invalid UTF-8 as Latin 1.
                 if not value.isascii() and value.encode() not in body:
                     raise _not_text("the form is not UTF-8")
@@ -275,14 +276,15 @@ def _check_texts(sent: object) -> None:
     while rest:
         each = rest.pop()
         if isinstance(each, str):
-            _check_text(each)
+            check_text(each)
         elif isinstance(each, list):
             rest += each
         elif isinstance(each, dict):
             rest += each.values()
 
 
-def _check_text(text: str) -> None:
+def check_text(text: str) -> None:
+    """Raise if a text has characters that no model could read."""
     if "\0" in text:
         raise _not_text("the text has a NUL character; leave it out")
     try:
