@@ -24,6 +24,7 @@ class FakeService:
         self.requests = []
         self.error = None
         self.is_held = False
+        self.formality = {}
         self.is_ready = self.is_accepting = True
         self.metrics = Metrics()
 
@@ -57,9 +58,17 @@ class FakeService:
             Language(code="pt", name="Portuguese", targets=()),
         ]
 
+    def check_formality(self, source, target, wanted):
+        pass
+
     def models(self):
         pairs = [("en", "fr"), ("fr", "en"), ("en", "pt")]
-        return [SimpleNamespace(source=source, target=target) for source, target in pairs]
+        return [
+            SimpleNamespace(
+                source=source, target=target, formality=self.formality.get(target, frozenset())
+            )
+            for source, target in pairs
+        ]
 
 
 def talk_to(service, keys=None):

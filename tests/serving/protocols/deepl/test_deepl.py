@@ -1,10 +1,14 @@
 import contextlib
+import io
+import json
+import shutil
+import time
 
 import deepl
 import httpx
 import pytest
 from tests.serving.fake_service import FakeService, fail, talk_to
-from tests.serving.running_server import KEY, make_keys, serve
+from tests.serving.running_server import KEY, make_keys, serve, without_second_look
 from tests.serving.small_service import copy_folder
 from tests.work import grows_linearly
 
@@ -17,6 +21,16 @@ from dragoman.serving.service_types import ServiceError
 def folders(tiny_folder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pairs")
     return [copy_folder(tiny_folder.path, folder, *pair) for pair in (("en", "fr"), ("fr", "en"))]
+
+
+def mark_folder(path, folder):
+    """Copy a model folder as one that was trained with marks of formality."""
+    marked = folder / "en-fr"
+    shutil.copytree(path, marked)
+    facts = json.loads((marked / "dragoman.json").read_text())
+    facts |= {"formality": {"more": "<formal>", "less": "<casual>"}, "digest": None}
+    (marked / "dragoman.json").write_text(json.dumps(facts))
+    return marked
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +123,45 @@ class TestWithTheRealClient:
         with pytest.raises(deepl.DeepLException, match="Target language FR does not support forma"):
             translator.translate_text("Hello.", target_lang="FR", formality="more")
         assert translator.translate_text("The dog.", target_lang="FR", formality="prefer_more").text
+
+    def test_formality_of_a_model_that_knows_it(self, folders, tmp_path):
+        """The clients get what the mark before the text gives, and are told that they may ask."""
+        marked = mark_folder(folders[0], tmp_path)
+        text = "The old dog sees a house."
+        with without_second_look():
+            model = Translator.load(marked, "cpu")
+            expected = {
+                name: model.translate(f"{mark}{text}").text
+                for name, mark in (
+                    ("default", ""), ("more", "<formal> "), ("prefer_more", "<formal> "),
+                    ("less", "<casual> "), ("prefer_less", "<casual> "),
+                )
+            }  # fmt: skip
+        assert len(set(expected.values())) == 3
+        with serve([marked, folders[1]]) as address:
+            translator = deepl.Translator("any key", server_url=address)
+            listed = {
+                each.code: each.supports_formality for each in translator.get_target_languages()
+            }
+            found = {
+                name: translator.translate_text(
+                    text, source_lang="EN", target_lang="FR", formality=name
+                ).text
+                for name in expected
+            }
+            written = io.BytesIO()
+            handle = translator.translate_document_upload(
+                text, source_lang="EN", target_lang="FR", filename="a.txt", formality="less"
+            )
+            while not translator.translate_document_get_status(handle).done:
+                time.sleep(0.02)
+            translator.translate_document_download(handle, written)
+            with pytest.raises(deepl.DeepLException, match="EN-GB does not support formality"):
+                translator.translate_text("Le chien.", target_lang="EN-GB", formality="more")
+            translator.close()
+        assert listed == {"EN-GB": False, "EN-US": False, "FR": True}
+        assert found == expected
+        assert written.getvalue().decode() == expected["less"]
 
     def test_keys_usage_quota_and_too_many_requests(self, folders):
         keys = make_keys(requests_per_minute=4, characters_per_month=20)
