@@ -29,7 +29,7 @@ PATHS = (
 
 _METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "get", "A")
 _FIELDS = (
-    "text_list", "from", "to", "dictionaries",
+    "text_list", "inputs", "from", "to", "dictionaries",
     "q", "text", "source", "target", "format", "alternatives", "api_key", "key", "auth_key",
     "source_lang", "target_lang", "split_sentences", "preserve_formatting", "tag_handling",
     "outline_detection", "splitting_tags", "non_splitting_tags", "ignore_tags", "formality",
