@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import urllib.parse
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from dragoman.serving.service_types import Answer, Client, Request, ServiceError
 MOST_FIELDS = 5000
 """Fields of a form; a text that comes many times is many fields."""
 
+_NUMBERED = re.compile(r"(\w{1,40})\[([0-9]{1,4})\][.](\w{1,40})")
 _TRUE = ("1", "true")
 _FALSE = ("0", "false")
 
@@ -94,11 +96,26 @@ class RequestParameters:
         return said in _TRUE
 
     def objects(self, name: str) -> list["RequestParameters"]:
-        """Return the parameters in each of a list of JSON objects."""
+        """Return the parameters in each of a list of JSON objects, or of numbered form fields.
+
+        Notes
+        -----
+        A form has ``name[0].field`` for what JSON has as a field of the first object.
+        """
         values = self.values.get(name, [])
+        if not values:
+            return self._numbered_objects(name)
         if any(not isinstance(each, dict) for each in values):
             raise _bad_request(name, "must be objects of JSON")
         return [from_json(each) for each in values if isinstance(each, dict)]
+
+    def _numbered_objects(self, name: str) -> list["RequestParameters"]:
+        found: dict[int, dict[str, list[object]]] = {}
+        for key, values in self.values.items():
+            match = _NUMBERED.fullmatch(key)
+            if match is not None and match[1] == name:
+                found.setdefault(int(match[2]), {})[match[3]] = values
+        return [RequestParameters(values=found[number]) for number in sorted(found)]
 
     def number(self, name: str, default: int) -> int:
         """Return an integer."""

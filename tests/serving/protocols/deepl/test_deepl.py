@@ -2,7 +2,9 @@ import contextlib
 import io
 import json
 import shutil
+import subprocess
 import time
+from pathlib import Path
 
 import deepl
 import httpx
@@ -429,3 +431,43 @@ def test_texts_in_an_address_are_translated(client, service):
 @pytest.mark.parametrize("path", ["/v2/languages", "/v2/usage"])
 def test_only_what_is_declared_may_be_posted(client, path):
     assert client.post(path).status_code == 405
+
+
+NODE_CLIENT = "deepl-node@1.28.0"
+NODE_SCRIPT = Path(__file__).with_name("node_client.js")
+
+
+@pytest.mark.slow
+def test_the_client_of_node(folders, tmp_path):
+    """What DeepL's client in JavaScript sends, of texts, glossaries and documents."""
+    npm, node = shutil.which("npm"), shutil.which("node")
+    if npm is None or node is None:
+        pytest.skip("node and npm are not installed")
+    install = [npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(tmp_path)]
+    done = subprocess.run([*install, NODE_CLIENT], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"npm cannot install {NODE_CLIENT}")
+    script, output = tmp_path / "client.js", tmp_path / "out.txt"
+    shutil.copy(NODE_SCRIPT, script)
+    with serve(folders) as address:
+        ran = subprocess.run(
+            [node, script, address, output], capture_output=True, text=True, check=False
+        )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    found = json.loads(ran.stdout)
+    with without_second_look():
+        expected = Translator.load(folders[0], "cpu").translate_all(["The old dog.", "A tree."])
+    assert found["texts"] == [each.text for each in expected]
+    assert output.read_text() == found["texts"][0]
+    assert found["detected"] == "fr"
+    assert found["tags"].count("<b>") == found["tags"].count("</b>") == 1
+    assert found["targets"] == ["en-GB", "en-US", "fr"]
+    assert found["usage"] == 0
+    assert found["dictionaries"] == [["en", 1], ["fr", 1]]
+    assert "jardin" in found["term"]
+    assert sorted(found["edited"]) == [["en", 2], ["fr", 1]]
+    assert found["entries"] == {"dog": "jardin", "tree": "chien"}
+    assert (found["glossaries"], found["status"]) == (0, "done")
+    assert "Source and target language are equal" in found["same"]
+    assert "file extension" in found["odd"]
+    assert "does not support formality" in found["formality"]
