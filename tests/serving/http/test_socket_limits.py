@@ -6,10 +6,13 @@ import threading
 
 import pytest
 import websocket
+from tests.serving.small_service import make_service
 from tests.serving.test_metrics import read
 from tests.serving.test_server import Running
 
+from dragoman.serving.app import build_app
 from dragoman.serving.http import socket_limits as limits
+from dragoman.serving.http.api_keys import ApiKeys
 from dragoman.serving.http.request_heads import HeadCheck
 from dragoman.serving.http.socket_limits import SocketLimiter, is_origin_allowed
 from dragoman.serving.metrics import Metrics
@@ -130,6 +133,34 @@ def test_who_goes_away_takes_what_waits_out_of_the_queue(path):
         obstacle.may_end.set()
         figures = read(running.service.metrics)
     assert figures["dragoman_requests_total", "499", "WebSocket"] == 1
+
+
+def test_messages_sent_at_once_are_answered_in_order(path):
+    lines = [f"{'dog ' * number}." for number in (9, 1, 5, 2, 7)]
+    with Running(path) as running:
+        socket = open_socket(running)
+        alone = []
+        for each in lines:
+            socket.send(each)
+            alone.append(socket.recv())
+        for each in lines:
+            socket.send(each)
+        assert [socket.recv() for _ in lines] == alone
+        socket.close()
+
+
+def test_messages_of_an_address_are_counted(path):
+    """Where nobody needs a key, each message counts as a request of its address."""
+    service = make_service([path], requests_per_minute=3)
+    app = build_app(service, ApiKeys(requests_per_minute=3))
+    with Running(None, server=(app, service)) as running:
+        first, second = open_socket(running), open_socket(running)
+        for socket in (first, second, first):
+            socket.send("A dog.")
+            assert socket.recv()
+        second.send("A dog.")
+        assert closing_of(second) == (1013, "Slowdown: 3 per 1 minute")
+        assert running.translate()[0] == 429
 
 
 def test_a_full_queue_closes_the_connection_until_later(path):
