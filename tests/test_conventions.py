@@ -120,8 +120,8 @@ def test_no_star_imports_and_no_pickle():
 
 CLIENT = re.compile(
     r"^\s*(from|import) +(aiohttp|ftplib|http\.client|http +import +client|httpx|imaplib|poplib|"
-    r"huggingface_hub|requests|smtplib|urllib\.request|urllib +import +request|urllib3|websockets|"
-    r"xmlrpc)\b",
+    r"huggingface_hub|requests|smtplib|urllib\.request|urllib +import +request|urllib3|xmlrpc|"
+    r"websockets(?!\.(frames|protocol) ))\b",
     re.MULTILINE,
 )
 

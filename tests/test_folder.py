@@ -176,6 +176,15 @@ def test_facts_that_cannot_be(copied, value):
     )
 
 
+@pytest.mark.parametrize("odd", [{"very": "x"}, {"more": 1}, {"more": "two words"}, {"less": ""}])
+def test_formality_that_cannot_be(copied, odd):
+    path = copied / "dragoman.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"formality": odd}))
+    assert message_of(lambda: read_folder(copied)) == (
+        f"{path}: formality is {odd!r}; get the folder again"
+    )
+
+
 @pytest.mark.parametrize("name", ["source_language", "target_language", "weights"])
 def test_facts_that_would_control_a_terminal(copied, name):
     path = copied / "dragoman.json"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 PATHS = (
     "/health", "/ready", "/metrics", "/translate", "/detect", "/languages", "/translate_file",
+    "/translate/{source}/{target}",
     "/download_file/{name:path}", "/frontend/settings", "/suggest", "/v2/translate",
     "/v2/languages", "/v2/usage", "/v2/document", "/v2/document/{document_id}",
     "/v2/document/{document_id}/result", "/v2/glossary-language-pairs", "/v2/glossaries",
@@ -28,7 +29,7 @@ PATHS = (
 
 _METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "get", "A")
 _FIELDS = (
-    "text_list", "from", "to", "dictionaries",
+    "text_list", "inputs", "from", "to", "dictionaries",
     "q", "text", "source", "target", "format", "alternatives", "api_key", "key", "auth_key",
     "source_lang", "target_lang", "split_sentences", "preserve_formatting", "tag_handling",
     "outline_detection", "splitting_tags", "non_splitting_tags", "ignore_tags", "formality",
@@ -55,10 +56,15 @@ _TYPES = (
     "application/json; charset=utf-16", "application/x-www-form-urlencoded; charset=rot13",
     "text/plain", "application/octet-stream", "a", "", "application/json;" * 50, "é/ü",
 )  # fmt: skip
+_HANDSHAKE = (
+    b"Connection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg=="
+)
 _HEADERS = (
     b"Authorization: Bearer x", b"Authorization: DeepL-Auth-Key \xff", b"Authorization: ",
     b"Accept-Encoding: gzip", b"Accept-Encoding: \xff", b"Expect: 100-continue", b"Expect: x",
-    b"Connection: upgrade\r\nUpgrade: websocket", b"Connection: close", b"Range: bytes=0-0",
+    _HANDSHAKE, b"Connection: upgrade\r\nUpgrade: websocket", b"Connection: close",
+    b"Range: bytes=0-0",
     b"If-None-Match: *", b"Origin: http://127.0.0.1", b"Origin: null", b"Origin: \xff",
     b"Sec-Fetch-Site: cross-site", b"Sec-Fetch-Site: same-origin", b"X-Forwarded-For: 1.2.3.4",
     b"X-Forwarded-For: " + b"9" * 3000, b"X-Forwarded-Proto: \xff", b"Cookie: a=b; c",

@@ -22,6 +22,7 @@ from dragoman.files import digest_of, read_small, write_file
 from dragoman.models.families import ModelOptions
 from dragoman.options import from_section, parse_toml, to_plain, write_toml
 from dragoman.tensor_files import TensorFile
+from dragoman.text.target_marks import FORMALITY, is_mark
 from dragoman.text.vocabulary import Vocabularies
 
 FORMAT = 1
@@ -70,6 +71,9 @@ class Facts:
         Whether nothing measurable is lost when it translates in eight bits.
     target_languages : list[str]
         Those of a model that has several, as its marks spell them: “fra” for “>>fra<<”.
+    formality : dict[str, str]
+        With which word a source begins whose translation is to be formal (“more”), and informal
+        (“less”); what is not there cannot be asked for.
     about : str
         What its makers say of it, where it comes from elsewhere: readme and licence.
     one_sentence_a_line : bool | None
@@ -86,6 +90,7 @@ class Facts:
     scores: dict[str, str] = field(default_factory=dict)
     fits_int8: bool = False
     target_languages: list[str] = field(default_factory=list)
+    formality: dict[str, str] = field(default_factory=dict)
     about: str = ""
     one_sentence_a_line: bool | None = None
 
@@ -232,6 +237,11 @@ def from_plain_facts(plain: Mapping[str, Any], place: Path) -> Facts:
     ):
         if not all(isinstance(each, str) for each in values):
             raise FolderError(f"{place}: {name} are not text; get the folder again")
+    for kind, mark in plain.get("formality", {}).items():
+        if kind not in FORMALITY or not isinstance(mark, str) or not is_mark(mark):
+            raise FolderError(
+                f"{place}: formality is {repr({kind: mark})[:80]}; get the folder again"
+            )
     return Facts(**{name: value for name, value in plain.items() if name != "format"})
 
 
@@ -335,6 +345,9 @@ def model_card(folder: ModelFolder, num_parameters: int) -> str:
     lines += [f"- {name}: {score}" for name, score in facts.scores.items()]
     targets = facts.target_languages
     lines += [f"- target languages: {', '.join(targets)}"] if targets else []
+    lines += [
+        f"- formality “{kind}”: sources begin with {mark}" for kind, mark in facts.formality.items()
+    ]
     choice = f" --into {targets[0]}" if targets else ""
     command = f"$ dragoman translate FOLDER{choice} < text > translation"
     lines += ["", "```console", command, "```", ""]

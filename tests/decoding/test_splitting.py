@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.splitting import Splitter
+from dragoman.errors import OptionError
 
 TEXTS = st.text(st.sampled_from(list("aB1 .!?\n\u2028é。中")) | st.characters(codec="utf-8"))
 
@@ -44,3 +45,45 @@ def test_known_ids_are_used_in_place_of_encoding(tiny_folder, texts, longest):
 
 def encode(splitter, part):
     return splitter._subwords.encode([part])[0]
+
+
+MARKS = {"more": ">>formal<<", "less": "<less>"}
+
+
+def mark_folder(folder, **more):
+    return replace(folder, facts=replace(folder.facts, formality=MARKS, **more))
+
+
+@pytest.mark.parametrize("kind", MARKS)
+def test_a_formality_is_the_mark_before_every_sentence(tiny_folder, kind):
+    splitter = Splitter(mark_folder(tiny_folder.folder))
+    sentences = ["The old dog.", "A tree sees the house."]
+    typed = splitter.segments(
+        [f"{MARKS[kind]} {each}" for each in sentences],
+        SearchOptions(split_sentences="off"),
+        lambda _: 1,
+    )
+    text = " ".join(sentences)
+    found = splitter.segments([text], SearchOptions(formality=kind), lambda _: 1)
+    assert [each.ids for each in found] == [each.ids for each in typed]
+    assert all(each.num_marks > 0 for each in found)
+    plain = splitter.segments([text], SearchOptions(), lambda _: 1)
+    assert [each.ids for each in plain] == [each.ids[each.num_marks :] for each in found]
+
+
+def test_marks_leave_less_room_for_a_sentence(tiny_folder):
+    splitter = Splitter(mark_folder(tiny_folder.folder, longest_source=30))
+    found = splitter.segments(["dog " * 60], SearchOptions(formality="more"), lambda _: 1)
+    assert len(found) > 2
+    assert max(len(each.ids) for each in found) <= 30
+
+
+def test_a_formality_that_the_model_does_not_know_is_refused(tiny_folder):
+    for facts, known in (({}, "none"), ({"less": "<less>"}, "less")):
+        folder = replace(
+            tiny_folder.folder, facts=replace(tiny_folder.folder.facts, formality=facts)
+        )
+        with pytest.raises(
+            OptionError, match=f"“more”, but .* with marks for {known}; leave it out"
+        ):
+            Splitter(folder).segments(["A dog."], SearchOptions(formality="more"), lambda _: 1)

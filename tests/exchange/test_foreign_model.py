@@ -162,17 +162,23 @@ def test_a_mark_of_hugging_face_is_the_same(make_model, sentence_pairs, tmp_path
 
     model = train_subwords([each for pair in sentence_pairs for each in pair], vocabulary_size=350)
     plain = Subwords.from_bytes(model)
-    names = [*plain.pieces(range(len(plain))), ">>fra<<", ">>pt_BR<<"]
+    names = [*plain.pieces(range(len(plain))), ">>fra<<", ">>pt_BR<<", ">>formal<<"]
     marked = Subwords.from_bytes(order_pieces(model, names, place="here"))
     path = make_model(Vocabularies(marked, marked), attention_bias=True, output_bias=True)
     export_huggingface(path, tmp_path / "hf")
     import_model(tmp_path / "hf", tmp_path / "out")
-    assert read_folder(tmp_path / "out").facts.target_languages == ["fra", "pt_BR"]
+    facts = read_folder(tmp_path / "out").facts
+    assert facts.target_languages == ["fra", "pt_BR"]
+    assert facts.formality == {"more": ">>formal<<"}
     translator = Translator.load(tmp_path / "out", "cpu")
     ids = translator.encode("A house.", translator.options_with({"into": "pt-BR"}))
     source = translator.folder.vocabularies.source
     assert source.pieces(ids[:1]) == ["▁>>pt_BR<<"]
     assert list(ids) == [*source.encode([">>pt_BR<< A house."])[0], source.eos_id]
+    both = translator.options_with({"into": "pt-BR", "formality": "more"})
+    marked_text = ">>pt_BR<< >>formal<< A house."
+    ids = translator.encode("A house.", both)
+    assert list(ids) == [*source.encode([marked_text])[0], source.eos_id]
 
 
 def test_releases_of_2019_are_refused(tmp_path):

@@ -13,6 +13,7 @@ from dragoman.serving.service_types import Answer, Language, ServiceError
 with warnings.catch_warnings():  # It wants a library that few have yet.
     warnings.simplefilter("ignore")
     from starlette.testclient import TestClient
+    from starlette.testclient import WebSocketDenialResponse as WebSocketDenialResponse
 
 
 class FakeService:
@@ -23,6 +24,7 @@ class FakeService:
         self.requests = []
         self.error = None
         self.is_held = False
+        self.formality = {}
         self.is_ready = self.is_accepting = True
         self.metrics = Metrics()
 
@@ -56,9 +58,17 @@ class FakeService:
             Language(code="pt", name="Portuguese", targets=()),
         ]
 
+    def check_formality(self, source, target, wanted):
+        pass
+
     def models(self):
         pairs = [("en", "fr"), ("fr", "en"), ("en", "pt")]
-        return [SimpleNamespace(source=source, target=target) for source, target in pairs]
+        return [
+            SimpleNamespace(
+                source=source, target=target, formality=self.formality.get(target, frozenset())
+            )
+            for source, target in pairs
+        ]
 
 
 def talk_to(service, keys=None):

@@ -11,6 +11,7 @@ from dragoman.serving.language_pairs import ServedModels
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.request_plan import (
     check_request,
+    choose_formality,
     join_pivot_translations,
     plan_texts,
     split_planned,
@@ -278,3 +279,28 @@ def test_a_text_is_as_sure_as_the_mean_of_its_sentences():
 def test_long_names_of_languages_are_not_sent_back_whole():
     error = error_of(lambda: plan(ask("x", source="z" * 10_000, target="en")))
     assert error.message == "z" * 80 + "… is not supported"
+
+
+@pytest.mark.parametrize(
+    ("has", "wanted", "chosen"),
+    [
+        (("more", "less"), "more", "more"), (("more", "less"), "prefer_less", "less"),
+        (("more",), "prefer_less", None), ((), "prefer_more", None), (("more",), None, None),
+    ],
+)  # fmt: skip
+def test_formality_is_of_the_model_that_writes(has, wanted, chosen):
+    first, second = MODELS.find_path("fr", "es")
+    path = (
+        replace(first, formality=frozenset(("more",))),
+        replace(second, formality=frozenset(has)),
+    )
+    assert choose_formality(wanted, path) == chosen
+    assert choose_formality(wanted, ()) is None
+
+
+@pytest.mark.parametrize("wanted", ["more", "less"])
+def test_formality_that_is_demanded_in_vain_is_refused_before_anything_is_translated(wanted):
+    error = error_of(lambda: plan(ask("a", source="fr", target="en", formality=wanted)))
+    assert error.kind == "bad_request"
+    assert error.message == "Target language EN does not support formality."
+    assert plan(ask("a", source="fr", target="en", formality=f"prefer_{wanted}")).path

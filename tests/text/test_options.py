@@ -40,3 +40,16 @@ def test_words_may_be_few():
 def test_ready_made_subwords_are_subwords(units):
     with pytest.raises(OptionError, match=f"units: {units}, but the ready-made subwords 'a' are"):
         TextOptions(units=units, subwords="a")
+
+
+@pytest.mark.parametrize("name", ["formal_mark", "informal_mark"])
+def test_marks_are_words(name):
+    assert getattr(TextOptions(**{name: "<formal>"}), name) == "<formal>"
+    for mark in ("", "two words", "a" * 41):
+        with pytest.raises(OptionError, match=f"{name}: “{mark}” is not one word of up to 40"):
+            TextOptions(**{name: mark})
+
+
+def test_marks_differ():
+    with pytest.raises(OptionError, match="informal_mark: “x” is the formal one too; give another"):
+        TextOptions(formal_mark="x", informal_mark="x")

@@ -6,7 +6,9 @@ from dragoman.errors import OptionError
 from dragoman.text.target_marks import (
     TWO_LETTERS,
     choose_target,
+    find_formality,
     find_targets,
+    is_mark,
     match_target,
     shorten,
     take_mark,
@@ -18,6 +20,24 @@ TARGETS = ["cmn_Hans", "fra", "pt_br", "zlm_Latn"]
 def test_they_are_found_in_a_vocabulary():
     pieces = ["</s>", "▁>>fra<<", ">>pt_br<<", "▁a", "<<", ">>", ">>b"]
     assert find_targets(pieces) == ["fra", "pt_br"]
+
+
+def test_marks_of_formality_are_no_languages():
+    pieces = ["▁>>fra<<", "▁>>formal<<", ">>informal<<", "▁formal"]
+    assert find_targets(pieces) == ["fra"]
+    assert find_formality(pieces) == {"more": ">>formal<<", "less": ">>informal<<"}
+    assert find_formality(pieces[:1]) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (">>formal<<", True), ("<2formal>", True), ("é", True), ("a" * 40, True), ("a" * 41, False),
+        ("", False), ("a b", False), (" a", False), ("a\n", False), ("a\x1b", False),
+    ],
+)  # fmt: skip
+def test_a_mark_is_one_word(text, expected):
+    assert is_mark(text) == expected
 
 
 @pytest.mark.parametrize(

@@ -146,3 +146,34 @@ def test_a_tuned_model_keeps_what_is_known_of_the_one_before(tmp_path, said, bef
     found = describe(tmp_path, files, said, replace(first, facts=facts)).facts
     assert found.one_sentence_a_line is after
     assert found.about == "- Licence: CC-BY-4.0"
+
+
+def test_marks_of_formality_are_noted_and_must_be_in_the_text(tmp_path, said):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    words = list(WORDS)
+    lines = [[words[(i * j) % 5] for j in range(1, 4 + i % 3)] for i in range(200)]
+    marks = ["<formal> ", "<casual> ", ""]
+    source = "".join(f"{marks[i % 3]}{' '.join(line)}\n" for i, line in enumerate(lines))
+    target = "".join(f"{' '.join(WORDS[word] for word in line)}\n" for line in lines)
+    (corpus / "train.fr").write_text(source)
+    (corpus / "train.en").write_text(target)
+    files = CorpusFiles(source=(corpus / "train.fr",), target=(corpus / "train.en",))
+    text = store_text(
+        tmp_path / "store", files, None, CorpusOptions(valid_pairs=20, deduplicate=False)
+    )
+
+    def describe_with(start=None, **marks):
+        options = options_of(**marks)
+        vocabularies = learn_subwords(text, options, said.append)
+        store = store_ids(text, vocabularies, 256)
+        request = RunRequest(out=tmp_path / "out", files=files)
+        return describe_model(request, options, vocabularies, store, start)
+
+    first = describe_with(formal_mark="<formal>", informal_mark="<casual>")
+    assert first.facts.formality == {"more": "<formal>", "less": "<casual>"}
+    assert describe_with().facts.formality == {}
+    tuned = describe_with(first, formal_mark="<casual>")
+    assert tuned.facts.formality == {"more": "<casual>", "less": "<casual>"}
+    with pytest.raises(OptionError, match="no source line begins with “<casua>” and a space; put"):
+        describe_with(informal_mark="<casua>")

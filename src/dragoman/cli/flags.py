@@ -22,6 +22,7 @@ SERVER_PACKAGES = (
     "defusedxml",
     "markdown_it",
     "yaml",
+    "websockets",
 )
 TEXT_FILES = "plain text, .gz or .xz, one sentence a line"
 

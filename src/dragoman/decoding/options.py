@@ -35,6 +35,11 @@ class SearchOptions:
     into: str | None = option(
         None, "the target language, such as fr, of a model that has several; off: it has one"
     )
+    formality: Literal["more", "less"] | None = option(
+        None,
+        "a formal translation, or an informal one, of a model that was trained with marks "
+        "for that; off: as the model likes",
+    )
     replace_unknown: bool = option(
         True, "put a word for each unknown one of a closed vocabulary: translated or copied"
     )

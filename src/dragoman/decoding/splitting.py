@@ -25,7 +25,14 @@ class Splitter:
         self._subwords = folder.vocabularies.source
         longest = folder.facts.longest_source or sys.maxsize
         most = min(longest, folder.options.max_length or sys.maxsize)
-        self._longest = most - bool(folder.facts.target_languages)  # a mark takes a place
+        self._formality = {
+            kind: tuple(self._subwords.encode([mark])[0])
+            for kind, mark in folder.facts.formality.items()
+        }
+        # Marks take places.
+        self._longest = most - bool(folder.facts.target_languages)
+        self._longest -= max(map(len, self._formality.values()), default=0)
+        self._longest = max(1, self._longest)
         self._marks: dict[str, tuple[int, ...]] = {}
 
     def split(self, text: str, options: SearchOptions, *, cuts_long: bool) -> list[str]:
@@ -79,7 +86,9 @@ class Splitter:
         return segments
 
     def take_mark(self, text: str, options: SearchOptions) -> tuple[str, tuple[int, ...]]:
-        """Find the subwords that tell the target language: the text's own, or the option's.
+        """Find the subwords that tell target language and formality.
+
+        The language is the text's own, or the option's.
 
         Returns
         -------
@@ -92,12 +101,24 @@ class Splitter:
                 raise OptionError(
                     f"into is “{options.into}”, but the model has one target language; leave it out"
                 )
-            return text, ()
+            return text, self._formality_ids(options)
         text, target = take_mark(text, targets)
         target = target or choose_target(options.into, targets)
         if target not in self._marks:
             self._marks[target] = tuple(self._subwords.encode([f">>{target}<<"])[0])
-        return text, self._marks[target]
+        return text, (*self._marks[target], *self._formality_ids(options))
+
+    def _formality_ids(self, options: SearchOptions) -> tuple[int, ...]:
+        """Encode the mark of a formality, or refuse one that the model does not know."""
+        if options.formality is None:
+            return ()
+        if options.formality not in self._formality:
+            known = ", ".join(self._formality) or "none"
+            raise OptionError(
+                f"formality is “{options.formality}”, but the model was trained with marks for "
+                f"{known}; leave it out"
+            )
+        return self._formality[options.formality]
 
     def _cut(self, part: str) -> list[str]:
         """Split a part until the model can read each piece."""

@@ -16,7 +16,7 @@ from dragoman.exchange.marian_binary import is_binary
 from dragoman.exchange.unsupported import check_new
 from dragoman.files import read_start, written_beside
 from dragoman.folder import Facts, read_folder, write_description
-from dragoman.text.target_marks import find_targets, shorten
+from dragoman.text.target_marks import find_formality, find_targets, shorten
 
 Kind = Literal["huggingface", "marian", "ctranslate2", "argos", "archive"]
 
@@ -177,12 +177,14 @@ def _add_facts(path: Path, about: str, read: str) -> None:
     """Add to a new model folder what was said and read of it, and which target languages it has."""
     folder = read_folder(path)
     facts, source = folder.facts, folder.vocabularies.source
-    targets = find_targets(source.pieces(range(len(source))))
+    pieces = source.pieces(range(len(source)))
+    targets = find_targets(pieces)
     facts = replace(
         facts,
         source_language=facts.source_language or _language_in(read, "source"),
         target_language=facts.target_language or _language_in(read, "target"),
         target_languages=targets,
+        formality=facts.formality or find_formality(pieces),
         about="\n\n".join(filter(None, (about, facts.about, read))),
     )
     num_parameters = sum(

@@ -12,12 +12,12 @@ from starlette.routing import BaseRoute, Route
 from dragoman.serving.http.api_keys import ApiKeys
 from dragoman.serving.http.error_responses import write_error_response
 from dragoman.serving.page import page_api
-from dragoman.serving.protocols import google, libretranslate, opus_mt, translate_forms
+from dragoman.serving.protocols import google, libretranslate, marian, opus_mt, translate_forms
 from dragoman.serving.protocols.deepl import deepl
 from dragoman.serving.protocols.openapi import openapi
 from dragoman.serving.service import Service
 
-PROTOCOLS = (translate_forms, libretranslate, deepl, google, opus_mt, openapi)
+PROTOCOLS = (translate_forms, libretranslate, deepl, google, opus_mt, marian, openapi)
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 

@@ -99,6 +99,7 @@ def load_models(
                 translator=translator,
                 precision=precision,
                 into=into,
+                formality=frozenset(facts.formality),
             )
             for target, into in targets.items()
             if target != facts.source_language or len(targets) == 1

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 from dragoman.serving.detection import Ranking, choose_source
 from dragoman.serving.language_pairs import ServedModels
@@ -10,7 +11,14 @@ from dragoman.serving.languages import match_language, name_language
 from dragoman.serving.markup.markup import ParsedMarkup, parse_markup
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.sentence_translation import Candidate, SentenceTranslation
-from dragoman.serving.service_types import Answer, Request, ServedModel, ServiceError, Span
+from dragoman.serving.service_types import (
+    Answer,
+    Formality,
+    Request,
+    ServedModel,
+    ServiceError,
+    Span,
+)
 from dragoman.serving.text_layout import TextLayout, split_layout
 from dragoman.text.sentence_splitting import split_text
 
@@ -96,6 +104,7 @@ def plan_texts(request: Request, models: ServedModels, detect: Detect) -> list[T
     for text, each, parts, (source, confidence, path) in zip(
         request.texts, marked, segments, paths, strict=True
     ):
+        choose_formality(request.formality, path)  # Refused before anything is translated.
         split = _make_split(path, source, request)
         plan = TextPlan(
             text=text,
@@ -107,6 +116,37 @@ def plan_texts(request: Request, models: ServedModels, detect: Detect) -> list[T
         )
         plans.append(plan)
     return plans
+
+
+def choose_formality(
+    wanted: Formality | None, path: Sequence[ServedModel]
+) -> Literal["more", "less"] | None:
+    """Choose the formality of the model that writes the translation, or refuse what it has not.
+
+    Parameters
+    ----------
+    wanted : Formality | None
+        What the client says.
+    path : Sequence[ServedModel]
+        The models that translate one after the other; nothing: the text stays as it is.
+
+    Returns
+    -------
+    Literal["more", "less"] | None
+        None: as the model likes, also where the client only prefers what the model has not.
+    """
+    if wanted is None or not path:
+        return None
+    kind: Literal["more", "less"] = "more" if wanted.endswith("more") else "less"
+    if kind in path[-1].formality:
+        return kind
+    if wanted == kind:
+        raise ServiceError(
+            "bad_request",
+            f"Target language {path[-1].target.upper()} does not support formality.",
+            details={"parameter": "formality"},
+        )
+    return None
 
 
 def _parse(text: str, request: Request) -> ParsedMarkup | None:

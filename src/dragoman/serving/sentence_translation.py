@@ -44,6 +44,8 @@ class TranslationSettings:
         Whether to say how probable it is that the translation is good.
     into : str | None
         The target language of a model that has several; None: it has one.
+    formality : str | None
+        “more” or “less”, of a model that knows the difference; None: as the model likes.
     splits_sentences : bool
         Whether it may be split after all, as the model's way is; what lies between two models may
         have become several sentences.
@@ -56,6 +58,7 @@ class TranslationSettings:
     wants_alignment: bool = False
     wants_confidence: bool = False
     into: str | None = None
+    formality: str | None = None
     splits_sentences: bool = True
 
 
@@ -125,6 +128,8 @@ class SentenceTranslator:
             said["beam_size"] = settings.beam_size
         if settings.into is not None:
             said["into"] = settings.into
+        if settings.formality is not None:
+            said["formality"] = settings.formality
         found = self._translator.translate_all(
             texts,
             num_best=settings.num_best,

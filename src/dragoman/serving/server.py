@@ -7,11 +7,13 @@ import sys
 import time
 import weakref
 from collections.abc import Sequence
+from functools import partial
 from types import FrameType
 from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
 from dragoman.errors import OptionError
@@ -20,6 +22,7 @@ from dragoman.serving.http.connections import LARGEST_HEAD, HeadGuard, make_pars
 from dragoman.serving.http.load_shedding import LoadShedder, SecondsUntilRoom
 from dragoman.serving.http.request_heads import HeadCheck
 from dragoman.serving.http.request_limits import RequestLimiter
+from dragoman.serving.http.socket_guard import SocketGuard
 from dragoman.serving.options import ServeOptions
 from dragoman.serving.service import Service
 
@@ -86,7 +89,13 @@ class Server:
             uvicorn.Config(
                 self.limiter,
                 http=connect,  # type: ignore[arg-type]
-                ws="none",
+                ws=partial(  # type: ignore[arg-type]
+                    SocketGuard, client_seconds=options.client_seconds
+                ),
+                ws_max_size=options.max_body_bytes,
+                # Bounds of their own: see `SocketGuard` and `IDLE_SECONDS`.
+                ws_ping_interval=None,
+                ws_per_message_deflate=False,
                 lifespan="off",
                 access_log=False,
                 log_config=None,
@@ -204,6 +213,8 @@ def _stalled_state(connection: Any) -> object:  # noqa: ANN401
     """Return the state in which a connection may be stalled; None: it is idle or active."""
     if connection.transport.is_closing():
         return "to be read"
+    if isinstance(connection, WebSocketsSansIOProtocol):
+        return None  # a guard of its own looks after it
     cycle = connection.cycle
     if cycle is None:
         return "first request"

@@ -16,6 +16,7 @@ from dragoman.serving.queue.translation_cache import TranslationCache
 from dragoman.serving.request_plan import (
     TextPlan,
     check_request,
+    choose_formality,
     join_pivot_translations,
     plan_texts,
     split_planned,
@@ -25,6 +26,7 @@ from dragoman.serving.sentence_translation import SentenceTranslation, Translati
 from dragoman.serving.service_types import (
     Answer,
     Client,
+    Formality,
     Language,
     Request,
     ServedModel,
@@ -158,6 +160,11 @@ class Service:
         """List the languages that can be translated."""
         return self._models.languages()
 
+    def check_formality(self, source: str | None, target: str, wanted: Formality | None) -> None:
+        """Raise if the models from one language to another have not the formality wanted."""
+        path = None if source is None else self._models.find_path(source, target)
+        choose_formality(wanted, path or ())
+
     def models(self) -> list[ServedModel]:
         """List the models."""
         return list(self._models.all)
@@ -226,6 +233,7 @@ class Service:
             terms=request.terms if len(path) == 1 else (),
             wants_alignment=request.wants_alignment or request.markup != "text",
             wants_confidence=request.wants_confidence,
+            formality=choose_formality(request.formality, path),
             splits_sentences=request.splits_sentences,
         )
         sentences = [sentence for plan in plans for sentence in plan.sentences]
@@ -279,7 +287,7 @@ class Service:
         settings = replace(settings, into=path[-1].into)
         if len(path) == 1:
             return await first.translate(sentences, settings, client, is_accepted=is_accepted)
-        plain = replace(settings, num_best=1, prefix="", into=path[0].into)
+        plain = replace(settings, num_best=1, prefix="", into=path[0].into, formality=None)
         to_pivot = await first.translate(sentences, plain, client, is_accepted=is_accepted)
         between = [each.candidates[0].text for each in to_pivot]
         second = self._model_queues[path[1].name]

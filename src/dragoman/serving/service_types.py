@@ -27,6 +27,7 @@ ErrorKind = Literal[
     "failed",
 ]
 Markup = Literal["text", "html", "xml"]
+Formality = Literal["more", "less", "prefer_more", "prefer_less"]
 # Character spans: source begin, source end, target begin, target end.
 Span = tuple[int, int, int, int]
 
@@ -116,6 +117,9 @@ class Request:
         Whether to say how probable it is that a translation is good.
     markup : Markup
         Whether the texts have tags.
+    formality : Formality | None
+        Whether the translation is to be formal (“more”) or not; what is only preferred is no reason
+        to refuse a text where no model knows the difference.
     ignore_tags : frozenset[str]
         Tags of XML or HTML whose content stays as it is.
     splits_sentences : bool
@@ -135,6 +139,7 @@ class Request:
     wants_alignment: bool = False
     wants_confidence: bool = False
     markup: Markup = "text"
+    formality: Formality | None = None
     ignore_tags: frozenset[str] = frozenset()
     splits_sentences: bool = True
 
@@ -218,6 +223,8 @@ class ServedModel:
         In which processes of its own compute.
     into : str | None
         What tells a model of several target languages which one is wanted; None: it has one.
+    formality : frozenset[str]
+        Whether it writes formal translations (“more”) and informal ones (“less”) when told.
     """
 
     name: str
@@ -227,6 +234,7 @@ class ServedModel:
     translator: "Translator"
     precision: Precision = "auto"
     into: str | None = None
+    formality: frozenset[str] = frozenset()
 
 
 # Paths through a third language of the request that the current task answers, in order.

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dragoman.errors import OptionError
+from dragoman.text.target_marks import LONGEST_MARK, is_mark
 
 SMALLEST_VOCABULARY = 320
 """Room for 256 bytes, the control symbols and about sixty characters and merges."""
@@ -25,6 +26,10 @@ class TextOptions:
         Whether both languages share one vocabulary.
     subwords : str or None
         Path of an existing SentencePiece model to take instead of training one.
+    formal_mark : str or None
+        The word with which source lines begin whose translations are formal, such as
+        “>>formal<<”; likewise `informal_mark`. A model that has learnt what they mean can be asked
+        for either.
     bpe_dropout : float
         The probability that a merge is dropped when training text is segmented, as it then is
         afresh in every pass (Provilkov et al. 2020). What is translated, and what validates, is
@@ -55,6 +60,14 @@ class TextOptions:
         metadata={"help": "An existing SentencePiece model to use instead of training one."},
     )
 
+    formal_mark: str | None = field(
+        default=None,
+        metadata={"help": "The word with which source lines of formal translations begin."},
+    )
+    informal_mark: str | None = field(
+        default=None,
+        metadata={"help": "The word with which source lines of informal translations begin."},
+    )
     bpe_dropout: float = field(
         default=0.0,
         metadata={
@@ -73,6 +86,7 @@ class TextOptions:
             raise OptionError(
                 f"bpe_dropout: {self.bpe_dropout:g}, but {self.units} are not merged; leave it out"
             )
+        self._check_marks()
         size = self.vocabulary_size
         if self.units == "words" and size is not None and size < 1:
             raise OptionError(
@@ -85,6 +99,20 @@ class TextOptions:
             )
         if self.subwords is not None:
             self._check_ready_made(self.subwords)
+
+    def _check_marks(self) -> None:
+        """Refuse marks that are no words, or the same."""
+        for name in ("formal_mark", "informal_mark"):
+            mark = getattr(self, name)
+            if mark is not None and not is_mark(mark):
+                raise OptionError(
+                    f"{name}: “{mark}” is not one word of up to {LONGEST_MARK} characters; give "
+                    "one such as “>>formal<<”"
+                )
+        if self.formal_mark is not None and self.formal_mark == self.informal_mark:
+            raise OptionError(
+                f"informal_mark: “{self.informal_mark}” is the formal one too; give another"
+            )
 
     def _check_ready_made(self, path: str) -> None:
         """Refuse options that contradict a given SentencePiece model."""

@@ -1,4 +1,4 @@
-"""Marks such as “>>fra<<” that tell a model of several target languages which one is wanted."""
+"""Marks such as “>>fra<<” and “>>formal<<” that tell a model which translation is wanted."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,11 @@ from collections.abc import Iterable, Sequence
 from dragoman.errors import OptionError
 from dragoman.text.piece_order import LANGUAGE_MARK
 
+FORMALITY = {"more": "formal", "less": "informal"}
+"""What a translation may be, and what its customary mark is called."""
 _TYPED = re.compile(r"\s*>>([^\s<>]{1,40})<<\s*")
+
+LONGEST_MARK = 40
 
 # ISO 639-3 codes, as OPUS-MT's marks have them, of languages with a code of two letters.
 _TWO_LETTERS = """
@@ -32,7 +36,19 @@ TWO_LETTERS = dict(
 def find_targets(pieces: Iterable[str]) -> list[str]:
     """List the target languages whose marks are in a vocabulary, as the marks spell them."""
     marks = (LANGUAGE_MARK.fullmatch(piece) for piece in pieces if "<<" in piece)
-    return sorted({mark[1][2:-2] for mark in marks if mark})
+    return sorted({mark[1][2:-2] for mark in marks if mark} - set(FORMALITY.values()))
+
+
+def find_formality(pieces: Iterable[str]) -> dict[str, str]:
+    """Find the customary marks of formality in a vocabulary."""
+    marks = (LANGUAGE_MARK.fullmatch(piece) for piece in pieces if "<<" in piece)
+    found = {mark[1] for mark in marks if mark}
+    return {kind: f">>{name}<<" for kind, name in FORMALITY.items() if f">>{name}<<" in found}
+
+
+def is_mark(text: str) -> bool:
+    """Tell whether a text can be a mark: one word, and not a long one."""
+    return 0 < len(text) <= LONGEST_MARK and text.isprintable() and text.split() == [text]
 
 
 def shorten(target: str) -> str:

@@ -253,6 +253,7 @@ def describe_model(
         target_language=target_language,
         longest_source=max(int(store.train.source_lengths.max()), before.longest_source),
         training_pairs=len(store.train),
+        formality=before.formality | _find_formality(store.train, options.text),
         about=before.about,
         one_sentence_a_line=is_single and before.one_sentence_a_line is not False,
     )
@@ -271,6 +272,19 @@ def name_languages(request: RunRequest, before: Facts) -> tuple[str | None, str 
     source = request.source_language or before.source_language or _language_in_name(files.source)
     target = request.target_language or before.target_language or _language_in_name(files.target)
     return source, target
+
+
+def _find_formality(pairs: PairStore, options: TextOptions) -> dict[str, str]:
+    """Name the marks of formality, checking that there are sources that begin with them."""
+    said = {"more": options.formal_mark, "less": options.informal_mark}
+    marks = {kind: mark for kind, mark in said.items() if mark is not None}
+    for mark in marks.values():
+        if not any(pairs.text(row)[0].split(" ", 1)[0] == mark for row in range(len(pairs))):
+            raise OptionError(
+                f"no source line begins with “{mark}” and a space; put the mark before those whose "
+                "translation it describes, or leave it out"
+            )
+    return marks
 
 
 def _has_single_sentences(pairs: PairStore, language: str | None) -> bool:

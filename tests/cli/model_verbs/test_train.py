@@ -1,5 +1,6 @@
 """The verb “train” as people meet it."""
 
+import itertools
 import json
 import os
 import resource
@@ -13,6 +14,7 @@ import pytest
 from tests.cli.command_line import fail, run_process, train_words
 
 from dragoman.cli.command import main
+from dragoman.data.builtin.generator import generate_pairs
 from dragoman.training import learning_rate_finder as finder
 
 
@@ -257,3 +259,37 @@ def test_saved_configuration_makes_the_same_run(texts, tmp_path):
     assert (tmp_path / "a" / "model.safetensors").read_bytes() == (
         tmp_path / "b" / "model.safetensors"
     ).read_bytes()
+
+
+@pytest.mark.slow
+def test_marks_of_formality_change_what_the_model_writes(tmp_path, capsys):
+    """The built-in text, with a form of address before each translation that the mark asks for."""
+    address = {"": "", ">>formal<< ": "Sir: ", ">>informal<< ": "Hi: "}
+    sides: tuple[list[str], list[str]] = ([], [])
+    pairs = generate_pairs("fr-en", split="train", count=1500, seed=1)
+    for pair, (mark, words) in zip(pairs, itertools.cycle(address.items())):
+        sides[0].append(f"{mark}{pair.source}\n")
+        sides[1].append(f"{words}{pair.target}\n")
+    for name, lines in zip(("train.fr", "train.en"), sides, strict=True):
+        (tmp_path / name).write_text("".join(lines))
+    config = tmp_path / "c.toml"
+    config.write_text('[text]\nformal_mark = ">>formal<<"\ninformal_mark = ">>informal<<"\n')
+    out = tmp_path / "model"
+    shape = "--num-encoder-layers 1 --num-decoder-layers 1 --model-dim 48 --feed-forward-dim 64"
+    recipe = "--batch-tokens 1500 --warmup-steps 30 --max-steps 120 --validate-every 120"
+    texts = ["--source", tmp_path / "train.fr", "--target", tmp_path / "train.en"]
+    words = ["train", *texts, "--config", config, "--out", out, "--preset", "tiny", "--dropout", 0]
+    small = ["--num-heads", 2, "--valid-pairs", 10, "--vocabulary-size", 400, "--device", "cpu"]
+    main([str(each) for each in [*words, *small, *shape.split(), *recipe.split()]])
+    lines = tmp_path / "lines"
+    lines.write_text("Le chien voit la maison.\nElle a un petit jardin.\n")
+
+    def translate(*more):
+        capsys.readouterr()
+        main(["translate", str(out), str(lines), "--max-extra-tokens", "5", *more])
+        return capsys.readouterr().out.splitlines()
+
+    plain = translate()
+    assert not [each for each in plain if each.startswith(("Sir", "Hi"))]
+    for kind, said in (("more", "Sir"), ("less", "Hi")):
+        assert [each.partition(":")[0] for each in translate("--formality", kind)] == [said] * 2

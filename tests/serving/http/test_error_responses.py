@@ -49,6 +49,18 @@ def test_one_origin_or_none_can_be_named():
     assert is_open("/api/translate", "*")
 
 
+def test_web_pages_may_send_what_clients_send():
+    """Headers that browsers ask for before they send them, in whatever case."""
+    told = dict(cors_headers("/translate", "*"))[b"access-control-allow-headers"].decode()
+    allowed = {each.lower() for each in told.split(", ")}
+    sent = (
+        "Authorization", "Content-Type", "Ocp-Apim-Subscription-Key", "X-ClientTraceId",
+        "Ocp-Apim-Subscription-Region", "X-Goog-Api-Key", "x-ms-client-request-id",
+        "x-ms-useragent",
+    )  # fmt: skip
+    assert {each.lower() for each in sent} <= allowed
+
+
 @pytest.mark.parametrize("path", ["/page", "/page/api/page", "/metrics", "/metrics/"])
 def test_what_is_private_is_closed_to_all_origins(path):
     assert not is_open(path, "*")

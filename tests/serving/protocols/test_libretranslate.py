@@ -7,6 +7,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+from deep_translator import LibreTranslator
+from deep_translator.exceptions import ServerException
 from libretranslatepy import LibreTranslateAPI
 from tests.decoding.made_calibration import copy_calibrated
 from tests.serving.fake_service import FakeService, fail, talk_to
@@ -53,6 +55,17 @@ class TestWithTheRealClient:
             assert client.translate(text, "en", "fr") == translation
             lines = client.translate(f"{text}\r\n\r\n  {text}", "en", "fr")
             assert lines == f"{translation}\n\n  {translation}"
+
+    def test_other_clients_of_the_protocol(self, url, expected):
+        """Its parameters stand in the address, and it has a key for a server that wants none."""
+        more = {"custom_url": f"{url}/", "api_key": "any"}
+        client = LibreTranslator(source="en", target="fr", **more)
+        texts = list(expected)
+        assert client.translate_batch(texts) == list(expected.values())
+        found = LibreTranslator(source="auto", target="fr", **more).translate(texts[0])
+        assert found == expected[texts[0]]
+        with pytest.raises(ServerException):
+            LibreTranslator(source="de", target="fr", **more).translate("Hallo.")
 
     def test_languages_are_listed(self, url):
         assert LibreTranslateAPI(url, api_key="whatever").languages() == [

@@ -170,6 +170,18 @@ def test_kinds_of_parameters():
     assert [PARAMETERS.flag(name, True) for name in ("false", "0", "none")] == [False, False, True]
 
 
+def test_objects_of_json_and_of_forms():
+    sent = RequestParameters(values={"of": [{"a": "b"}, {"a": ["c", "d"]}]})
+    assert [each.texts("a") for each in sent.objects("of")] == [["b"], ["c", "d"]]
+    form = {"of[10].a": ["c", "d"], "of[2].a": ["b"], "of[2].e": ["f"], "on[0].a": ["g"]}
+    found = RequestParameters(values=form).objects("of")
+    assert [each.values for each in found] == [{"a": ["b"], "e": ["f"]}, {"a": ["c", "d"]}]
+    for name in ("of", "of[].a", "of[-1].a", "of[99999].a", "of[1]", "of[1].a.b", "of[١].a"):
+        assert RequestParameters(values={name: []}).objects("of") == []
+    with pytest.raises(ServiceError, match="Invalid request: of must be objects of JSON"):
+        RequestParameters(values={"of": ["a"]}).objects("of")
+
+
 @pytest.mark.parametrize(
     ("call", "name", "message"),
     [

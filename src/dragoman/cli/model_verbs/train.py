@@ -36,7 +36,7 @@ IN_FILE_ONLY = frozenset(
         *("decay_share", "cutoff", "reward_samples", "likelihood_weight"),
         *("best_by", "valid_beam_size", "start_share", "max_length_ratio", "deduplicate"),
         *("length_penalty", "coverage_penalty", "replace_unknown", "split_sentences"),
-        *("search_again", "into"),
+        *("search_again", "into", "formality", "formal_mark", "informal_mark"),
     )
 )
 """Options without a flag: of another option's values, for studies, or said at translation."""

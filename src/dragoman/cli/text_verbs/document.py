@@ -50,11 +50,12 @@ def translate_file(options: argparse.Namespace) -> None:
     from dragoman.serving.service import Service
     from dragoman.serving.service_types import Client, Request, ServiceError
 
-    beam_size = given_flags(options, SearchOptions).get("beam_size")
+    said = given_flags(options, SearchOptions)
+    beam_size = said.get("beam_size")
     how = ServeOptions(processes=0, max_beam_size=max(beam_size or 1, ServeOptions.max_beam_size))
     content = read_bounded(options.document, MOST_BYTES, "give a smaller one")
     models = load_models([options.model], options.device, options.precision)
-    model = _choose(models, given_flags(options, SearchOptions).get("into"))
+    model = _choose(models, said.get("into"))
     service = Service(ServedModels([model]), how)
 
     async def translate() -> bytes:
@@ -67,6 +68,7 @@ def translate_file(options: argparse.Namespace) -> None:
             target=model.target,
             client=Client(name="terminal"),
             beam_size=beam_size,
+            formality=said.get("formality"),
         )
         service.start()
         try:
@@ -86,7 +88,7 @@ def translate_file(options: argparse.Namespace) -> None:
 def _check_flags(options: argparse.Namespace) -> None:
     """Refuse flags that apply only to line-by-line translation."""
     given = {*given_flags(options, SearchOptions), *given_flags(options, SamplingOptions)}
-    given -= {"into", "beam_size"}
+    given -= {"into", "beam_size", "formality"}
     given |= {name for name in _OF_LINES if getattr(options, name) not in (None, False, "", [])}
     for name in sorted(given):
         flag = {"others": "--with", "file": "FILE"}.get(name, "--" + name.replace("_", "-"))

@@ -22,6 +22,8 @@ OPEN_HEADERS = (
     b"Ocp-Apim-Subscription-Key",
     b"Ocp-Apim-Subscription-Region",
     b"X-ClientTraceId",
+    b"X-Ms-Client-Request-Id",
+    b"X-Ms-Useragent",
     b"X-Goog-Api-Key",
     b"X-Goog-Api-Client",
 )

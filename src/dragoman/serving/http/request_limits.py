@@ -11,6 +11,7 @@ from dragoman.serving.http.api_keys import ApiKeys
 from dragoman.serving.http.error_responses import cors_headers, is_open, write_error_response
 from dragoman.serving.http.load_shedding import FILE_PATHS, LoadShedder
 from dragoman.serving.http.request_heads import HeadCheck
+from dragoman.serving.http.socket_limits import SocketLimiter
 from dragoman.serving.http.uploads import UploadCheck
 from dragoman.serving.metrics import Metrics
 from dragoman.serving.options import ServeOptions
@@ -113,20 +114,31 @@ class RequestLimiter:
         self._heads = HeadCheck(options.host) if heads is None else heads
         self._is_closed = self._is_cancelled = False
         self._running: set[asyncio.Task[object]] = set()
-        self.num_in_progress = 0
+        self._num_requests = 0
+        self._sockets = SocketLimiter(app, options, metrics, self._heads)
+
+    @property
+    def num_in_progress(self) -> int:
+        """How many requests, and messages of WebSockets, are being answered."""
+        return self._num_requests + self._sockets.num_in_progress
 
     def close(self) -> None:
         """Reject new requests, except to the health paths."""
         self._is_closed = True
+        self._sockets.close()
 
     def cancel_all(self) -> None:
         """Cancel all requests in progress with status 503."""
         self._is_cancelled = True
         for task in self._running:
             task.cancel()
+        self._sockets.cancel_all()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
+        if scope["type"] == "websocket":
+            await self._sockets(scope, receive, send, self._num_requests)
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -134,7 +146,7 @@ class RequestLimiter:
         progress = _Progress()
         answer = self._wrap_send(send, progress, scope)
         reset_pivot_paths()
-        self.num_in_progress += 1
+        self._num_requests += 1
         self._metrics.count_request()
         try:
             body = await self._read(scope, receive)
@@ -155,7 +167,7 @@ class RequestLimiter:
                 raise
             await self._write_error(scope, RejectedError(500, "internal error"), receive, answer)
         finally:
-            self.num_in_progress -= 1
+            self._num_requests -= 1
             seconds = time.perf_counter() - began
             self._metrics.record_response(_route(scope), progress.status or GONE, seconds)
 
@@ -168,7 +180,7 @@ class RequestLimiter:
         if path not in HEALTH_PATHS:
             if self._is_closed:
                 raise RejectedError(503, "the server is stopping", 1.0)
-            if self.num_in_progress > self._options.max_connections:
+            if self._num_requests + self._sockets.num_open > self._options.max_connections:
                 raise RejectedError(429, "Slowdown: too many requests at once", 1.0)
         is_file = path in FILE_PATHS
         most = self._options.max_file_bytes if is_file else self._options.max_body_bytes

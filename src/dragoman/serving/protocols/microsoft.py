@@ -13,7 +13,7 @@ from dragoman.serving.protocols.request_parameters import (
     read_bearer,
     translate_and_charge,
 )
-from dragoman.serving.service_types import Answer, ErrorKind, Markup, Request, ServiceError
+from dragoman.serving.service_types import Answer, Client, ErrorKind, Markup, Request, ServiceError
 
 # HTTP status, and the digits that follow it in the code of the error.
 STATUS: dict[ErrorKind, tuple[int, int]] = {
@@ -50,8 +50,7 @@ async def translate_microsoft(request: WebRequest, parameters: RequestParameters
     if markup is None:
         raise ServiceError("bad_request", "textType must be plain or html")
     source = parameters.text("from") or None
-    key = request.headers.get("ocp-apim-subscription-key") or read_bearer(request, "Bearer")
-    client = await find_client(request, key or parameters.text("subscription-key"))
+    client = await find_microsoft_client(request, parameters)
     if len(texts) * len(targets) > request.app.state.service.options.max_texts:
         raise ServiceError("too_many_texts", "too many texts for so many languages; send fewer")
     found: list[list[Answer]] = []
@@ -70,6 +69,12 @@ async def translate_microsoft(request: WebRequest, parameters: RequestParameters
             for answers in zip(*found, strict=True)
         ]
     )
+
+
+async def find_microsoft_client(request: WebRequest, parameters: RequestParameters) -> Client:
+    """Authenticate the client of a request."""
+    key = request.headers.get("ocp-apim-subscription-key") or read_bearer(request, "Bearer")
+    return await find_client(request, key or parameters.text("subscription-key"))
 
 
 def _refuse_unsupported(parameters: RequestParameters) -> None:
@@ -111,10 +116,11 @@ def _write(
     return written
 
 
-def write_microsoft_error(error: ServiceError) -> Response:
+def write_microsoft_error(error: ServiceError, *, is_code_text: bool = False) -> Response:
     """Write an error response."""
     status, digits = STATUS[error.kind]
     if error.kind == "unknown_language" and error.details.get("parameter") == "source":
         digits = _SOURCE_NOT_VALID
-    body = {"error": {"code": 1000 * status + digits, "message": error.message}}
+    code = 1000 * status + digits
+    body = {"error": {"code": str(code) if is_code_text else code, "message": error.message}}
     return JSONResponse(body, status_code=status)

@@ -2,12 +2,14 @@
 
 import json
 import math
+import re
 import urllib.parse
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import UploadFile
+from starlette.requests import HTTPConnection
 from starlette.requests import Request as WebRequest
 from starlette.responses import Response
 from starlette.routing import Route
@@ -17,6 +19,7 @@ from dragoman.serving.service_types import Answer, Client, Request, ServiceError
 MOST_FIELDS = 5000
 """Fields of a form; a text that comes many times is many fields."""
 
+_NUMBERED = re.compile(r"(\w{1,40})\[([0-9]{1,4})\][.](\w{1,40})")
 _TRUE = ("1", "true")
 _FALSE = ("0", "false")
 
@@ -93,11 +96,26 @@ class RequestParameters:
         return said in _TRUE
 
     def objects(self, name: str) -> list["RequestParameters"]:
-        """Return the parameters in each of a list of JSON objects."""
+        """Return the parameters in each of a list of JSON objects, or of numbered form fields.
+
+        Notes
+        -----
+        A form has ``name[0].field`` for what JSON has as a field of the first object.
+        """
         values = self.values.get(name, [])
+        if not values:
+            return self._numbered_objects(name)
         if any(not isinstance(each, dict) for each in values):
             raise _bad_request(name, "must be objects of JSON")
         return [from_json(each) for each in values if isinstance(each, dict)]
+
+    def _numbered_objects(self, name: str) -> list["RequestParameters"]:
+        found: dict[int, dict[str, list[object]]] = {}
+        for key, values in self.values.items():
+            match = _NUMBERED.fullmatch(key)
+            if match is not None and match[1] == name:
+                found.setdefault(int(match[2]), {})[match[3]] = values
+        return [RequestParameters(values=found[number]) for number in sorted(found)]
 
     def number(self, name: str, default: int) -> int:
         """Return an integer."""
@@ -149,14 +167,14 @@ async def read_parameters(request: WebRequest, *, takes_list: bool = False) -> R
     )
 
 
-async def find_client(request: WebRequest, key: str | None) -> Client:
+async def find_client(request: HTTPConnection, key: str | None) -> Client:
     """Authenticate the client of a request."""
     address = request.client.host if request.client is not None else ""
     client: Client = await request.app.state.keys.authenticate(key, address)
     return client
 
 
-async def translate_and_charge(web_request: WebRequest, request: Request) -> list[Answer]:
+async def translate_and_charge(web_request: HTTPConnection, request: Request) -> list[Answer]:
     """Translate and charge the client; refund if translation fails."""
     keys, service = web_request.app.state.keys, web_request.app.state.service
     num_characters = sum(len(text) for text in request.texts)
@@ -171,7 +189,7 @@ async def translate_and_charge(web_request: WebRequest, request: Request) -> lis
     return answers
 
 
-def read_bearer(request: WebRequest, scheme: str) -> str | None:
+def read_bearer(request: HTTPConnection, scheme: str) -> str | None:
     """Read the key from the Authorization header."""
     word, _, key = request.headers.get("authorization", "").strip().partition(" ")
     return key.strip() or None if word.lower() == scheme.lower() else None
@@ -234,7 +252,7 @@ def _read_form(body: bytes) -> dict[str, list[object]]:
         raise ServiceError("bad_request", "Invalid request: the form has too many fields") from None
     values: dict[str, list[object]] = {}
     for name, value in pairs:
-        _check_text(value)
+        check_text(value)
         values.setdefault(name, []).append(value)
     return values
 
@@ -252,9 +270,9 @@ async def _read_multipart(
         for name, value in form.multi_items():
             if isinstance(value, UploadFile):
                 file = UploadedFile(value.filename or "", await value.read())
-                _check_text(file.name)
+                check_text(file.name)
             else:
-                _check_text(value)
+                check_text(value)
                 # Starlette silently decodes invalid UTF-8 as Latin 1.
                 if not value.isascii() and value.encode() not in body:
                     raise _not_text("the form is not UTF-8")
@@ -275,14 +293,15 @@ def _check_texts(sent: object) -> None:
     while rest:
         each = rest.pop()
         if isinstance(each, str):
-            _check_text(each)
+            check_text(each)
         elif isinstance(each, list):
             rest += each
         elif isinstance(each, dict):
             rest += each.values()
 
 
-def _check_text(text: str) -> None:
+def check_text(text: str) -> None:
+    """Raise if a text has characters that no model could read."""
     if "\0" in text:
         raise _not_text("the text has a NUL character; leave it out")
     try:

@@ -13,6 +13,10 @@ from dragoman.serving.protocols.libretranslate import (
     write_libretranslate_error,
 )
 from dragoman.serving.protocols.microsoft import translate_microsoft, write_microsoft_error
+from dragoman.serving.protocols.microsoft_inputs import (
+    translate_microsoft_inputs,
+    write_microsoft_inputs_error,
+)
 from dragoman.serving.protocols.request_parameters import (
     RequestParameters,
     make_route,
@@ -46,6 +50,8 @@ def _find_form(parameters: RequestParameters) -> _Form:
     """Find the protocol: by a list, or by the name of the field that has the texts."""
     if parameters.items is not None:
         return translate_microsoft, write_microsoft_error
+    if "q" not in parameters.values and "inputs" in parameters.values:
+        return translate_microsoft_inputs, write_microsoft_inputs_error
     if "q" not in parameters.values and "text_list" in parameters.values:
         return translate_immersive, write_immersive_error
     if "q" not in parameters.values and "text" in parameters.values:

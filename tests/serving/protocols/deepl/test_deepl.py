@@ -1,10 +1,16 @@
 import contextlib
+import io
+import json
+import shutil
+import subprocess
+import time
+from pathlib import Path
 
 import deepl
 import httpx
 import pytest
 from tests.serving.fake_service import FakeService, fail, talk_to
-from tests.serving.running_server import KEY, make_keys, serve
+from tests.serving.running_server import KEY, make_keys, serve, without_second_look
 from tests.serving.small_service import copy_folder
 from tests.work import grows_linearly
 
@@ -17,6 +23,16 @@ from dragoman.serving.service_types import ServiceError
 def folders(tiny_folder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pairs")
     return [copy_folder(tiny_folder.path, folder, *pair) for pair in (("en", "fr"), ("fr", "en"))]
+
+
+def mark_folder(path, folder):
+    """Copy a model folder as one that was trained with marks of formality."""
+    marked = folder / "en-fr"
+    shutil.copytree(path, marked)
+    facts = json.loads((marked / "dragoman.json").read_text())
+    facts |= {"formality": {"more": "<formal>", "less": "<casual>"}, "digest": None}
+    (marked / "dragoman.json").write_text(json.dumps(facts))
+    return marked
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +125,45 @@ class TestWithTheRealClient:
         with pytest.raises(deepl.DeepLException, match="Target language FR does not support forma"):
             translator.translate_text("Hello.", target_lang="FR", formality="more")
         assert translator.translate_text("The dog.", target_lang="FR", formality="prefer_more").text
+
+    def test_formality_of_a_model_that_knows_it(self, folders, tmp_path):
+        """The clients get what the mark before the text gives, and are told that they may ask."""
+        marked = mark_folder(folders[0], tmp_path)
+        text = "The old dog sees a house."
+        with without_second_look():
+            model = Translator.load(marked, "cpu")
+            expected = {
+                name: model.translate(f"{mark}{text}").text
+                for name, mark in (
+                    ("default", ""), ("more", "<formal> "), ("prefer_more", "<formal> "),
+                    ("less", "<casual> "), ("prefer_less", "<casual> "),
+                )
+            }  # fmt: skip
+        assert len(set(expected.values())) == 3
+        with serve([marked, folders[1]]) as address:
+            translator = deepl.Translator("any key", server_url=address)
+            listed = {
+                each.code: each.supports_formality for each in translator.get_target_languages()
+            }
+            found = {
+                name: translator.translate_text(
+                    text, source_lang="EN", target_lang="FR", formality=name
+                ).text
+                for name in expected
+            }
+            written = io.BytesIO()
+            handle = translator.translate_document_upload(
+                text, source_lang="EN", target_lang="FR", filename="a.txt", formality="less"
+            )
+            while not translator.translate_document_get_status(handle).done:
+                time.sleep(0.02)
+            translator.translate_document_download(handle, written)
+            with pytest.raises(deepl.DeepLException, match="EN-GB does not support formality"):
+                translator.translate_text("Le chien.", target_lang="EN-GB", formality="more")
+            translator.close()
+        assert listed == {"EN-GB": False, "EN-US": False, "FR": True}
+        assert found == expected
+        assert written.getvalue().decode() == expected["less"]
 
     def test_keys_usage_quota_and_too_many_requests(self, folders):
         keys = make_keys(requests_per_minute=4, characters_per_month=20)
@@ -376,3 +431,43 @@ def test_texts_in_an_address_are_translated(client, service):
 @pytest.mark.parametrize("path", ["/v2/languages", "/v2/usage"])
 def test_only_what_is_declared_may_be_posted(client, path):
     assert client.post(path).status_code == 405
+
+
+NODE_CLIENT = "deepl-node@1.28.0"
+NODE_SCRIPT = Path(__file__).with_name("node_client.js")
+
+
+@pytest.mark.slow
+def test_the_client_of_node(folders, tmp_path):
+    """What DeepL's client in JavaScript sends, of texts, glossaries and documents."""
+    npm, node = shutil.which("npm"), shutil.which("node")
+    if npm is None or node is None:
+        pytest.skip("node and npm are not installed")
+    install = [npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(tmp_path)]
+    done = subprocess.run([*install, NODE_CLIENT], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"npm cannot install {NODE_CLIENT}")
+    script, output = tmp_path / "client.js", tmp_path / "out.txt"
+    shutil.copy(NODE_SCRIPT, script)
+    with serve(folders) as address:
+        ran = subprocess.run(
+            [node, script, address, output], capture_output=True, text=True, check=False
+        )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    found = json.loads(ran.stdout)
+    with without_second_look():
+        expected = Translator.load(folders[0], "cpu").translate_all(["The old dog.", "A tree."])
+    assert found["texts"] == [each.text for each in expected]
+    assert output.read_text() == found["texts"][0]
+    assert found["detected"] == "fr"
+    assert found["tags"].count("<b>") == found["tags"].count("</b>") == 1
+    assert found["targets"] == ["en-GB", "en-US", "fr"]
+    assert found["usage"] == 0
+    assert found["dictionaries"] == [["en", 1], ["fr", 1]]
+    assert "jardin" in found["term"]
+    assert sorted(found["edited"]) == [["en", 2], ["fr", 1]]
+    assert found["entries"] == {"dog": "jardin", "tree": "chien"}
+    assert (found["glossaries"], found["status"]) == (0, "done")
+    assert "Source and target language are equal" in found["same"]
+    assert "file extension" in found["odd"]
+    assert "does not support formality" in found["formality"]

@@ -264,6 +264,26 @@ def test_wrong_glossaries_of_several_pairs(client, body, message):
     assert answer.json()["message"].startswith(message)
 
 
+def test_forms_number_their_dictionaries(client):
+    """So do DeepL's clients in other languages than Python."""
+    second = DICTIONARY | {"source_lang": "fr", "target_lang": "en", "entries": "a\tb\nc\td"}
+    form = {"name": "mine"} | {
+        f"dictionaries[{number}].{name}": value
+        for number, each in enumerate((DICTIONARY, second))
+        for name, value in each.items()
+    }
+    made = client.post("/v3/glossaries", data=form)
+    assert made.status_code == 201
+    counts = {each["source_lang"]: each["entry_count"] for each in made.json()["dictionaries"]}
+    assert counts == {"en": 1, "fr": 2}
+    more = {f"dictionaries[0].{name}": value for name, value in DICTIONARY.items()}
+    path = f"/v3/glossaries/{made.json()['glossary_id']}"
+    changed = client.patch(path, data=more | {"dictionaries[0].entries": "tree\tarbre"})
+    assert changed.json()["dictionaries"][0]["entry_count"] == 2
+    odd = client.post("/v3/glossaries", data={"name": "a", "dictionaries[x].source_lang": "en"})
+    assert odd.json() == {"message": "Parameter 'dictionaries' not specified."}
+
+
 def test_a_change_of_nothing_is_refused(client):
     made = client.post("/v3/glossaries", json={"name": "mine", "dictionaries": [DICTIONARY]})
     assert made.status_code == 201

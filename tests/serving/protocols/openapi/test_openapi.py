@@ -9,6 +9,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
+from starlette.routing import Route, WebSocketRoute
 from tests.serving.fake_service import FakeService, talk_to
 from tests.serving.running_server import serve
 
@@ -82,9 +83,23 @@ def test_all_routes_are_described_and_nothing_else():
         (route.path.replace(":path}", "}"), method)
         for protocol in PROTOCOLS
         for route in protocol.routes()
+        if isinstance(route, Route)
         for method in route.methods - {"HEAD"}
     }
     assert served == {each for each in described if each[0] not in own}
+
+
+def test_websockets_are_named_where_they_cannot_be_described():
+    named = describe(FakeService())["info"]["description"]
+    places = [
+        route.path
+        for protocol in PROTOCOLS
+        for route in protocol.routes()
+        if isinstance(route, WebSocketRoute)
+    ]
+    assert len(places) == 2
+    for place in places:
+        assert f"{place} " in named
 
 
 def test_every_status_is_described():

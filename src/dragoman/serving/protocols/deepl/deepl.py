@@ -13,9 +13,10 @@ from dragoman.serving.documents.text_documents import Document, Translated
 from dragoman.serving.markup.markup import parse_markup
 from dragoman.serving.protocols.deepl import deepl_documents, deepl_glossaries
 from dragoman.serving.protocols.deepl.deepl_common import (
-    check_formality,
     find_deepl_client,
+    formality_of,
     match_code,
+    read_formality,
     read_glossaries,
     write_code,
     write_deepl_error,
@@ -86,7 +87,7 @@ async def _translate(request: WebRequest) -> Response:
     target = match_code(service, parameters.text("target_lang"), "target")
     said_source = parameters.text("source_lang")
     source = match_code(service, said_source, "source") if said_source else None
-    check_formality(parameters, parameters.text("target_lang") or "")
+    formality = read_formality(parameters, service)
     tags = _read_tags(parameters)
     texts, splits_sentences = _prepare_texts(parameters, texts, tags)
     model_type = _read_choice(parameters, "model_type", (*_MODEL_TYPES, ""))
@@ -98,6 +99,7 @@ async def _translate(request: WebRequest) -> Response:
         target=target,
         client=client,
         markup=tags.markup,
+        formality=formality,
         ignore_tags=tags.ignore_tags,
         splits_sentences=splits_sentences,
         beam_size=1 if model_type == "latency_optimized" else None,
@@ -248,13 +250,16 @@ async def _languages(request: WebRequest) -> Response:
         return JSONResponse(listed)
     codes = {code for each in languages for code in each.targets}
     pairs = [
-        pair
+        (pair, bool(formality_of(service, each.code)))
         for each in languages
         if each.code in codes
         for pair in _VARIANTS.get(each.code, ((write_code(each.code), each.name),))
     ]
     return JSONResponse(
-        [{"language": code, "name": name, "supports_formality": False} for code, name in pairs]
+        [
+            {"language": code, "name": name, "supports_formality": has_formality}
+            for (code, name), has_formality in pairs
+        ]
     )
 
 

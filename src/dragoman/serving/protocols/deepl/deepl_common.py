@@ -1,6 +1,7 @@
 """Shared parts of DeepL's protocol: codes, keys, formality, glossaries, errors."""
 
 from collections.abc import Sequence
+from typing import cast, get_args
 
 from starlette.requests import Request as WebRequest
 from starlette.responses import JSONResponse, Response
@@ -13,7 +14,7 @@ from dragoman.serving.protocols.request_parameters import (
     read_bearer,
 )
 from dragoman.serving.service import Service
-from dragoman.serving.service_types import Client, ServiceError
+from dragoman.serving.service_types import Client, Formality, ServiceError
 from dragoman.serving.state.server_state import ServerState
 
 STATUS = {
@@ -73,23 +74,35 @@ def write_code(code: str) -> str:
     return code.replace("_", "-").upper()
 
 
-def check_formality(parameters: RequestParameters, target: str) -> None:
-    """Raise if a formality is demanded, which no model supports.
+def read_formality(parameters: RequestParameters, service: Service) -> Formality | None:
+    """Read the formality, and raise if it is demanded of a language that no model writes so.
 
     Parameters
     ----------
     parameters : RequestParameters
-        What a client sends; that it would prefer a tone is no reason to refuse it.
-    target : str
-        The language as the client names it.
+        What a client sends, with the target language as it names that.
+    service : Service
+        Has the models; whether the one that translates knows the formality shows later.
     """
-    formality = (parameters.text("formality") or "default").lower()
-    if formality in ("more", "less"):
-        raise ServiceError(
-            "bad_request", f"Target language {target[:80]} does not support formality."
-        )
-    if formality not in ("default", "prefer_more", "prefer_less"):
+    said = (parameters.text("formality") or "default").lower()
+    if said == "default":
+        return None
+    if said not in get_args(Formality):
         raise ServiceError("bad_request", "Value for 'formality' not supported.")
+    named = parameters.text("target_lang") or ""
+    if said in ("more", "less") and said not in formality_of(
+        service, match_code(service, named, "target")
+    ):
+        raise ServiceError(
+            "bad_request", f"Target language {named[:80]} does not support formality."
+        )
+    return cast(Formality, said)
+
+
+def formality_of(service: Service, target: str) -> frozenset[str]:
+    """Tell which formalities some model that writes a language has."""
+    models = [each for each in service.models() if each.target == target]
+    return frozenset().union(*(each.formality for each in models))
 
 
 async def read_glossaries(

@@ -21,9 +21,9 @@ from dragoman.serving.documents.text_documents import Document
 from dragoman.serving.http.api_keys import ApiKeys
 from dragoman.serving.languages import name_language
 from dragoman.serving.protocols.deepl.deepl_common import (
-    check_formality,
     find_deepl_client,
     match_code,
+    read_formality,
     read_glossaries,
     write_deepl_error,
 )
@@ -60,7 +60,7 @@ async def _upload(request: WebRequest) -> Response:
     said_source = parameters.text("source_lang")
     source = match_code(service, said_source, "source") if said_source else None
     _check_pair(service, source, target)
-    check_formality(parameters, parameters.text("target_lang") or "")
+    formality = read_formality(parameters, service)
     name = check_name(parameters.text("filename") or parameters.file.name)
     _check_output(parameters, name)
     find_terms = await read_glossaries(request, parameters, client, (source, target))
@@ -70,7 +70,8 @@ async def _upload(request: WebRequest) -> Response:
     store = find_store(request.app)
     document = await store.read(name, parameters.file.content, service.options, target)
     source = source or _find_source(service, document, target)
-    wanted = Request(texts=(), source=source, target=target, client=client)
+    service.check_formality(source, target, formality)
+    wanted = Request(texts=(), source=source, target=target, client=client, formality=formality)
     stored = store.create(client.name, name)
     stored.progress.num_characters = sum(map(len, document.texts))
     try:

@@ -56,8 +56,9 @@ def describe(service: Service) -> dict[str, Any]:
             "version": __version__,
             "description": "Translation, in the protocols of LibreTranslate, DeepL, Google "
             "Translate (version 2), Microsoft Translator (version 3), DeepLX, Immersive Translate "
-            "and OPUS-MT. What is under /page is private to the server's own page, may change with "
-            "any version, and is not described.",
+            "and OPUS-MT. As a WebSocket, /translate and /translate/{source}/{target} are "
+            "marian-server's protocol, which OpenAPI cannot describe. What is under /page is "
+            "private to the server's own page, may change with any version, and is not described.",
         },
         "paths": {
             **_server_paths(),

@@ -1,6 +1,6 @@
 """OpenAPI description of DeepL's protocol."""
 
-from typing import Any
+from typing import Any, get_args
 
 from dragoman.serving.protocols.deepl.deepl_common import STATUS, write_code
 from dragoman.serving.protocols.openapi.openapi_parts import (
@@ -16,6 +16,7 @@ from dragoman.serving.protocols.openapi.openapi_parts import (
     query,
     text,
 )
+from dragoman.serving.service_types import Formality
 
 _TAG = "DeepL"
 _ERROR = error_of(properties({"message": text(), "detail": text()}, ["message"]), STATUS.values())
@@ -99,7 +100,7 @@ def _sent(pair: Schema) -> Schema:
         "context": text(),
         "split_sentences": text(enum=["0", "1", "nonewlines"]),
         "preserve_formatting": _FLAG,
-        "formality": text(enum=["default", "prefer_more", "prefer_less"]),
+        "formality": text(enum=["default", *get_args(Formality)]),
         "show_billed_characters": _FLAG,
         "model_type": text(enum=models),
         "glossary_id": text(),
@@ -114,7 +115,12 @@ def _sent(pair: Schema) -> Schema:
 
 
 def _document_paths(pair: Schema) -> dict[str, Any]:
-    sent = {"file": {"type": "string", "format": "binary"}, **pair, "filename": text()}
+    sent = {
+        "file": {"type": "string", "format": "binary"},
+        **pair,
+        "filename": text(),
+        "formality": text(enum=["default", *get_args(Formality)]),
+    }
     handle = {"document_id": text(), "document_key": text()}
     status = properties(
         {

@@ -65,6 +65,8 @@ def _glossary_paths(pair: Schema) -> dict[str, Any]:
     glossary = _describe_glossary({"dictionaries": array(properties(counted, list(counted)))})
     sent = array(properties({**pair, **_ENTRIES}, [*pair, *_ENTRIES]), min_items=1)
     fields = {"name": text(min_length=1), "dictionaries": sent}
+    first = {f"dictionaries[0].{name}": kind for name, kind in {**pair, **_ENTRIES}.items()}
+    form = {"name": fields["name"], **first}
     place = in_path("glossary_id")
     listed = properties({"glossaries": array(glossary)}, ["glossaries"])
     return {
@@ -72,7 +74,7 @@ def _glossary_paths(pair: Schema) -> dict[str, Any]:
             "post": describe_deepl(
                 "Keep a glossary",
                 answer(glossary, 201),
-                sent=body(properties(fields, list(fields))),
+                sent=body(properties(fields, list(fields)), form=properties(form, list(form))),
             ),
             "get": describe_deepl("List glossaries", answer(listed)),
         },
@@ -82,7 +84,7 @@ def _glossary_paths(pair: Schema) -> dict[str, Any]:
                 "Rename a glossary, or add to it",
                 answer(glossary),
                 place,
-                sent=body(properties(fields, [])),
+                sent=body(properties(fields, []), form=properties(form, [])),
             ),
             "delete": describe_deepl("Forget a glossary", _FORGOTTEN, place),
         },

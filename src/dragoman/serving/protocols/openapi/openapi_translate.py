@@ -79,7 +79,19 @@ def _describe_forms(codes: list[str]) -> list[Schema]:
     }
     one = text(min_length=1)
     tags = {"tag_handling": text(enum=["html", "xml"])}
+    target = properties(
+        {"language": text(enum=codes), "tone": text(enum=["neutral", "formal", "informal"])},
+        ["language"],
+    )
+    item = {
+        "text": text(),
+        "language": text(enum=codes),
+        "textType": text(enum=["Plain", "Html"]),
+        "targets": array(target, min_items=1),
+    }
+    inputs = array(properties(item, ["text", "targets"]), min_items=1)
     return [
+        properties({"inputs": inputs}, ["inputs"]),
         properties({"text": one, **pair, **tags}, ["text", "target_lang"]),
         properties({"text_list": array(one, min_items=1), **pair}, ["text_list", "target_lang"]),
         array(properties({"Text": text()}, ["Text"]), min_items=1),
@@ -100,6 +112,11 @@ def _describe_answers() -> list[Schema]:
     )
     translation = properties({"text": text(), "to": text()}, ["text", "to"])
     detected = properties({"language": text(), "score": {"type": "number"}}, ["language", "score"])
+    one = {"language": text(), "sourceCharacters": _NUMBER, "text": text()}
+    of_input = properties(
+        {"translations": array(properties(one, list(one))), "detectedLanguage": detected},
+        ["translations"],
+    )
     return [
         properties(libre, ["translatedText"]),
         properties({**deeplx, **codes}, [*deeplx, *codes]),
@@ -110,13 +127,15 @@ def _describe_answers() -> list[Schema]:
                 ["translations"],
             )
         ),
+        properties({"value": array(of_input)}, ["value"]),
     ]
 
 
 def _describe_errors() -> list[Schema]:
     """Describe the errors of DeepLX and Microsoft."""
     plain = properties({"code": _NUMBER, "message": text()}, ["code", "message"])
-    return [plain, properties({"error": plain}, ["error"])]
+    named = properties({"code": text(), "message": text()}, ["code", "message"])
+    return [plain, *(properties({"error": each}, ["error"]) for each in (plain, named))]
 
 
 def _opus_paths(codes: list[str]) -> dict[str, Any]:
