@@ -110,13 +110,21 @@ class DatabaseThreads:
 
     def close(self) -> None:
         """Pay what is owed, if that can be, and end the threads."""
-        if self._owed:
-            last = self._counting.submit(self._pay)
+        pools = (self._counting, self._reading)
+        for pool in pools:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+        def end() -> None:
+            for pool in pools:
+                pool.shutdown()
+            if self._owed:  # also by what has only now been undone
+                self._pay()
+
+        with ThreadPoolExecutor(1) as ending:
+            last = ending.submit(end)
             concurrent.futures.wait([last], ANSWER_SECONDS)
             if not last.done():
                 self._database.abort()
-        for threads in (self._counting, self._reading):
-            threads.shutdown(cancel_futures=True)
         self._database.close()
         if self._owed:
             _log.error("the state could not be reached: %d refunds are lost", len(self._owed))
