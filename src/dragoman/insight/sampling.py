@@ -15,7 +15,7 @@ from dragoman.errors import DataError
 from dragoman.insight.word_groups import END
 from dragoman.shapes import Float
 
-TEMPERATURES = tuple(tenths / 10 for tenths in range(1, 31))
+TEMPERATURES = tuple(tenths / 10 for tenths in range(1, 21))
 """For which distributions of the next word are told."""
 
 NUM_WORDS = 12

@@ -35,9 +35,12 @@ from dragoman.serving.service_types import ServiceError
 LONGEST_INSIDE = 41
 """Subwords of a sentence, or of its translation, with the end symbol, that one can step through."""
 
+PAPER = "https://arxiv.org/html/1706.03762v7"
+"""Where the paper can be read section by section: a link for people, never asked for by the page."""
+
 MOST_BEAMS = 8
 MOST_SAMPLES = 12
-COLDEST, HOTTEST = 5, 300
+COLDEST, HOTTEST = 5, 200
 """Of temperatures, in hundredths."""
 
 
@@ -142,6 +145,8 @@ def _describe(recording: Recording) -> dict[str, Any]:
     options: TransformerOptions = recording.options
     return {
         "remark": "",
+        "paper": PAPER,
+        "hasPositions": "positions" in recording.parts["source"].numbers,
         "source": recording.source,
         "read": recording.read,
         "said": recording.said,
