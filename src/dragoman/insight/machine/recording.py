@@ -118,16 +118,16 @@ class Recording:
         if found is None:
             raise OptionError(f"there is no linear map “{name}” in “{part}”")
         vectors, weight, bias = found
-        if name in ("query", "key", "value"):
-            width = len(weight) // self.options.num_heads
-            is_there = 0 <= head < self.options.num_heads and 0 <= column < width
-            column += head * width
-        else:
-            is_there = 0 <= column < len(weight)
-        if not is_there or not 0 <= row < len(vectors):
-            raise OptionError(f"there is no entry ({row}, {column}) of “{name}” in “{part}”")
-        added = 0.0 if bias is None else bias[column].item()
-        return Terms(_array(vectors[row]), _array(weight[column]), added)
+        num_heads = self.options.num_heads if name in ("query", "key", "value") else 1
+        width = len(weight) // num_heads
+        head = head if num_heads > 1 else 0
+        if not (0 <= row < len(vectors) and 0 <= column < width and 0 <= head < num_heads):
+            raise OptionError(
+                f"there is no entry ({row}, {column}) of “{name}” in “{part}”, head {head + 1}"
+            )
+        place = head * width + column
+        added = 0.0 if bias is None else bias[place].item()
+        return Terms(_array(vectors[row]), _array(weight[place]), added)
 
     def _find_map(self, part: str, name: str) -> tuple[Tensor, Tensor, Tensor | None] | None:
         """Find what a linear map reads, its matrix and its bias."""

@@ -95,9 +95,15 @@ async function showStep() {
   drawInside();
 }
 
+// A chosen cell is kept where the next step has the same rows and columns, else its row if it can be.
+function keptCell(before, after) {
+  const columnsOf = step => step.isList ? "words" : step.matrices.at(-1)?.columns;
+  if (isTarget(before.part) !== isTarget(after.part) || before.isList !== after.isList) return "";
+  return before.part === after.part && columnsOf(before) === columnsOf(after) ? state.cell : state.cell.split(".")[0];
+}
 function go(key) {
   if (!order.includes(key)) return;
-  change({ step: key, matrix: "" });
+  change({ step: key, matrix: "", cell: keptCell(stepNow(), steps[order.indexOf(key)]) });
   showStep();
   say(`${nameOf(stepNow().part)}: ${stepNow().title}`);
 }

@@ -26,7 +26,7 @@ function build() {
   const output = make("output", {}), place = make("input", { type: "range", min: 1, max: 1, "aria-label": "Word" }), where = make("output", {});
   const again = make("button", { hidden: isFrozen, onclick: () => { change({ seed: state.seed + 1 }); fetchSamples(); } }, "Draw again");
   const controls = make("div", { className: "controls" }, make("label", { className: "layer heat" }, "Temperature ", range, output), again);
-  const chart = make("ol", { className: "next-words" }), list = make("ol", { className: "others samples" });
+  const chart = make("ol", { className: "next-words" }), list = make("ol", { className: "others drawn" });
   box.parts = { range, output, place, where, chart, list, note: make("p", { className: "caption" }), heading: make("h2", {}, "The next word") };
   range.oninput = () => { change({ heat: Number(range.value) }); drawHeat(); soon(); };
   place.oninput = () => { change({ place: Number(place.value) }); drawHeat(); };
