@@ -69,7 +69,9 @@ def test_each_step_keeps_the_best_of_what_it_tried(translator, beam):
     tree = grow_tree(translator, SENTENCES[0], beam)
     for step in range(max(node.step for node in tree.nodes) + 1):
         tried = [node for node in tree.nodes if node.step == step]
-        assert [node.total for node in tried] == sorted((node.total for node in tried), reverse=True)
+        assert [node.total for node in tried] == sorted(
+            (node.total for node in tried), reverse=True
+        )
         kept = [node.total for node in tried if node.fate == "kept"]
         assert len(kept) <= beam
         pruned = [node.total for node in tried if node.fate == "pruned"]
@@ -97,9 +99,7 @@ def test_wide_tree_has_every_translation_with_its_score(seed, alpha):
         )
         assert node.total == pytest.approx(log, abs=1e-4)
         assert node.score == pytest.approx(log / ((5 + len(words)) / 6) ** alpha, abs=1e-4)
-    every = {
-        (*words, EOS) for length in range(most) for words in product(WORDS, repeat=length)
-    }
+    every = {(*words, EOS) for length in range(most) for words in product(WORDS, repeat=length)}
     assert ends.keys() <= every
     # The search may stop before it has tried what can no longer win.
     assert max(ends, key=lambda words: ends[words].score) == (*best.tokens, EOS)

@@ -45,9 +45,7 @@ def test_hot_samples_are_less_probable(translator):
 def test_next_words_are_the_softmax_at_every_temperature(translator):
     vocabularies = translator.folder.vocabularies
     said = (*vocabularies.target.encode([TARGET])[0], vocabularies.eos_id)
-    batch = make_batch(
-        flatten([translator.encode(SOURCE)]), flatten([said]), vocabularies.pad_id
-    )
+    batch = make_batch(flatten([translator.encode(SOURCE)]), flatten([said]), vocabularies.pad_id)
     with torch.no_grad():
         logits = translator.model.output(translator.model.forward(batch).hidden)[0].double()
     places = find_next_words(translator, SOURCE, TARGET)

@@ -14,9 +14,10 @@ def test_line_is_where_it_is_said_to_be(step):
     lines = (ROOT / found.file).read_text(encoding="utf-8").splitlines()
     assert PLACES[step][1] in lines[found.line - 1]
     shown = found.text.splitlines()
-    assert shown[found.line - found.first] == lines[found.line - 1].strip() or shown[
-        found.line - found.first
-    ].strip() == lines[found.line - 1].strip()
+    assert (
+        shown[found.line - found.first] == lines[found.line - 1].strip()
+        or shown[found.line - found.first].strip() == lines[found.line - 1].strip()
+    )
     assert len(shown) <= 2 * code_lines.AROUND + 1
 
 

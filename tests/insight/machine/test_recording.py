@@ -273,7 +273,10 @@ def test_empty_sentence_is_refused(translator):
         (("encoder.1.self", "weights", 0, 0), "no linear map “weights”"),
         (("encoder.1.self", "query", 0, 10_000), r"no entry \(0, 10000\) of “query”"),
         (("encoder.1.self", "query", 99, 0), r"no entry \(99, 0\)"),
-        (("encoder.1.self", "query", 0, 0, 99), r"no entry \(0, 0\) of “query” in “encoder.1.self”, head 100"),
+        (
+            ("encoder.1.self", "query", 0, 0, 99),
+            r"no entry \(0, 0\) of “query” in “encoder.1.self”, head 100",
+        ),
     ],
 )
 def test_terms_that_are_not_there_are_refused(translator, asked, message):

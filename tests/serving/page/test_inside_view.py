@@ -71,7 +71,8 @@ def settle(page):
     """Wait until numbers are there."""
     page.wait_for_function(
         "() => !document.querySelector('#inside .busy, #inside.busy')"
-        " && ![...document.querySelectorAll('#inside .numbers-line')].some(e => e.textContent === '…')"
+        " && ![...document.querySelectorAll('#inside .numbers-line')]"
+        ".some(each => each.textContent === '…')"
     )
 
 
@@ -201,7 +202,9 @@ def test_step_head_and_cell_are_in_the_address(page, url):
     page.select_option("#inside [name=head]", "3")
     page.focus("#inside canvas")
     page.keyboard.press("ArrowUp")
-    page.wait_for_function("() => location.hash.includes('cell=') && location.hash.includes('head=3')")
+    page.wait_for_function(
+        "() => location.hash.includes('cell=') && location.hash.includes('head=3')"
+    )
     assert "step=decoder.1.cross.softmax" in page.evaluate("location.hash")
     before = sums(page)
     page.reload()
@@ -217,8 +220,8 @@ def test_a_cell_is_chosen_by_pointer(page, url):
     open_step(page, url, "encoder.1.self.softmax", cell="0.0")
     before = page.inner_text("#inside .sum h3")
     page.click("#inside canvas", position={"x": 300, "y": 150})
-    page.wait_for_function("before => document.querySelector('#inside .sum h3').innerText !== before",
-                           arg=before)  # fmt: skip
+    script = "before => document.querySelector('#inside .sum h3').innerText !== before"
+    page.wait_for_function(script, arg=before)
 
 
 def test_layers_are_chosen(page, url):
@@ -317,7 +320,9 @@ def test_tree_is_that_of_the_search(page, url, translator):
     page.focus("#inside .tree canvas")
     for _ in range(3):
         page.keyboard.press("ArrowRight")
-    page.wait_for_function("() => document.querySelector('#inside .tree .readout').innerText.includes('log')")
+    page.wait_for_function(
+        "() => document.querySelector('#inside .tree .readout').innerText.includes('log')"
+    )
     readout = page.inner_text("#inside .tree .readout")
     log, total = re.search(r"log (−?[\d.]+); with all before it (−?[\d.]+)\.", readout).groups()
     place = -1
@@ -372,7 +377,9 @@ def test_temperature_flattens_the_distribution_and_draws(page, url, translator):
     assert shown() == pytest.approx(expected(1.0), abs=0.006)
     drawn = draw_samples(translator, SOURCE, temperature=1.0, num_samples=6, seed=1)
     texts = page.locator("#inside .drawn li").all_inner_texts()
-    assert [text.rsplit(" log-probability", 1)[0] for text in texts] == [each.text for each in drawn]
+    assert [text.rsplit(" log-probability", 1)[0] for text in texts] == [
+        each.text for each in drawn
+    ]
     page.focus("[aria-label=Temperature]")
     page.keyboard.press("End")
     page.wait_for_function("() => document.querySelector('.heat output').innerText === '2.0'")
@@ -397,10 +404,25 @@ def test_page_never_scrolls_sideways(browser, url, size, scheme):
             assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, state
         if size != DESK:
             small = page.evaluate(
-                """() => [...document.querySelectorAll('#inside .walk button, #inside .chain button')]
+                """() => [...document.querySelectorAll('#inside :is(.walk, .chain) button')]
                 .filter(one => one.offsetParent && one.offsetHeight < 44).length"""
             )
             assert not small
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_bars_anybody(browser, url, scheme):
+    axe = pytest.importorskip("tests.serving.axe", reason="the look for barriers is not here yet")
+    with open_page(browser, url, color_scheme=scheme, bypass_csp=True) as page:
+        views = [{"step": step} for step in (FIRST, "encoder.1.self.projections",
+                 "decoder.1.self.mask", "output.softmax", LAST)]  # fmt: skip
+        for state in (*views, {"show": "tree"}, {"show": "samples"}):
+            visit(page, url, **state)
+            page.evaluate(
+                "document.querySelectorAll('#inside details').forEach(d => d.open = true)"
+            )
+            assert not axe.find_barriers(page), state
 
 
 def test_model_that_cannot_be_followed_says_so(browser, tmp_path, vocabularies):

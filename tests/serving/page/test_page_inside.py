@@ -1,4 +1,4 @@
-"""The private routes of the view “Inside” over HTTP: numbers equal to the recording, and refusals."""
+"""The routes of the view “Inside” over HTTP: numbers equal to the recording, and refusals."""
 
 import base64
 import json
@@ -166,5 +166,7 @@ def test_model_that_cannot_be_followed_says_what_can_be_seen(translator_of):
     json.dumps(told)
     # The tree and the samples work with every family.
     options = replace(translator.options, beam_size=2, search_again=False)
-    assert grow_tree(translator, SOURCE, 2).text == translator.translate(SOURCE, options=options).text
+    assert (
+        grow_tree(translator, SOURCE, 2).text == translator.translate(SOURCE, options=options).text
+    )
     assert len(draw_samples(translator, SOURCE, temperature=1.0, num_samples=2, seed=1)) == 2

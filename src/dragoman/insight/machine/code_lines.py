@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from dragoman.data.batches import Sequences
 from dragoman.decoding.search.candidates import BeamChooser
-from dragoman.decoding.search.sampling import draw_words
 from dragoman.decoding.search.hypotheses import Finished
+from dragoman.decoding.search.sampling import draw_words
 from dragoman.models.attention.mask import Mask
 from dragoman.models.attention.multihead_attention import MultiheadAttention
 from dragoman.models.attention.scaled_dot_product_attention import attention_weights

@@ -1,4 +1,4 @@
-"""Record what a Transformer computes of one sentence and its translation, sub-layer by sub-layer."""
+"""Record what a Transformer computes of a sentence and its translation, part by part."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -36,7 +36,7 @@ LONGEST_INSIDE = 41
 """Subwords of a sentence, or of its translation, with the end symbol, that one can step through."""
 
 PAPER = "https://arxiv.org/html/1706.03762v7"
-"""Where the paper can be read section by section: a link for people, never asked for by the page."""
+"""Where the paper stands, section by section: a link for people, which the page never asks for."""
 
 MOST_BEAMS = 8
 MOST_SAMPLES = 12

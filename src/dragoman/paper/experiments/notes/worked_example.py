@@ -231,9 +231,9 @@ def _tidy(piece: str) -> str:
 
 def run(options: ExampleOptions, say: Say) -> Experiment:
     """Run the worked example."""
+    from dragoman.insight.machine.attention_trace import trace_attention
     from dragoman.models.transformer import Transformer
     from dragoman.paper.experiments.notes import worked_tables as tables
-    from dragoman.insight.machine.attention_trace import trace_attention
 
     translator, story = find_model(options, say)
     reading = read_pair(translator, options)
