@@ -2,9 +2,11 @@
 
 import math
 import re
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
+import torch
 from tests.models.variants import FAMILIES
 from tests.serving.browser import DESK, PHONE, open_browser, open_page
 from tests.serving.running_server import serve
@@ -425,19 +427,57 @@ def test_nothing_bars_anybody(browser, url, scheme):
             assert not axe.find_barriers(page), state
 
 
-def test_model_that_cannot_be_followed_says_so(browser, tmp_path, vocabularies):
-    shape = FAMILIES["rnnsearch"]
+def write_untrained(path, shape, vocabularies):
+    """Write the folder of an untrained model whose biases and gains do something."""
+    torch.manual_seed(3)
     model = build_model(shape, vocabulary_of(vocabularies)).eval()
+    with torch.no_grad():
+        for each in model.parameters():
+            if each.dim() == 1:
+                each.add_(torch.randn(each.shape) / 3)
     config = {"model": to_plain(shape), "search": {"beam_size": 2, "max_extra_tokens": 4}}
     facts = Facts(
         source_language="en", target_language="fr", longest_source=40, training_pairs=1, steps=1,
         weights="best", scores={},
     )  # fmt: skip
     folder = ModelFolder(
-        path=tmp_path / "rnn", config=config, options=shape, vocabularies=vocabularies, facts=facts
+        path=path, config=config, options=shape, vocabularies=vocabularies, facts=facts
     )
-    write_model(folder.path, folder, model)
-    with serve([folder.path]) as address, open_page(browser, address) as page:
+    write_model(path, folder, model)
+    return path
+
+
+POST_NORM = (
+    *(("target.position", "x"), ("encoder.2.self.projections", "value")),
+    *(("encoder.2.self.join", "output"), ("encoder.2.self.add", "sum")),
+    *(("encoder.2.self.add", "result"), ("decoder.1.self.scores", "scaled")),
+    *(("decoder.1.cross.projections", "key"), ("decoder.1.feed.inner", "inner")),
+    *(("decoder.1.feed.outer", "output"), ("decoder.2.feed.add", "result")),
+)
+
+
+def test_other_transformers_tell_their_sums(browser, tmp_path, vocabularies):
+    """One with norms behind the sub-layers, biases, Marian’s positions and another activation."""
+    shape = replace(FAMILIES["opus"], positions="marian")
+    path = write_untrained(tmp_path / "post", shape, vocabularies)
+    translator = Translator.load(path, "cpu")
+    with serve([path]) as address, open_page(browser, address) as page:
+        visit(page, address)
+        page.wait_for_selector("#inside .panel h2")
+        recording = record_pair(translator, SOURCE, page.inner_text("#translation").strip())
+        assert page.locator(".map .box").count() == 7 + 12
+        for step, name in POST_NORM:
+            open_step(page, address, step, matrix=name, head=2, cell="1.0")
+            numbers = recording.parts[step.rsplit(".", 1)[0]].numbers[
+                "scores" if name == "scaled" else name
+            ]
+            value = numbers[1, 1, 0] if numbers.ndim == 3 else numbers[1, 0]
+            near(result_of(sums(page)[-1]), value)
+
+
+def test_model_that_cannot_be_followed_says_so(browser, tmp_path, vocabularies):
+    path = write_untrained(tmp_path / "rnn", FAMILIES["rnnsearch"], vocabularies)
+    with serve([path]) as address, open_page(browser, address) as page:
         visit(page, address)
         page.wait_for_selector("#inside .empty:has-text('no Transformer')")
         page.check("#inside [value=tree]", force=True)
