@@ -2,6 +2,8 @@
 
 import math
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -20,6 +22,7 @@ from dragoman.insight.machine.recording import record_pair
 from dragoman.insight.sampling import draw_samples, find_next_words
 from dragoman.models.build import build_model
 from dragoman.options import to_plain
+from dragoman.serving.page.page_document import read_asset
 from dragoman.weights import vocabulary_of, write_model
 
 SOURCE, TARGET = "the old dog sees a tree", "le vieux chien voit un arbre"
@@ -361,6 +364,37 @@ def test_greedy_search_is_set_against_a_beam(page, url, translator):
     verdict = page.inner_text("#inside .versus p >> nth=0")
     is_same = trees[0].text == trees[1].text
     assert ("Both find the same here." in verdict) == is_same
+
+
+def list_examples() -> list[tuple[str, str, str]]:
+    """Read the sentences that the page offers where greedy search goes wrong."""
+    code = read_asset("tree.js").content.decode()
+    return re.findall(r'"(\w\w) (\w\w)": "([^"]+)"', code)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("source", "target", "sentence"), list_examples())
+def test_greedy_search_fails_where_the_page_says_so(
+    source, target, sentence, tmp_path, monkeypatch
+):
+    """With the models that come along: the beam finds what the same model finds more probable."""
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
+    command = ["pull", f"{source}-{target}", "--source", "box"]
+    subprocess.run([sys.executable, "-m", "dragoman", *command], check=True, capture_output=True)
+    translator = Translator.load(f"{source}-{target}", "cpu")
+    greedy, wide = (grow_tree(translator, sentence, beam) for beam in (1, 4))
+    assert greedy.text != wide.text
+    assert wide.best.log_probability > greedy.best.log_probability
+    if (source, target) == ("fr", "en"):
+        assert greedy.text == "Jane visiting Africa in September."
+        assert wide.text == "Jane is visiting Africa in September."
+
+
+def test_example_is_tried_at_once(page, url):
+    visit(page, url, show="tree")
+    page.click("#inside .versus .link")
+    page.wait_for_selector("#inside .versus dd >> nth=1")
+    assert page.input_value("#text") == "He broke his leg."
 
 
 def test_temperature_flattens_the_distribution_and_draws(page, url, translator):

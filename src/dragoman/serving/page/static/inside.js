@@ -9,8 +9,8 @@ import { drawMap } from "./inside_map.js";
 import { planText } from "./pictures.js";
 import { Picture } from "./canvas.js";
 import { sentencePicker } from "./attention.js";
-import { drawTree, planTree } from "./tree.js";
-import { drawSamples, planSamples } from "./samples.js";
+import { drawTree, packTrees, planTree } from "./tree.js";
+import { drawSamples, packSamples, planSamples } from "./samples.js";
 
 const MOST_EXPORTED = 14e6;
 const tabs = [["steps", "Step by step"], ["tree", "Beam tree"], ["samples", "Temperature"]];
@@ -458,7 +458,8 @@ export async function packInside() {
       found.parts[part] ??= await ask("inside", { ...pair, part });
     }
   }
-  if (state.show === "tree") for (const beam of [1, 4]) found.trees[beam] ??= await ask("tree", { ...pair, beam });
+  await packTrees(openCase);
+  await packSamples(openCase);
   return found;
 }
 

@@ -87,6 +87,12 @@ async function fetchSamples() {
   if (latest === wanted) box.parts.list.classList.remove("busy");
 }
 
+// For a file: the samples of the temperature that is chosen.
+export async function packSamples(open) {
+  const { pair, found } = open();
+  found.samples[keyOf()] ??= await ask("samples", { ...pair, temperature: heatNow(), seed: state.seed });
+}
+
 export function planSamples(found, width) {
   const answer = found.samples[keyOf()], at = placeIn(answer), heat = heatNow() / 100;
   return planText([

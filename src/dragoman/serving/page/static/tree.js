@@ -3,7 +3,7 @@ import { complain, fill, fixed, make, percent, say } from "./dom.js";
 import { inks } from "./colours.js";
 import { shorten } from "./pen.js";
 import { ask, isFrozen } from "./server.js";
-import { change, focused, state } from "./state.js";
+import { change, focused, known, state } from "./state.js";
 import { Picture } from "./canvas.js";
 import { tidy } from "./numbers.js";
 
@@ -84,6 +84,12 @@ async function fetchTree(beam) {
   return found.trees[beam];
 }
 
+// For a file: the tree that is shown, and those of greedy search and of a beam of 4.
+export async function packTrees(open) {
+  openCase = open;
+  for (const beam of new Set([beamNow(), 1, 4])) await fetchTree(beam);
+}
+
 function build() {
   picture = new Picture("Beam tree", { hint: "Point at a box to read it; arrow keys walk through the tree." });
   box.parts = { controls: make("div", { className: "controls" }), says: make("p", { className: "caption" }), versus: make("div", { className: "versus" }), result: make("p", { className: "result", dir: "auto" }) };
@@ -105,6 +111,7 @@ export async function drawTree(element, open) {
     showTree(tree);
     drawVersus(open().found);
     complain(null);
+    if (!isFrozen && exampleNow() === focused()?.source && !(open().found.trees[1] && open().found.trees[4])) compare();
   } catch (error) { complain(error); }
   if (latest === wanted) box.classList.remove("busy");
 }
@@ -147,6 +154,7 @@ function play(tree, go) {
 }
 
 // Greedy search and a beam of 4, of the same model on the same sentence: who does better?
+const exampleNow = () => greedyFails[`${state.from === "auto" ? known.path[0] : state.from} ${state.to}`];
 async function compare() {
   box.parts.versus.replaceChildren(make("p", { className: "faint" }, "…"));
   try {
@@ -157,8 +165,7 @@ async function compare() {
 }
 function drawVersus({ trees }) {
   const one = trees[1], four = trees[4], { versus } = box.parts;
-  const example = isFrozen ? null : greedyFails[`${state.from} ${state.to}`];
-  const offer = example && example !== focused()?.source
+  const example = exampleNow(), offer = example && !isFrozen && example !== focused()?.source
     ? make("p", { className: "faint" }, "A sentence to try: ", make("button", { className: "link", lang: state.from, onclick: () => { stop(); change({ text: example, say: "", sentence: 0, grown: 0 }); } }, example)) : "";
   if (!one || !four) return versus.replaceChildren(offer);
   const isSame = one.text === four.text, gain = four.logProbability - one.logProbability;
