@@ -158,6 +158,7 @@ def test_every_number_says_its_sum(page, url, recording):
     settle(page)
     assert sums(page)[0].startswith("z = ")
     page.click("#inside .sum summary")
+    page.wait_for_selector("#inside .sum tbody tr")
     rows = page.locator("#inside .sum tbody tr").all_inner_texts()
     assert len(rows) == len(recording.source)
 
