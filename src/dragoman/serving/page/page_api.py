@@ -18,6 +18,7 @@ from dragoman.serving.detection import choose_source
 from dragoman.serving.documents.documents import find_sources
 from dragoman.serving.http.request_heads import is_forwarded, is_loopback
 from dragoman.serving.page.page_document import ASSETS, read_asset, write_shell
+from dragoman.serving.page.page_inside import give_inside, give_samples, give_terms, give_tree
 from dragoman.serving.page.page_insight import (
     align_for_page,
     look_for_page,
@@ -108,6 +109,10 @@ def routes() -> list[Route]:
         Route("/page/api/alignment", _answering(_alignment), methods=["POST"]),
         Route("/page/api/attention", _answering(_attention), methods=["POST"]),
         Route("/page/api/why", _answering(_why), methods=["POST"]),
+        Route("/page/api/inside", _answering(give_inside), methods=["POST"]),
+        Route("/page/api/terms", _answering(give_terms), methods=["POST"]),
+        Route("/page/api/tree", _answering(give_tree), methods=["POST"]),
+        Route("/page/api/samples", _answering(give_samples), methods=["POST"]),
         Route("/page/api/runs/{index}", _answering(_run)),
     ]
 

@@ -75,5 +75,6 @@ def _snapshot(
         "sentences": [sentence],
         "attention": None,
         "why": None,
+        "inside": None,
         "runs": [],
     }

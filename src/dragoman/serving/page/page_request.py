@@ -147,10 +147,10 @@ def find_model(service: Service, name: str) -> ServedModel:
     raise ServiceError("not_found", f"no model is called “{name}”")
 
 
-def check_length(translator: Translator, pair: SentencePair) -> int:
+def check_length(translator: Translator, pair: SentencePair, most: int = LONGEST_LOOK) -> int:
     """Raise if a pair is too long to inspect."""
     vocabularies = translator.folder.vocabularies
-    longest = min(LONGEST_LOOK, translator.folder.options.max_length or LONGEST_LOOK)
+    longest = min(most, translator.folder.options.max_length or most)
     texts = (("sentence", vocabularies.source, pair.source),
              ("translation", vocabularies.target, pair.translation))  # fmt: skip
     total = 0

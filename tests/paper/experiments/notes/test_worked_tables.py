@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from dragoman.data.batches import flatten, make_batch
+from dragoman.insight.machine.attention_trace import trace_attention
 from dragoman.models.build import build_model
 from dragoman.models.options import TransformerOptions
 from dragoman.paper.experiments.notes.word_order import VOCABULARY
-from dragoman.paper.experiments.notes.worked_attention import trace_attention
 from dragoman.paper.experiments.notes.worked_tables import (
     ShownModule,
     number_tokens,

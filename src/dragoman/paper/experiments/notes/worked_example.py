@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dragoman.data.batches import Batch
     from dragoman.decoding.translator import Translator
     from dragoman.folder import ModelFolder
-    from dragoman.paper.experiments.notes.worked_attention import AttentionTrace
+    from dragoman.insight.machine.attention_trace import AttentionTrace
     from dragoman.paper.experiments.notes.worked_tables import ShownModule
 
 _SENTENCE = "Jane visite l’Afrique en septembre"
@@ -231,9 +231,9 @@ def _tidy(piece: str) -> str:
 
 def run(options: ExampleOptions, say: Say) -> Experiment:
     """Run the worked example."""
+    from dragoman.insight.machine.attention_trace import trace_attention
     from dragoman.models.transformer import Transformer
     from dragoman.paper.experiments.notes import worked_tables as tables
-    from dragoman.paper.experiments.notes.worked_attention import trace_attention
 
     translator, story = find_model(options, say)
     reading = read_pair(translator, options)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from dragoman.paper.experiments.notes.worked_attention import AttentionTrace, Kind
+from dragoman.insight.machine.attention_trace import AttentionTrace, Kind
 from dragoman.paper.report.result import Cell, Column, HeatMap, Plot, Table
 
 TITLES: dict[Kind, str] = {

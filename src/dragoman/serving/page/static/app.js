@@ -7,10 +7,11 @@ import { redrawAll } from "./canvas.js";
 import { startTranslate } from "./translate.js";
 import { startAttention } from "./attention.js";
 import { startWhy } from "./why.js";
+import { startInside } from "./inside.js";
 import { startTraining } from "./training.js";
 import { startExport } from "./export.js";
 
-const views = ["translate", "attention", "why", "training"];
+const views = ["translate", "attention", "why", "inside", "training"];
 const themes = ["", "light", "dark"], signs = { "": "◐", light: "☀", dark: "☾" };
 const themeNames = { "": "as the system says", light: "light", dark: "dark" };
 
@@ -41,9 +42,9 @@ function showView() {
 
 function startViews() {
   const hasModels = known.page.models.length > 0;
-  if (!hasModels && !isFrozen) for (const view of views.slice(0, 3)) find(`tab-${view}`).hidden = true;
+  if (!hasModels && !isFrozen) for (const view of views.slice(0, -1)) find(`tab-${view}`).hidden = true;
   if (isFrozen) {
-    const has = { translate: snapshot.sentences?.length, attention: snapshot.attention, why: snapshot.why, training: snapshot.runs?.length };
+    const has = { translate: snapshot.sentences?.length, attention: snapshot.attention, why: snapshot.why, inside: snapshot.inside, training: snapshot.runs?.length };
     for (const view of views) find(`tab-${view}`).hidden = !has[view];
   }
   const tabs = find("views");
@@ -80,6 +81,7 @@ async function start() {
   if (known.page.models.length || isFrozen) startTranslate();
   startAttention();
   startWhy();
+  startInside();
   startTraining();
   startExport();
   document.body.dataset.ready = "yes";

@@ -7,6 +7,7 @@ import { address, focused, known, state } from "./state.js";
 import { planPairs, planText, stack } from "./pictures.js";
 import { planAttention, planHeading } from "./attention.js";
 import { planWhy } from "./why.js";
+import { packInside, planInside } from "./inside.js";
 import { planTraining } from "./training.js";
 
 const width = 880;
@@ -24,6 +25,7 @@ function planView() {
     if (!known.why) throw new Error("There is no explanation yet.");
     return stack([heading, planWhy(width)]);
   }
+  if (state.view === "inside") return stack([heading, ...planInside(width)]);
   if (!known.look) throw new Error("There is no attention to export yet.");
   return stack([heading, planHeading(), planAttention(width)]);
 }
@@ -33,12 +35,14 @@ function takeSnapshot() {
     state: { ...state }, page: { ...known.page }, path: known.path, notes: known.notes,
     sentences: known.sentences.map(({ source, space, text, alternatives, alignment, sure, best, confidence, bestConfidence }) => ({ source, space, text, alternatives, alignment, sure, best, confidence, bestConfidence })),
     attention: known.look ? known.answer : null, why: known.why,
+    inside: state.view === "inside" ? known.inside : null,
     runs: state.view === "training" ? known.runs : [],
   };
 }
 
 async function toHtml() {
   if (isFrozen) return `<!doctype html>\n${document.documentElement.outerHTML}`;
+  if (state.view === "inside") await packInside();
   const data = JSON.stringify(takeSnapshot()).toWellFormed().replace(/</g, "\\u003c");
   const shell = await askText("shell");
   // A function, since “$” means something in a replacement.

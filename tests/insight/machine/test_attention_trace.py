@@ -7,10 +7,10 @@ import torch
 from torch.nn import functional
 
 from dragoman.data.batches import flatten, make_batch
+from dragoman.insight.machine.attention_trace import trace_attention
 from dragoman.models.build import build_model
 from dragoman.models.options import TransformerOptions
 from dragoman.paper.experiments.notes.word_order import VOCABULARY
-from dragoman.paper.experiments.notes.worked_attention import trace_attention
 
 SOURCE, TARGET = [5, 9, 7, 7, 1], [8, 4, 6, 1]
 VARIANTS = {

@@ -5,7 +5,7 @@ computed again by the formulas, token by token and as matrices, and compared.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -229,10 +229,14 @@ def trace_attention(model: Transformer, batch: Batch) -> list[AttentionTrace]:
     for index, layer in enumerate(model.decoder):
         places.append(("decoder", index, layer.self_attention))
         places.append(("cross", index, layer.cross_attention))
-    modules = [module for _, _, module in places]
-    with _recorded_calls(modules) as unobserved:
+    modules = [
+        part
+        for _, _, module in places
+        for part in (module, module.query, module.key, module.output)
+    ]
+    with recorded_calls(modules) as unobserved:
         model.forward(batch)
-    with _recorded_calls(modules) as calls, observed_attention(model) as maps:
+    with recorded_calls(modules) as calls, observed_attention(model) as maps:
         model.forward(batch)
     names = {module: name for name, module in model.named_modules()}
     worked = []
@@ -254,18 +258,14 @@ def trace_attention(model: Transformer, batch: Batch) -> list[AttentionTrace]:
 
 
 @contextmanager
-def _recorded_calls(modules: list[MultiheadAttention]) -> Iterator[dict[nn.Module, Any]]:
-    """Record inputs and outputs of attention and its projections, in their last call."""
+def recorded_calls(modules: Iterable[nn.Module]) -> Iterator[dict[nn.Module, Any]]:
+    """Record the arguments and the result of each module's last call."""
     calls: dict[nn.Module, Any] = {}
 
     def see(module: nn.Module, given: Any, said: Any) -> None:  # noqa: ANN401
         calls[module] = (given, said)
 
-    hooks = [
-        part.register_forward_hook(see)
-        for module in modules
-        for part in (module, module.query, module.key, module.output)
-    ]
+    hooks = [module.register_forward_hook(see) for module in modules]
     try:
         yield calls
     finally:
