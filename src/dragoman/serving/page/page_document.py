@@ -24,6 +24,9 @@ MODULES = (
     "attention.js",
     "why.js",
     "training.js",
+    "terms.js",
+    "lesson_texts.js",
+    "lessons.js",
     "export.js",
     "app.js",
 )
@@ -33,7 +36,8 @@ _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-ASSETS = ("index.html", "style.css", "icon.svg", *MODULES)
+STYLES = ("style.css", "lessons.css")
+ASSETS = ("index.html", *STYLES, "icon.svg", *MODULES)
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
 _SLOT = "@SNAPSHOT@"
@@ -60,7 +64,8 @@ def read_asset(name: str) -> Asset:
 @cache
 def write_shell() -> str:
     """Write the page as one self-contained document with a slot for its data."""
-    page, style = (read_asset(name).content.decode() for name in ("index.html", "style.css"))
+    page = read_asset("index.html").content.decode()
+    style = "".join(read_asset(name).content.decode() for name in STYLES)
     script = "".join(join_module(name) for name in MODULES)
     icon = read_asset("icon.svg").content.decode()
     policy = (

@@ -8,9 +8,11 @@ import { startTranslate } from "./translate.js";
 import { startAttention } from "./attention.js";
 import { startWhy } from "./why.js";
 import { startTraining } from "./training.js";
+import { startTerms } from "./terms.js";
+import { startLessons } from "./lessons.js";
 import { startExport } from "./export.js";
 
-const views = ["translate", "attention", "why", "training"];
+const views = ["translate", "attention", "why", "training", "lessons"];
 const themes = ["", "light", "dark"], signs = { "": "◐", light: "☀", dark: "☾" };
 const themeNames = { "": "as the system says", light: "light", dark: "dark" };
 
@@ -35,13 +37,13 @@ function showView() {
     tab.tabIndex = isHere ? 0 : -1;
     find(view).hidden = !isHere;
   }
-  find("desk").hidden = state.view === "training";
+  find("desk").hidden = ["training", "lessons"].includes(state.view);
   document.body.dataset.view = state.view;
 }
 
 function startViews() {
   const hasModels = known.page.models.length > 0;
-  if (!hasModels && !isFrozen) for (const view of views.slice(0, 3)) find(`tab-${view}`).hidden = true;
+  if (!hasModels && !isFrozen) for (const view of ["translate", "attention", "why", "lessons"]) find(`tab-${view}`).hidden = true;
   if (isFrozen) {
     const has = { translate: snapshot.sentences?.length, attention: snapshot.attention, why: snapshot.why, training: snapshot.runs?.length };
     for (const view of views) find(`tab-${view}`).hidden = !has[view];
@@ -81,6 +83,8 @@ async function start() {
   startAttention();
   startWhy();
   startTraining();
+  startTerms();
+  startLessons();
   startExport();
   document.body.dataset.ready = "yes";
 }
