@@ -7,7 +7,8 @@ from tests.serving.word_model import write_word_model
 
 NARROW = {"width": 320, "height": 640}
 TEXTS = """async () => {
-  const { lessons } = await import("./page/lesson_texts.js"), { explained } = await import("./page/terms.js");
+  const { lessons } = await import("./page/lesson_texts.js");
+  const { explained } = await import("./page/terms.js");
   const said = [];
   for (const { id, steps, ...lesson } of lessons) {
     explained(lesson.about);
@@ -105,7 +106,11 @@ def test_lessons_for_which_there_is_no_model_say_what_brings_one(page):
 
 
 def test_a_view_that_this_server_has_not_is_said_to_be_missing(browser, url):
-    script = "async () => (await import('./page/lessons.js')).stateAt({ pair: 'en-fr', text: 'x', steps: [{ state: { view: 'elsewhere' } }] }, 1).view"  # noqa: E501
+    script = """async () => {
+      const { stateAt } = await import("./page/lessons.js");
+      const steps = [{ state: { view: "elsewhere" } }];
+      return stateAt({ pair: "en-fr", text: "x", steps }, 1).view;
+    }"""
     with open_page(browser, url) as page:
         page.goto(url)
         page.wait_for_selector("body[data-ready]")
