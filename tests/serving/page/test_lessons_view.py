@@ -87,7 +87,7 @@ def test_what_is_shown_stays_hidden_until_something_was_predicted(page):
 
 def test_a_link_leads_to_the_step_and_asks_anew(browser, url):
     with open_page(browser, url) as page:
-        page.goto(f"{url}/#lesson=gender&step=2")
+        page.goto(f"{url}/#lesson=gender&at=2")
         page.wait_for_selector("#lesson")
         assert "Step 2 of 2" in page.inner_text("#lesson")
         assert not shows(page, "#desk")
@@ -175,16 +175,16 @@ def test_paper_has_no_buttons_on_it(page):
 
 
 @pytest.mark.parametrize("size", [PHONE, NARROW])
-@pytest.mark.parametrize("address", ["#view=lessons", "#lesson=agreement&step=1"])
+@pytest.mark.parametrize("address", ["#view=lessons", "#lesson=agreement&at=1"])
 def test_on_a_phone_nothing_scrolls_sideways(browser, url, size, address):
     with open_page(browser, url, viewport=size, has_touch=True) as page:
         page.goto(f"{url}/{address}")
         page.wait_for_selector("body[data-ready]")
-        if "step" in address:
+        if "at=" in address:
             page.tap(".guess >> nth=1")
             page.wait_for_selector("#translation .word")
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= size["width"]
-        buttons = ".guess" if "step" in address else ".card .link"
+        buttons = ".guess" if "at=" in address else ".card .link"
         script = "all => all.map(one => one.getBoundingClientRect().height)"
         assert min(page.eval_on_selector_all(buttons, script)) >= 44

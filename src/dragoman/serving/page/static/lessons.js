@@ -11,7 +11,7 @@ const fresh = { view: "translate", model: "", beam: 0, sentence: 0, say: "", off
 
 const lessonOf = id => lessons.find(lesson => lesson.id === id) ?? null;
 const current = () => lessonOf(state.lesson);
-const placeOf = lesson => Math.max(1, Math.min(state.step, lesson.steps.length));
+const placeOf = lesson => Math.max(1, Math.min(state.at, lesson.steps.length));
 const isServed = lesson => {
   const [from, to] = lesson.pair.split("-");
   return known.page.languages.some(language => language.code === from && language.targets.includes(to));
@@ -31,8 +31,8 @@ export function stateAt(lesson, place) {
   return { ...fresh, ...shown, view, from, to, text: textOf(lesson, place) };
 }
 
-function goTo(id, step = 1) {
-  change({ lesson: id, step });
+function goTo(id, at = 1) {
+  change({ lesson: id, at });
   if (id) find("lesson").scrollIntoView({ block: "start" });
   find(id ? "lesson-title" : "tab-lessons").focus();
 }
@@ -109,7 +109,7 @@ export function startLessons() {
   if (!isFrozen) drawList();
   drawBar();
   onChange(changes => {
-    if (!("lesson" in changes || "step" in changes)) return;
+    if (!("lesson" in changes || "at" in changes)) return;
     const lesson = current();
     if (lesson && isPredicted()) change(stateAt(lesson, placeOf(lesson)));
     else if (lesson && changes.view === undefined && state.view === "lessons") change({ view: "translate" });

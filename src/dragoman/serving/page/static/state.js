@@ -9,7 +9,7 @@ const defaults = {
   picture: "lines", kind: "cross", layer: 1, heads: "", words: 1, specials: 1, off: "",
   word: 0, masks: 300,
   axis: "step", without: "",
-  lesson: "", step: 1,
+  lesson: "", at: 1,
 };
 
 function read(address) {
