@@ -31,6 +31,9 @@ MODULES = (
     "samples.js",
     "inside.js",
     "training.js",
+    "meanings.js",
+    "lesson_texts.js",
+    "lessons.js",
     "export.js",
     "app.js",
 )
@@ -40,7 +43,7 @@ _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-STYLES = ("style.css", "inside.css")
+STYLES = ("style.css", "inside.css", "lessons.css")
 ASSETS = ("index.html", *STYLES, "icon.svg", *MODULES)
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)

@@ -9,9 +9,11 @@ import { startAttention } from "./attention.js";
 import { startWhy } from "./why.js";
 import { startInside } from "./inside.js";
 import { startTraining } from "./training.js";
+import { startMeanings } from "./meanings.js";
+import { startLessons } from "./lessons.js";
 import { startExport } from "./export.js";
 
-const views = ["translate", "attention", "why", "inside", "training"];
+const views = ["translate", "attention", "why", "inside", "training", "lessons"];
 const themes = ["", "light", "dark"], signs = { "": "◐", light: "☀", dark: "☾" };
 const themeNames = { "": "as the system says", light: "light", dark: "dark" };
 
@@ -36,13 +38,13 @@ function showView() {
     tab.tabIndex = isHere ? 0 : -1;
     find(view).hidden = !isHere;
   }
-  find("desk").hidden = state.view === "training";
+  find("desk").hidden = ["training", "lessons"].includes(state.view);
   document.body.dataset.view = state.view;
 }
 
 function startViews() {
   const hasModels = known.page.models.length > 0;
-  if (!hasModels && !isFrozen) for (const view of views.slice(0, -1)) find(`tab-${view}`).hidden = true;
+  if (!hasModels && !isFrozen) for (const view of views) if (view !== "training") find(`tab-${view}`).hidden = true;
   if (isFrozen) {
     const has = { translate: snapshot.sentences?.length, attention: snapshot.attention, why: snapshot.why, inside: snapshot.inside, training: snapshot.runs?.length };
     for (const view of views) find(`tab-${view}`).hidden = !has[view];
@@ -83,6 +85,8 @@ async function start() {
   startWhy();
   startInside();
   startTraining();
+  startMeanings();
+  startLessons();
   startExport();
   document.body.dataset.ready = "yes";
 }

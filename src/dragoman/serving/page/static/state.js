@@ -10,6 +10,7 @@ const defaults = {
   word: 0, masks: 300,
   show: "steps", step: "", matrix: "", head: 1, cell: "", place: 0, grow: 4, grown: 0, heat: 100, seed: 1,
   axis: "step", without: "",
+  lesson: "", at: 1,
 };
 
 function read(address) {
