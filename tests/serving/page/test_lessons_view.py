@@ -49,7 +49,7 @@ def shows(page, selector) -> bool:
 def test_every_text_is_well_formed(page):
     """Terms that are not in the list would throw."""
     steps = page.evaluate(TEXTS)
-    assert len({each["id"] for each in steps}) == 14
+    assert len({each["id"] for each in steps}) == 15
     known = set(page.evaluate("async () => Object.keys((await import('./page/state.js')).state)"))
     for step in steps:
         assert 0 <= step["right"] < len(step["choices"]) >= 2, step["id"]

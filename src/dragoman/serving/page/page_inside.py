@@ -107,7 +107,7 @@ async def _read(request: WebRequest) -> tuple[SentencePair, JsonFields]:
     """Read sentence pair and model of a request."""
     service = service_of(request)
     fields = await read_fields(request)
-    charge(request, 0)
+    await charge(request, 0)
     pair = read_pair(fields)
     find_model(service, pair.model)
     return pair, fields

@@ -4,6 +4,8 @@
 
 const lines = { view: "attention", kind: "cross", picture: "lines", words: 1, heads: "", layer: 1 };
 const why = word => ({ view: "why", word });
+const inside = step => ({ view: "inside", show: "steps", step });
+const tree = grow => ({ view: "inside", show: "tree", grow });
 
 const examples = [
   {
@@ -117,6 +119,19 @@ const examples = [
     ],
   },
   {
+    id: "greedy", title: "Greedy, and too early", pair: "fr-en", minutes: 4,
+    about: "Always taking the most probable next word does not give the most probable sentence.",
+    text: "Jane visite l’Afrique en septembre.",
+    steps: [
+      { say: "After *Jane* the model thinks *visit…* a little more probable than *is*.",
+        ask: "What will {greedy search} write, which takes the best word each time?", choices: ["Jane is visiting", "Jane visit…"], right: 1, state: tree(1),
+        why: "It must take *visit…*, and cannot take it back when the words behind it turn out worse." },
+      { say: "With a {beam} of 4 the search keeps four {hypotheses} at each step.",
+        ask: "Which one wins in the end?", choices: ["the one that was best at every step", "one that was second at first"], right: 1, state: tree(4),
+        why: "*Jane is visiting …* was second at the third step, but what follows is more probable. Follow the bold path, and the scores at the ends: log-probability by {length penalty}." },
+    ],
+  },
+  {
     id: "failure", title: "A sentence that fails", pair: "de-en", minutes: 4,
     about: "Idioms and names are where small models break, each in its own way.",
     text: "Ich verstehe nur Bahnhof.",
@@ -142,7 +157,7 @@ const courses = [
         ask: "How many steps from the first word to the last?", choices: ["as many as there are words", "one"], right: 1, state: { view: "attention", kind: "encoder", picture: "lines", words: 1 },
         why: "One, in every layer. That is also why all words can be computed at once." },
       { say: "Scaled {dot product} attention: softmax(QKᵀ/√d_k)·V. Go through it with this sentence, number by number.",
-        ask: "Why divide by √d_k?", choices: ["to save time", "so that {softmax} is not all or nothing"], right: 1, state: { view: "inside" },
+        ask: "Why divide by √d_k?", choices: ["to save time", "so that {softmax} is not all or nothing"], right: 1, state: inside("encoder.1.self.scores"),
         why: "Sums of many products are large; {softmax} of large numbers is one 1 and many 0s, and the gradient dies." },
       { say: "Several {heads} side by side, each with matrices of its own, put together and multiplied by Wᴼ.",
         ask: "Why not one wide head?", choices: ["it would cost more", "one head has one pattern per word; several can look at different things"], right: 1, state: { view: "attention", kind: "encoder", picture: "grid", words: 1 },
@@ -164,13 +179,13 @@ const courses = [
         ask: "Which word should answer that?", choices: ["visite", "septembre", "Jane"], right: 0, state: { view: "attention", kind: "encoder", picture: "lines", words: 1 },
         why: "*Visite*, the action. Whether a head of this model asks just that you can see for yourself: nobody told it to." },
       { say: "A second head may ask *when*, a third *who*. Each has its own Wq, Wk and Wv.",
-        ask: "What comes out for *l’Afrique*?", choices: ["one of the words", "a mixture of values, and the weights sum to 1"], right: 1, state: { view: "inside" },
+        ask: "What comes out for *l’Afrique*?", choices: ["one of the words", "a mixture of values, and the weights sum to 1"], right: 1, state: inside("encoder.1.self.average"),
         why: "A mixture: Africa, as it is visited by Jane in September. Follow the sums." },
       { say: "The {decoder} begins with the {start symbol} alone, writes *Jane*, reads that, and goes on until the {end symbol}.",
         ask: "When it writes *September*, what may it look at in its own sentence?", choices: ["everything", "what it has written so far"], right: 1, state: { view: "attention", kind: "decoder", picture: "map", words: 0 },
         why: "The upper right of the picture is empty. In training, where the whole translation is known, the {causal mask} sees to it." },
       { say: "Numbering words 1, 2, 3 … gives large numbers; shares of the length mean something else in each sentence. Sines are bounded, unique and the same everywhere.",
-        ask: "What else do sines offer?", choices: ["the way from one place to another is always the same rotation", "they need less memory"], right: 0, state: { view: "inside" },
+        ask: "What else do sines offer?", choices: ["the way from one place to another is always the same rotation", "they need less memory"], right: 0, state: inside("source.position"),
         why: "PE(pos + k) is a fixed linear function of PE(pos), so a head can learn “three words back”." },
       { say: "{Add & norm} stands after every step. It keeps what was there, and the scale.",
         ask: "Why not norms over the batch?", choices: ["sentences of a batch have different lengths, and one must be translatable alone", "they are slower"], right: 0, state: { view: "break" },
@@ -192,7 +207,7 @@ const courses = [
         ask: "Which Spanish words make the model say *I*?", choices: ["el gato", "Me gusta", "mi hermana"], right: 1, state: why(0),
         why: "*Me* and *gusta*, about equally by {RISE}, though {attention} looks mostly at *Me*. Compare the three accounts." },
       { say: "The Transformer throws the recurrence away: all words of the source at once.",
-        ask: "Where is the decoder still sequential?", choices: ["in training", "when it translates"], right: 1, state: { view: "inside" },
+        ask: "Where is the decoder still sequential?", choices: ["in training", "when it translates"], right: 1, state: inside("output.next"),
         why: "When it translates: each word needs the one before. In training all are known, and {teacher forcing} computes them side by side." },
       { say: "A small experiment: a network with two hidden units that continues the Fibonacci series, with attention and without (*dragoman paper fibonacci*).",
         ask: "Which error is smaller?", choices: ["with attention", "without"], right: 0, state: { view: "training" },
@@ -208,7 +223,7 @@ const courses = [
         ask: "Which word will the model write?", choices: ["grande", "grandes", "gato"], right: 0, state: { view: "translate" },
         why: "*Grande*, for any one thing. Make it *the white houses are very large*, and it says *grandes*." },
       { say: "{Attention} is to pick which words have to do with which: match {keys} to {queries}, {softmax}, average the {values}.",
-        ask: "What has no place in that?", choices: ["the meaning of words", "their order"], right: 1, state: { view: "inside" },
+        ask: "What has no place in that?", choices: ["the meaning of words", "their order"], right: 1, state: inside("encoder.1.self.softmax"),
         why: "Order. A weighted average is a very advanced bag of words; the {positions} are added to mend it." },
       { say: "The {encoder} prepares keys and values; the {decoder} makes queries to search them.",
         ask: "Where do they meet?", choices: ["in cross-attention", "in the embedding"], right: 0, state: lines,

@@ -89,7 +89,7 @@ function drawList() {
   const list = (title, some) => [make("h2", {}, title), make("ul", { className: "cards" }, ...some.map(card))];
   find("lessons").replaceChildren(
     make("p", {}, "Each step asks you to predict what the model will do, then runs it, then explains. Terms with a dotted line open their meaning. A lesson is in the address, so a link leads to its step."),
-    ...list("Ten sentences", lessons.filter(lesson => !isCourse(lesson))),
+    ...list("Sentences", lessons.filter(lesson => !isCourse(lesson))),
     ...list("Courses, after lecture notes on the paper", lessons.filter(isCourse)));
 }
 
