@@ -73,7 +73,12 @@ async function start() {
   };
   try {
     known.page = isFrozen ? snapshot.page : await ask("page");
-  } catch (error) { return complain(error); }
+  } catch (error) {
+    find("loading").hidden = true;
+    if (error.kind === "unreachable" || error.kind === "not_ready") setTimeout(start, 3000);
+    return complain(error);
+  }
+  complain(null);
   startViews();
   showView();
   onChange(changes => { if ("view" in changes) showView(); });
@@ -82,6 +87,7 @@ async function start() {
   startWhy();
   startTraining();
   startExport();
+  find("loading").hidden = true;
   document.body.dataset.ready = "yes";
 }
 start();

@@ -1,9 +1,9 @@
 // What is shown, as a file that needs nothing else: HTML that is still alive, SVG or PNG.
-import { complain, find, save, toast } from "./dom.js";
+import { complain, copyText, find, save } from "./dom.js";
 import { isDark } from "./colours.js";
 import { CanvasPen, SvgPen, wrap } from "./pen.js";
 import { askText, isFrozen } from "./server.js";
-import { address, focused, known, state } from "./state.js";
+import { focused, known, makeLink, state, write } from "./state.js";
 import { planPairs, planText, stack } from "./pictures.js";
 import { planAttention, planHeading } from "./attention.js";
 import { planWhy } from "./why.js";
@@ -30,8 +30,9 @@ function planView() {
 
 function takeSnapshot() {
   return {
-    state: { ...state }, page: { ...known.page }, path: known.path, notes: known.notes,
-    sentences: known.sentences.map(({ source, space, text, alternatives, alignment, sure, best, confidence, bestConfidence }) => ({ source, space, text, alternatives, alignment, sure, best, confidence, bestConfidence })),
+    state: { ...state, layout: state.view === "translate" ? state.layout : "" }, page: { ...known.page }, path: known.path, notes: known.notes, kept: known.kept,
+    sentences: known.sentences.map(({ source, space, text, alternatives, alignment, sure, confidence, doubts, machine }) =>
+      ({ source, space, text, alternatives, alignment, sure, confidence, doubts, machine })),
     attention: known.look ? known.answer : null, why: known.why,
     runs: state.view === "training" ? known.runs : [],
   };
@@ -91,11 +92,8 @@ export function startExport() {
   document.addEventListener("pointerdown", event => { if (!menu.parentNode.contains(event.target)) open(false); });
   find("share").hidden = isFrozen;
   find("share").onclick = async () => {
-    const link = new URL(address(), location.href).href;
-    history.replaceState(null, "", link);
-    try {
-      await navigator.clipboard.writeText(link);
-      toast("Link copied");
-    } catch { toast("The link is in the address bar."); }
+    const { link, left } = makeLink(), whole = new URL(link, location.href).href;
+    if (!left) write();
+    await copyText(whole, left ? `Link copied, but ${left.toLocaleString("en")} characters at the end did not fit: export a file to hand on all.` : "Link copied");
   };
 }

@@ -11,7 +11,7 @@ export function useKey(text) {
   try { sessionStorage.setItem("dragoman-key", text); } catch { /* used until the page is left */ }
 }
 
-async function fetchFrom(path, { body, signal } = {}) {
+export async function fetchFrom(path, { body, signal } = {}) {
   const headers = {};
   if (key) headers.Authorization = `Bearer ${key}`;
   if (body) headers["Content-Type"] = "application/json";
@@ -20,12 +20,13 @@ async function fetchFrom(path, { body, signal } = {}) {
     answer = await fetch(path, { method: body ? "POST" : "GET", headers, signal, body: body && JSON.stringify(body) });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The server does not answer. Is it still running?");
+    throw Object.assign(new Error("The server does not answer. Is it still running?"), { kind: "unreachable" });
   }
   if (answer.ok) return answer;
   const told = (await answer.json().catch(() => ({}))).error;
   const problem = new Error(told?.message ?? `The server answers with status ${answer.status}.`);
   problem.kind = told?.kind ?? "failed";
+  problem.seconds = Number(answer.headers.get("Retry-After")) || 0;
   throw problem;
 }
 
