@@ -1,5 +1,6 @@
 """A browser for tests of the page, which complains of everything that a user should not see."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,7 +40,7 @@ def open_browser(*args: str) -> Iterator[Browser]:
 
 @contextmanager
 def open_page(
-    browser: Browser, address: str, *, allow_refused: bool = False, **more
+    browser: Browser, address: str, *, allow_absence: bool = False, **more
 ) -> Iterator[Page]:
     """Open a page; nothing may fail in it, and it may ask only its own server, or none at all."""
     context = browser.new_context(**{"viewport": DESK, "accept_downloads": True} | more)
@@ -55,7 +56,9 @@ def open_page(
 
     def note_message(message):
         is_refusal = "the server responded with a status of 4" in message.text
-        is_refusal |= allow_refused and "net::ERR_CONNECTION_REFUSED" in message.text
+        is_refusal |= allow_absence and bool(
+            re.search("ERR_CONNECTION_REFUSED|status of 503", message.text)
+        )
         if message.type in ("error", "warning") and not is_refusal:
             troubles.append(f"{message.type}: {message.text}")
 

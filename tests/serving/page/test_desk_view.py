@@ -176,7 +176,7 @@ def test_old_translation_is_faint_while_the_server_is_away_and_comes_when_it_is_
 ):
     with contextlib.ExitStack() as stack:
         with serve(folders[:1]) as address:
-            page = stack.enter_context(open_page(browser, address, allow_refused=True))
+            page = stack.enter_context(open_page(browser, address, allow_absence=True))
             visit(page, address)
         page.fill("#text", "the old dog")
         page.wait_for_selector("text=The server does not answer")

@@ -24,7 +24,18 @@ MODULES = (
     "sentences.js",
     "words.js",
     "choices.js",
+    "bench.js",
+    "rows.js",
+    "doubts.js",
     "translate.js",
+    "glossary.js",
+    "files.js",
+    "past.js",
+    "compare.js",
+    "texts.js",
+    "speech.js",
+    "keys.js",
+    "desk.js",
     "attention.js",
     "why.js",
     "training.js",
@@ -37,7 +48,8 @@ _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-ASSETS = ("index.html", "style.css", "icon.svg", *MODULES)
+STYLES = ("style.css", "desk.css")
+ASSETS = ("index.html", *STYLES, "icon.svg", *MODULES)
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
 _SLOT = "@SNAPSHOT@"
@@ -64,7 +76,8 @@ def read_asset(name: str) -> Asset:
 @cache
 def write_shell() -> str:
     """Write the page as one self-contained document with a slot for its data."""
-    page, style = (read_asset(name).content.decode() for name in ("index.html", "style.css"))
+    page = read_asset("index.html").content.decode()
+    style = "".join(read_asset(name).content.decode() for name in STYLES)
     script = "".join(join_module(name) for name in MODULES)
     icon = read_asset("icon.svg").content.decode()
     policy = (

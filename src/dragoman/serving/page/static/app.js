@@ -4,7 +4,7 @@ import { onScheme } from "./colours.js";
 import { ask, isFrozen, snapshot, useKey } from "./server.js";
 import { change, emit, known, on, onChange, state } from "./state.js";
 import { redrawAll } from "./canvas.js";
-import { startTranslate } from "./translate.js";
+import { startDesk } from "./desk.js";
 import { startAttention } from "./attention.js";
 import { startWhy } from "./why.js";
 import { startTraining } from "./training.js";
@@ -82,7 +82,7 @@ async function start() {
   startViews();
   showView();
   onChange(changes => { if ("view" in changes) showView(); });
-  if (known.page.models.length || isFrozen) startTranslate();
+  if (known.page.models.length || isFrozen) startDesk();
   startAttention();
   startWhy();
   startTraining();

@@ -1,7 +1,7 @@
 // What else could stand at a word: the box that opens there, and writing into the sentence itself.
 import { find, make, percent, say } from "./dom.js";
 import { ask, isFrozen } from "./server.js";
-import { emit, known, modelInside, onChange, state } from "./state.js";
+import { emit, known, modelInside, on, onChange } from "./state.js";
 import { continueFrom, focusSentence, keep, keptOf, lock, numberOf, release } from "./sentences.js";
 import { goTo, sentenceBox, targetBox, wordOf } from "./words.js";
 
@@ -50,10 +50,10 @@ function ownWord(prefix, goOn) {
 }
 function actions(index, word) {
   const sentence = known.sentences[index], kept = keptOf(sentence);
-  const button = (label, call) => make("button", { className: "small", type: "button", onclick: () => { closeChoices(); call(); } }, label);
+  const button = (label, call) => make("button", { className: "small", type: "button", onclick: call }, label);
   const row = make("div", { className: "actions" },
     button("Edit sentence", () => editSentence(index, word)),
-    kept ? button("Back to the model’s", () => release(index)) : button("Keep as it is", () => lock(index)));
+    kept ? button("Back to the model’s", () => { closeChoices(); release(index); }) : button("Keep as it is", () => { closeChoices(); lock(index); }));
   emit("actions", row, index, word);
   return row;
 }
@@ -105,6 +105,7 @@ export const isEditing = () => Boolean(targetBox().querySelector(".editing"));
 
 export function startChoices(settings) {
   settingsNow = settings;
+  on("close-choices", closeChoices);
   const choices = box();
   choices.onkeydown = event => {
     const buttons = [...choices.querySelectorAll("button, input")], at = buttons.indexOf(document.activeElement);

@@ -4,6 +4,7 @@ import { isDark } from "./colours.js";
 import { CanvasPen, SvgPen, wrap } from "./pen.js";
 import { askText, isFrozen } from "./server.js";
 import { focused, known, makeLink, state, write } from "./state.js";
+import { textFiles } from "./texts.js";
 import { planPairs, planText, stack } from "./pictures.js";
 import { planAttention, planHeading } from "./attention.js";
 import { planWhy } from "./why.js";
@@ -59,8 +60,12 @@ function toPng(plan) {
 
 async function exportView(format) {
   try {
-    const plan = format === "html" ? null : planView();
+    const plan = format === "html" || textFiles[format] ? null : planView();
     if (state.view !== "training" && !focused()?.text) throw new Error("There is nothing to export yet.");
+    if (textFiles[format]) {
+      const [ending, type, write] = textFiles[format];
+      return save(`translation.${ending}`, write(), type);
+    }
     const content = format === "html" ? await toHtml() : format === "svg" ? toSvg(plan) : await toPng(plan);
     save(`dragoman-${state.view}.${format}`, content, { html: "text/html", svg: "image/svg+xml", png: "image/png" }[format]);
     complain(null);
@@ -72,6 +77,7 @@ export function startExport() {
   const open = isOpen => {
     menu.hidden = !isOpen;
     button.setAttribute("aria-expanded", isOpen);
+    for (const item of items) if (textFiles[item.dataset.format]) item.hidden = state.view !== "translate";
     if (isOpen) items[0].focus();
   };
   if (isFrozen) items[0].hidden = true;

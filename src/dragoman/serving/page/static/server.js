@@ -11,7 +11,7 @@ export function useKey(text) {
   try { sessionStorage.setItem("dragoman-key", text); } catch { /* used until the page is left */ }
 }
 
-export async function fetchFrom(path, { body, signal } = {}) {
+async function fetchFrom(path, { body, signal } = {}) {
   const headers = {};
   if (key) headers.Authorization = `Bearer ${key}`;
   if (body) headers["Content-Type"] = "application/json";
@@ -49,4 +49,16 @@ export async function askLines(name, body, signal, take) {
     }
     if (done) return;
   }
+}
+
+// Files go by a protocol that other programs use too: forms, and errors as it writes them.
+export async function sendForm(path, body, method = "POST") {
+  const headers = key ? { Authorization: `DeepL-Auth-Key ${key}` } : {};
+  let answer;
+  try {
+    answer = await fetch(path, { method, headers, body });
+  } catch { throw new Error("The server does not answer. Is it still running?"); }
+  if (answer.ok) return answer;
+  const told = await answer.json().catch(() => ({}));
+  throw new Error(told.detail ?? told.message ?? `The server answers with status ${answer.status}.`);
 }

@@ -208,6 +208,15 @@ export function putText(text) {
   drawMirror(false);
   translateAll();
 }
+// Another text with its languages and choices, as the history keeps it.
+export function openText({ text, from, to, said }) {
+  change({ from, to, model: "", sentence: 0, layout: state.layout });
+  find("text").value = text;
+  change({ text, said: { ...said }, cut: 0 });
+  checkLanguages();
+  fillLists();
+  translateAll();
+}
 function typed() {
   remember(true);
   change({ text: find("text").value, cut: 0 });
@@ -248,6 +257,8 @@ function watchUndo() {
 
 function watchChanges() {
   const box = find("text");
+  on("put", putText);
+  on("again", () => { if (state.text.trim()) translateAll(); });
   on("settle", settle);
   on("redraw", redraw);
   on("restore", restore);

@@ -44,6 +44,11 @@ export function wordSpans(sentence, place, side) {
   });
   return [...parts, text.slice(at)];
 }
+// What is doubtful of a sentence as a whole.
+export function doubtMark(sentence) {
+  const words = sentence.marks.filter(mark => mark.isWhole && !mark.isSettled).map(mark => mark.words).join("; ");
+  return words ? [make("span", { className: "doubtful", role: "img", "aria-label": `doubt: ${words}`, title: words }, "⚠\ufe0e")] : [];
+}
 // A sentence of the translation: marked if it is the one looked at, or says what somebody chose.
 export function targetSpan(sentence, place) {
   const names = ["sentence", isMany() && place === state.sentence && "focused", keptOf(sentence) && "kept"].filter(Boolean);
@@ -72,10 +77,10 @@ export function drawMirror(isCurrent) {
 export function drawWords() {
   const box = find("translation");
   keepingFocus(box, () => box.replaceChildren(...known.sentences.flatMap((sentence, place) =>
-    [targetSpan(sentence, place), ...trustMark(sentence), sentence.space])));
+    [targetSpan(sentence, place), ...trustMark(sentence), ...doubtMark(sentence), sentence.space])));
 }
 export function showFocus() {
-  for (const element of document.querySelectorAll(".sentence[data-place], #rows [role=row][data-place]"))
+  for (const element of document.querySelectorAll(".sentence[data-place], #rows tr[data-place]"))
     element.classList.toggle("focused", isMany() && Number(element.dataset.place) === state.sentence);
 }
 
