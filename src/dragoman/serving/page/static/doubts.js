@@ -60,7 +60,10 @@ function show() {
 }
 function settle() {
   const { place, mark } = list[at];
-  settled.add(nameOf(known.sentences[place], mark));
+  const sentence = known.sentences[place];
+  // Whoever says that a word is right says so of all that was doubtful at it.
+  for (const other of sentence.marks)
+    if (other === mark || other.side === mark.side && other.places.some(word => mark.places.includes(word))) settled.add(nameOf(sentence, other));
   at = Math.max(-1, at - 1);
   emit("redraw");
   find("doubt").replaceChildren();

@@ -5,7 +5,7 @@ import { addDrawer, fileInput, small } from "./bench.js";
 import { nameOf } from "./translate.js";
 
 const longestTerm = 200, mostSent = 2000;
-let glossaries = recall("glossary", {}), drawer;
+let glossaries = recall("glossary", {}), told = "", drawer;
 
 const pairNow = () => `${known.path[0] ?? (state.from === "auto" ? known.page.models[0]?.source : state.from)}>${state.to}`;
 export const termsNow = () => glossaries[pairNow()] ?? [];
@@ -41,9 +41,9 @@ export function readTsv(text) {
 async function importTsv([file]) {
   if (!file) return;
   const { found, odd } = readTsv(await file.text());
-  if (odd.length) complain(new Error(`${file.name}: line ${odd[0]}${odd.length > 1 ? ` and ${odd.length - 1} more` : ""} left out: a line is a term, a tab and its translation.`));
-  if (found.length) put(pairNow(), merge(termsNow(), found));
-  toast(`${found.length} ${found.length === 1 ? "term" : "terms"} taken from ${file.name}`);
+  told = `${found.length} ${found.length === 1 ? "term" : "terms"} taken from ${file.name}.`;
+  if (odd.length) told += ` Line ${odd[0]}${odd.length > 1 ? ` and ${odd.length - 1} more` : ""} left out: a line is a term, a tab and its translation.`;
+  if (found.length) put(pairNow(), merge(termsNow(), found)); else drawer.draw();
 }
 
 function draw(panel) {
@@ -57,6 +57,7 @@ function draw(panel) {
     make("h2", {}, `Glossary, ${nameOf(from)} → ${nameOf(to)}`),
     make("p", { className: "faint" }, "Where a term occurs, its translation must appear. Kept in this browser, sent with each request."),
     form,
+    make("p", { role: "status" }, told),
     make("ul", { className: "terms" }, ...terms.map(([term, translation]) => make("li", {}, make("span", { lang: from, dir: "auto" }, term), " → ", make("span", { lang: to, dir: "auto" }, translation),
       small("✕", () => remove(term), { "aria-label": `Remove ${term}`, className: "quiet small" })))),
     make("p", { className: "actions" }, ...fileInput("Take a TSV file", ".tsv,.txt,text/tab-separated-values", importTsv),

@@ -11,9 +11,15 @@ import { swap } from "./translate.js";
 
 const press = id => find(id).click();
 const open = id => document.querySelector(`[aria-controls="${id}"]`)?.click();
+// The sentence at whose word one is, else the one looked at.
+const here = () => Number(document.activeElement?.closest?.(".word")?.dataset.sentence ?? state.sentence);
 const first = () => wordOf(state.sentence, 0) ?? wordOf(spoken()[0], 0);
+function keepOrNot(place) {
+  const sentence = known.sentences[place];
+  if (sentence?.source) (keptOf(sentence) ? release : lock)(place);
+}
 function step(by) {
-  const all = spoken(), next = all[all.indexOf(state.sentence) + by];
+  const all = spoken(), next = all[all.indexOf(here()) + by];
   if (next === undefined) return;
   focusSentence(next);
   const word = wordOf(next, 0);
@@ -23,7 +29,7 @@ function step(by) {
 const everywhere = [
   ["Ctrl+Enter", "From the text to its translation, and back", () => document.activeElement === find("text") ? first() && goTo(first()) : isRows() ? change({ layout: "" }) : find("text").focus()],
   ["F8", "Next doubt; with Shift the one before", event => nextDoubt(event.shiftKey ? -1 : 1)],
-  ["F2", "Write into the sentence’s translation; with Shift into its text, in rows", event => event.shiftKey ? editSource(state.sentence) : editSentence(state.sentence)],
+  ["F2", "Write into the sentence’s translation; with Shift into its text, in rows", event => event.shiftKey ? editSource(here()) : editSentence(here())],
   ["Alt+ArrowDown", "Next sentence", () => step(1)],
   ["Alt+ArrowUp", "Sentence before", () => step(-1)],
 ];
@@ -31,7 +37,7 @@ const letters = [
   ["?", "This sheet", () => sheet.showModal()],
   ["e", "To the text", () => { change({ layout: "" }); find("text").focus(); }],
   ["t", "To the translation", () => first() && goTo(first())],
-  ["k", "Keep the sentence’s translation, or go back to the model’s", () => keptOf(known.sentences[state.sentence]) ? release(state.sentence) : lock(state.sentence)],
+  ["k", "Keep the sentence’s translation, or go back to the model’s", () => keepOrNot(here())],
   ["c", "Copy the translation", () => press("copy")],
   ["s", "Swap the languages", swap],
   ["r", "Rows, or the whole text", () => change({ layout: isRows() ? "" : "rows" })],

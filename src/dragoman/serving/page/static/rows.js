@@ -8,7 +8,7 @@ import { doubtMark, isRows, keepingFocus, targetSpan, trustMark, wordSpans } fro
 
 function drawRows() {
   const box = find("rows"), y = scrollY;
-  const head = make("tr", {}, ...["", "Text", "Translation", "Kept"].map(name => make("th", { scope: "col" }, name)));
+  const head = make("tr", {}, ...["No.", "Text", "Translation", "Kept"].map(name => make("th", { scope: "col" }, name)));
   const body = make("tbody", {}, ...spoken().map(row));
   keepingFocus(box, () => box.replaceChildren(make("table", { className: "rows" }, make("caption", { className: "hidden" }, "Sentences and their translations"), make("thead", {}, head), body)));
   scrollTo(0, y);

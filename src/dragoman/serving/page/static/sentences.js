@@ -53,7 +53,8 @@ export function takeSentences(sentences) {
   known.sentences = sentences;
   for (const [place, text] of Object.entries(state.said ?? {})) {
     const sentence = sentences[place];
-    if (sentence?.source && !keptOf(sentence) && sentence.text !== text) known.kept[sentence.key] = { text };
+    if (!sentence?.source || keptOf(sentence)) continue;
+    known.kept[sentence.key] = sentence.text === text ? { ...sentence.machine, isLocked: true } : { text };
   }
   if (sentences.length) state.said = {};
   sentences.forEach(showSentence);
@@ -70,19 +71,19 @@ export function showKept() {
   for (const sentence of known.sentences) showSentence(sentence);
   fillIn();
 }
-// Of a text that somebody wrote: words that stayed keep their counterparts, and those written in
-// place of others take over theirs.
+// Of a text that somebody wrote: words that stayed keep their counterparts (and are marked so), and
+// those written in place of others take over theirs.
 function carry(sentence, text) {
   const { text: before, alignment } = sentence;
   const one = wordsOf(before, state.to), other = wordsOf(text, state.to), carried = [];
-  const link = (from, to) => {
+  const link = (from, to, isSame) => {
     for (const [begin, end, first, last] of alignment)
-      if (isCovering(from, first, last)) carried.push([begin, end, to.begin, to.end]);
+      if (isCovering(from, first, last)) carried.push([begin, end, to.begin, to.end, isSame]);
   };
   let i = 0, j = 0;
   for (const [left, right] of [...matchWords(one.map(word => word.text), other.map(word => word.text)), [one.length, other.length]]) {
-    for (const from of one.slice(i, left)) for (const to of other.slice(j, right)) link(from, to);
-    if (left < one.length) link(one[left], other[right]);
+    for (const from of one.slice(i, left)) for (const to of other.slice(j, right)) link(from, to, false);
+    if (left < one.length) link(one[left], other[right], true);
     i = left + 1; j = right + 1;
   }
   return carried;
@@ -140,7 +141,9 @@ export async function fillIn() {
     const kept = keptOf(sentence);
     try {
       const found = await ask("alignment", { model: model.name, source: sentence.source, translation: kept.text });
-      Object.assign(kept, { alignment: found.alignment, sure: found.probabilities, doubts: found.doubts });
+      const same = sentence.alignment.filter(span => span[4]);
+      const others = found.alignment.filter(([, , first, last]) => !same.some(span => span[2] < last && first < span[3]));
+      Object.assign(kept, { alignment: [...same, ...others], sure: found.probabilities, doubts: found.doubts });
     } catch { Object.assign(kept, { alignment: sentence.alignment }); }
     if (keptOf(sentence) !== kept || sentence.text !== kept.text) continue;
     Object.assign(sentence, { alignment: kept.alignment, sure: kept.sure ?? null, doubts: kept.doubts ?? [], prepared: null });
