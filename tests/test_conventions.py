@@ -238,6 +238,11 @@ def test_tests_mirror_the_sources():
         if relative.parts[0] == "benchmarks":
             assert (ROOT / relative.with_name(relative.name[5:])).exists(), relative
             continue
+        if relative.name.endswith("_view.py"):  # of the web page, in a browser
+            view = relative.name.removeprefix("test_").replace("_view.py", ".js")
+            static = ROOT / "src" / "dragoman" / "serving" / "page" / "static"
+            assert (static / view).exists(), relative
+            continue
         source = str(relative.with_name(relative.name[5:]))
         package = f"{source[:-3]}/__init__.py"
         assert source in known or package in known, f"{relative} tests nothing that is there"

@@ -1,6 +1,7 @@
 """The desk in a real browser: nothing is lost, nothing misleads, everything can be undone."""
 
 import contextlib
+import json
 import re
 from urllib.parse import quote
 from xml.etree import ElementTree
@@ -22,6 +23,8 @@ LONGEST_ADDRESS = 2000
 def folders(tmp_path_factory, vocabularies):
     folder = tmp_path_factory.mktemp("served")
     first = write_word_model(folder / "words", vocabularies)
+    update = {"event": "update", "time": 1.0, "step": 1, "loss": 2.0}
+    (first / "metrics.jsonl").write_text(json.dumps(update) + "\n")
     return [first, copy_folder(first, folder, "fr", "en")]
 
 
@@ -50,7 +53,7 @@ def visit(page, url, text=SOURCE, **state):
     page.reload()
     page.wait_for_selector("body[data-ready]")
     if text.strip():
-        page.wait_for_selector("#desk:not(.stale)")
+        page.wait_for_selector("#desk:not(.stale)", state="attached")
         page.wait_for_selector(".word[role=button]", state="attached")
 
 
@@ -250,6 +253,10 @@ def test_languages_of_a_link_that_are_not_served_are_said(page, url):
     assert "English → French" in told
     page.select_option("#source", "fr")
     assert page.is_hidden("#remark")
+    # A link that is followed from here, of the same text in other languages.
+    page.evaluate("text => { location.hash = `#text=${text}&from=en&to=fr`; }", SOURCE)
+    wait_said(page, f"^{TARGET}$")
+    assert page.input_value("#source") == "en"
 
 
 def test_automatic_says_which_model_translated(browser, folders):
@@ -408,6 +415,11 @@ def test_rows_are_worked_through(page, url):
     assert "layout=rows" in page.url
     page.reload()
     page.wait_for_selector("#rows tr:nth-child(2) .sentence.kept")
+    # Other views show the whole text.
+    page.click("#tab-attention")
+    assert page.locator("#translation .sentence.kept").count() == 1
+    page.locator("#translation .word").last.click()
+    page.wait_for_selector(".choice")
 
 
 def test_doubts_are_marked_and_gone_through(page, url):
@@ -614,3 +626,24 @@ def test_exported_desk_has_no_barriers_and_its_rows(browser, url, tmp_path):
             frozen.wait_for_selector("table tbody tr:nth-child(2)")
             assert TARGET in frozen.inner_text("tbody tr:nth-child(1)")
             assert find_barriers(frozen) == []
+
+
+@pytest.mark.parametrize("view", ["attention", "why", "training"])
+def test_other_views_and_their_files_have_no_barriers(browser, url, tmp_path, view):
+    with open_page(browser, url) as page:
+        visit(page, url, TWO, view=view)
+        page.wait_for_timeout(800)
+        assert find_barriers(page) == []
+        page.evaluate("() => document.activeElement.blur()")
+        page.keyboard.press("?")
+        assert page.is_visible("dialog")
+        page.keyboard.press("Escape")
+        page.click("#export")
+        with page.expect_download() as download:
+            page.click("[data-format=html]")
+        download.value.save_as(tmp_path / "view.html")
+    with open_page(browser, tmp_path.as_uri()) as frozen:
+        frozen.goto((tmp_path / "view.html").as_uri())
+        frozen.wait_for_selector("body[data-ready]")
+        frozen.wait_for_timeout(500)
+        assert find_barriers(frozen) == []

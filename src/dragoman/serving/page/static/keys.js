@@ -68,7 +68,7 @@ export function startKeys() {
   makeSheet();
   addTool("Keys", "All keys (?)", () => sheet.showModal());
   document.addEventListener("keydown", event => {
-    if (event.defaultPrevented || state.view !== "translate" || sheet.open) return;
+    if (event.defaultPrevented || sheet.open || state.view !== "translate" && event.key !== "?") return;
     const name = [(event.ctrlKey || event.metaKey) && "Ctrl", event.altKey && "Alt", event.key].filter(Boolean).join("+");
     const isField = event.target.closest?.("input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable], dialog");
     const found = everywhere.find(([key]) => key === name) ?? (hasLetters && !isField && !find("choices").contains(event.target) && letters.find(([key]) => key === name));

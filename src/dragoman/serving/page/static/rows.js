@@ -4,7 +4,7 @@ import { isFrozen } from "./server.js";
 import { change, emit, known, on, onChange, state } from "./state.js";
 import { keptOf, lock, numberOf, release, spoken } from "./sentences.js";
 import { remember } from "./undo.js";
-import { doubtMark, isRows, keepingFocus, targetSpan, trustMark, wordSpans } from "./words.js";
+import { doubtMark, keepingFocus, targetSpan, trustMark, wordSpans } from "./words.js";
 
 function drawRows() {
   const box = find("rows"), y = scrollY;
@@ -58,11 +58,12 @@ export function editSource(place) {
 
 export function startRows() {
   const show = () => {
-    document.body.dataset.layout = isRows() ? "rows" : "text";
-    find("rows").hidden = !isRows();
-    if (!isRows()) find("rows").replaceChildren();
+    document.body.dataset.layout = state.layout || "text";
+    find("rows").hidden = state.layout !== "rows";
+    if (!state.layout) find("rows").replaceChildren();
   };
-  find("bench").append(segments("layout", "Layout", [["", "Text"], ["rows", "Rows"]], isRows() ? "rows" : "", layout => change({ layout })));
+  if (state.layout !== "rows") state.layout = "";
+  find("bench").append(segments("layout", "Layout", [["", "Text"], ["rows", "Rows"]], state.layout, layout => change({ layout })));
   onChange(changes => {
     if (changes.layout === undefined) return;
     show();

@@ -4,7 +4,7 @@ import { ask, isFrozen, snapshot } from "./server.js";
 import { change, emit, focused, known, modelInside, on, onChange, state } from "./state.js";
 import { canRedo, canUndo, redo, remember, undo } from "./undo.js";
 import { fillIn, focusSentence, isMany, keep, keptOf, numberOf, prepare, release, showKept, spoken, takeSentences, wholeTranslation } from "./sentences.js";
-import { drawMirror, drawWords, isRows, showFocus, trustLine, watchPointer, watchWords } from "./words.js";
+import { drawMirror, drawWords, showFocus, trustLine, watchPointer, watchWords } from "./words.js";
 import { closeChoices, editSentence, isEditing, showChoices, startChoices } from "./choices.js";
 
 const examples = {
@@ -132,7 +132,8 @@ function redraw() {
   for (const sentence of known.sentences) prepare(sentence);
   emit("prepared");
   drawMirror(isCurrent());
-  if (isRows()) emit("rows"); else drawWords();
+  drawWords();
+  if (state.layout === "rows") emit("rows");
   drawOthers();
   emit("drawn");
 }
@@ -269,7 +270,7 @@ function watchChanges() {
     toast("Another text is shown.", { label: "Undo", call: undo });
   });
   onChange(changes => {
-    if ("said" in changes && changes.text !== undefined && changes.text !== box.value) {
+    if ("said" in changes && "from" in changes) {  // all of another address
       box.value = state.text;
       checkLanguages();
       fillLists();

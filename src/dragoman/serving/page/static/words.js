@@ -56,7 +56,7 @@ export function targetSpan(sentence, place) {
 }
 
 // What is shown of a side: in the two panes, or in rows.
-export const isRows = () => state.layout === "rows";
+export const isRows = () => state.layout === "rows" && state.view === "translate";
 export const targetBox = () => find(isRows() ? "rows" : "translation");
 export const wordOf = (index, word) => targetBox().querySelector(`[role=button][data-sentence="${index}"][data-word="${word}"]`);
 export const sentenceBox = index => targetBox().querySelector(`.sentence[data-place="${index}"]`);
