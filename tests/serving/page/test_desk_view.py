@@ -314,6 +314,11 @@ def press_outside(page, key):
     page.keyboard.press(key)
 
 
+def close_sheet(page):
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog:not([open])", state="attached")
+
+
 def undoable(page) -> list[str]:
     return page.eval_on_selector_all("#bench .pair button", "all => all.map(one => !one.disabled)")
 
@@ -563,7 +568,7 @@ def test_keys_do_everything_and_a_sheet_tells_them(page, url):
     visit(page, url, TWO)
     press_outside(page, "?")
     assert "Next doubt" in page.inner_text("dialog")
-    page.keyboard.press("Escape")
+    close_sheet(page)
     press_outside(page, "t")
     assert page.evaluate("() => document.activeElement.textContent") == "le"
     page.keyboard.press("Alt+ArrowDown")
@@ -586,7 +591,7 @@ def test_keys_do_everything_and_a_sheet_tells_them(page, url):
     assert page.locator(".drawer:visible").count() == 0
     press_outside(page, "?")
     page.uncheck("text=single letters work outside of fields")
-    page.keyboard.press("Escape")
+    close_sheet(page)
     press_outside(page, "g")
     assert page.is_hidden("#glossary")
 
@@ -637,7 +642,7 @@ def test_other_views_and_their_files_have_no_barriers(browser, url, tmp_path, vi
         page.evaluate("() => document.activeElement.blur()")
         page.keyboard.press("?")
         assert page.is_visible("dialog")
-        page.keyboard.press("Escape")
+        close_sheet(page)
         page.click("#export")
         with page.expect_download() as download:
             page.click("[data-format=html]")
