@@ -1,5 +1,6 @@
 """A browser for tests of the page, which complains of everything that a user should not see."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 DESK = {"width": 1280, "height": 860}
 PHONE = {"width": 390, "height": 844}
+SMALL = {"width": 320, "height": 640}
 
 
 def find_chromium() -> str:
@@ -25,11 +27,11 @@ def find_chromium() -> str:
 
 
 @contextmanager
-def open_browser() -> Iterator[Browser]:
+def open_browser(*args: str) -> Iterator[Browser]:
     """Start a browser without a window."""
     path = find_chromium()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", *args])
         try:
             yield browser
         finally:
@@ -37,8 +39,10 @@ def open_browser() -> Iterator[Browser]:
 
 
 @contextmanager
-def open_page(browser: Browser, address: str, **more) -> Iterator[Page]:
-    """Open a page; nothing may fail in it, and it may ask only its own server."""
+def open_page(
+    browser: Browser, address: str, *, allow_absence: bool = False, **more
+) -> Iterator[Page]:
+    """Open a page; nothing may fail in it, and it may ask only its own server, or none at all."""
     context = browser.new_context(**{"viewport": DESK, "accept_downloads": True} | more)
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = context.new_page()
@@ -52,6 +56,9 @@ def open_page(browser: Browser, address: str, **more) -> Iterator[Page]:
 
     def note_message(message):
         is_refusal = "the server responded with a status of 4" in message.text
+        is_refusal |= allow_absence and bool(
+            re.search("ERR_CONNECTION_REFUSED|status of 503", message.text)
+        )
         if message.type in ("error", "warning") and not is_refusal:
             troubles.append(f"{message.type}: {message.text}")
 

@@ -34,12 +34,14 @@ def without_second_look() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def serve(paths, keys: ApiKeys | None = None, **options) -> Iterator[str]:
+def serve(
+    paths, keys: ApiKeys | None = None, listen_port: int = 0, names: tuple[str, ...] = (), **options
+) -> Iterator[str]:
     """Serve models, and give the address without a slash at its end."""
     service = make_service(paths, **options)
     app = build_app(service, ApiKeys() if keys is None else keys)
-    with without_second_look(), listen("127.0.0.1", 0) as listener:
-        server = Server(app, service, service.options)
+    with without_second_look(), listen("127.0.0.1", listen_port) as listener:
+        server = Server(app, service, service.options, other_names=names)
         url = name_url(listener).rstrip("/")
         thread = threading.Thread(target=server.run, args=(listener,), daemon=True)
         thread.start()

@@ -155,7 +155,7 @@ def test_another_word_is_chosen_and_the_rest_translated_anew(page, url):
         page, "() => document.querySelector('#translation').innerText.startsWith('le petit')"
     )
     assert page.is_hidden("#choices")
-    page.wait_for_function("() => location.hash.includes('say=le+petit')")
+    page.wait_for_function("() => location.hash.includes('say.0=le+petit')")
     page.reload()
     wait_until(
         page, "() => document.querySelector('#translation').innerText.startsWith('le petit')"

@@ -66,14 +66,14 @@ def test_what_is_shown_stays_hidden_until_something_was_predicted(page):
     assert page.evaluate("document.activeElement.id") == "lesson-title"
     assert not shows(page, "#desk")
     assert not shows(page, ".verdict")
-    assert page.locator("text=Next").is_disabled()
+    assert page.locator("#lesson >> text=Next").is_disabled()
     page.click(".guess >> nth=0")
     page.wait_for_selector("#translation .word")
     assert page.input_value("#text") == "I bought a red car and a big house."
     assert "grande" in page.inner_text(".verdict b")
     assert page.locator(".guess.right").inner_text().strip().startswith("grande")
     assert page.locator(".guess.wrong").count() == 1
-    page.click("text=Next")
+    page.click("#lesson >> text=Next")
     assert not shows(page, "#attention")
     page.click(".guess >> nth=0")
     page.wait_for_selector("#attention canvas")
@@ -81,7 +81,7 @@ def test_what_is_shown_stays_hidden_until_something_was_predicted(page):
     page.click("#lesson >> text=Back")
     page.wait_for_selector("#translate", state="visible")
     assert page.locator(".guess.wrong").count() == 1, "answers stay"
-    page.click("text=End")
+    page.click("#lesson >> text=End")
     assert not shows(page, "#lesson")
 
 

@@ -149,8 +149,61 @@ def test_no_text_is_no_translation(url):
             "alternatives": [],
             "alignment": [],
             "confidence": None,
+            "doubts": [],
         }
     ]
+
+
+def test_models_that_translated_are_named(url):
+    body = {"text": "the dog", "source": "en", "target": "fr"}
+    assert post(url, "translate", body).json()["models"] == ["en-fr"]
+    assert post(url, "translate", body | {"target": "es"}).json()["models"] == ["en-fr", "fr-es"]
+
+
+def test_longest_text_is_that_of_the_other_protocols(folders):
+    with serve(folders, max_characters=30) as address:
+        body = {"text": "the dog sees. " * 3, "source": "en", "target": "fr"}
+        told = complaint(post(address, "translate", body))
+        assert told[:2] == (413, "too_long")
+        assert "42 characters, but 30 are the most" in told[2]
+        assert post(address, "translate", body | {"text": "the dog"}).status_code == 200
+
+
+def test_terms_of_a_glossary_appear(url):
+    body = {"text": "the old dog sees a tree", "source": "en", "target": "fr"}
+    terms = {"terms": {"en": [["dog", "jardin"], ["house", "arbre"]], "fr": [["dog", "chien"]]}}
+    (one,) = post(url, "translate", body | terms).json()["sentences"]
+    assert "jardin" in one["text"].split()
+
+
+@pytest.mark.parametrize("terms", [[], {"en": "dog"}, {"en": [["dog"]]}, {"en": [["dog", " "]]},
+                                   {"en": [["dog", "x" * 201]]}, {"en": [[1, 2]]}])  # fmt: skip
+def test_odd_glossary_is_refused(url, terms):
+    body = {"text": "the dog", "source": "en", "target": "fr", "terms": terms or [1]}
+    told = complaint(post(url, "translate", body))
+    assert told[:2] == (400, "bad_request")
+    assert "“terms” must be like" in told[2]
+
+
+def test_too_large_glossary_is_refused(url):
+    terms = {"en": [[f"dog {number}", "chien"] for number in range(2001)]}
+    body = {"text": "the dog", "source": "en", "target": "fr", "terms": terms}
+    assert "2,001 terms; 2,000 are the most" in complaint(post(url, "translate", body))[2]
+
+
+def test_doubts_are_told_of_translations(url):
+    told = post(url, "alignment", PAIR | {"translation": "Le vieux vieux chien 5."}).json()
+    assert [(each["kind"], each["side"]) for each in told["doubts"]] == [
+        ("number", "target"), ("repetition", "target"),
+    ]  # fmt: skip
+    (one,) = post(
+        url, "translate", {"text": "The dog sees 17 trees.", "source": "en", "target": "fr"}
+    ).json()["sentences"]
+    found = [
+        each for each in one["doubts"] if each["side"] == "source" and each["kind"] == "number"
+    ]
+    assert [one["source"][each["begin"] : each["end"]] for each in found] in ([], ["17"])
+    assert bool(found) == ("17" not in one["text"])
 
 
 def test_choices_are_the_models(url, translator):

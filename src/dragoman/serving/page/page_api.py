@@ -1,5 +1,6 @@
 """JSON API of the web page: translation, attention, explanations, training runs, static files."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
@@ -17,6 +18,12 @@ from dragoman.insight.explanation import NUM_MASKS, Explanation, explain_in_step
 from dragoman.serving.detection import choose_source
 from dragoman.serving.documents.documents import find_sources
 from dragoman.serving.http.request_heads import is_forwarded, is_loopback
+from dragoman.serving.page.page_desk import (
+    check_characters,
+    name_models,
+    read_terms,
+    write_doubts,
+)
 from dragoman.serving.page.page_document import ASSETS, read_asset, write_shell
 from dragoman.serving.page.page_inside import give_inside, give_samples, give_terms, give_tree
 from dragoman.serving.page.page_insight import (
@@ -180,6 +187,7 @@ async def _translate(request: WebRequest) -> Response:
     service = service_of(request)
     fields = await read_fields(request)
     text, target = fields.text("text"), fields.text("target")
+    check_characters(service, text)
     client = await charge(request, len(text))
     source, confidence = _find_source(service, text, fields.text("source", ""), target)
     prefix = fields.text("prefix", "")
@@ -193,6 +201,7 @@ async def _translate(request: WebRequest) -> Response:
         model=fields.text("model", "") or None,
         wants_alignment=True,
         wants_confidence=True,
+        terms=read_terms(fields, text, source, target),
         client=client,
     )
     parts = [TextPart(text, "")] if prefix else split_parts(service.split(text, asked))
@@ -202,7 +211,13 @@ async def _translate(request: WebRequest) -> Response:
     for first in range(0, len(texts), size):
         some = tuple(texts[first : first + size])
         answers += await service.translate(replace(asked, texts=some, splits_sentences=False))
-    return JSONResponse(_write_translation(parts, answers, source, confidence))
+    written = _write_translation(parts, answers, source, confidence)
+    pairs = [(each["source"], each["text"]) for each in written["sentences"]]
+    doubts = await asyncio.to_thread(write_doubts, service, pairs, source, target)
+    for sentence, found in zip(written["sentences"], doubts, strict=True):
+        sentence["doubts"] = found
+    written["models"] = name_models(service, written["path"], asked.model or "")
+    return JSONResponse(written)
 
 
 def _find_source(service: Service, text: str, given: str, target: str) -> tuple[str, float | None]:
@@ -267,10 +282,12 @@ def _find_choices(translator: Translator, pair: SentencePair) -> list[dict[str, 
 
 async def _alignment(request: WebRequest) -> Response:
     pair, _ = await _read(request)
-    found = await service_of(request).run_side_task(
-        pair.model, lambda translator: _align(translator, pair)
-    )
-    return JSONResponse(found)
+    service = service_of(request)
+    found = await service.run_side_task(pair.model, lambda translator: _align(translator, pair))
+    model = find_model(service, pair.model)
+    texts = [(pair.source, pair.translation)]
+    (doubts,) = write_doubts(service, texts, model.source, model.target)
+    return JSONResponse(found | {"doubts": doubts})
 
 
 def _align(translator: Translator, pair: SentencePair) -> dict[str, Any]:

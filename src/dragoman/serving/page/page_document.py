@@ -20,7 +20,22 @@ MODULES = (
     "pictures.js",
     "charts.js",
     "canvas.js",
+    "undo.js",
+    "sentences.js",
+    "words.js",
+    "choices.js",
+    "bench.js",
+    "rows.js",
+    "doubts.js",
     "translate.js",
+    "glossary.js",
+    "files.js",
+    "past.js",
+    "compare.js",
+    "texts.js",
+    "speech.js",
+    "keys.js",
+    "desk.js",
     "attention.js",
     "why.js",
     "numbers.js",
@@ -43,7 +58,7 @@ _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-STYLES = ("style.css", "inside.css", "lessons.css")
+STYLES = ("style.css", "desk.css", "inside.css", "lessons.css")
 ASSETS = ("index.html", *STYLES, "icon.svg", *MODULES)
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)

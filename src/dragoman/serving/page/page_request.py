@@ -7,6 +7,7 @@ from starlette.requests import Request as WebRequest
 
 from dragoman.decoding.translator import Translator
 from dragoman.insight.ablation import Head
+from dragoman.serving.glossaries import MOST_OF_A_TERM
 from dragoman.serving.service import Service
 from dragoman.serving.service_types import Client, ServedModel, ServiceError
 
@@ -20,6 +21,9 @@ MOST_WORK = 400_000
 """Subwords that the model reads for one explanation, in all its masks."""
 
 MOST_HEADS_OFF = 256
+
+MOST_TERMS_SENT = 2000
+"""Terms of a glossary in a request, of all languages."""
 
 
 class JsonFields:
@@ -64,6 +68,26 @@ class JsonFields:
         if not is_list or not all(_is_head(each) for each in value):
             raise ServiceError("bad_request", f'“{name}” must be a list like [["cross", 1, 3]]')
         return tuple(dict.fromkeys(Head(*each) for each in value))
+
+    def terms(self, name: str) -> dict[str, tuple[tuple[str, str], ...]]:
+        """Read a glossary: pairs of terms for each source language."""
+        value = self._plain.get(name) or {}
+        is_known = isinstance(value, dict) and all(
+            isinstance(each, list) for each in value.values()
+        )
+        pairs = [pair for each in value.values() for pair in each] if is_known else []
+        if not is_known or not all(_is_term(each) for each in pairs):
+            raise ServiceError(
+                "bad_request",
+                f'“{name}” must be like {{"en": [["dog", "chien"]]}}, with at most '
+                f"{MOST_OF_A_TERM} characters a term",
+            )
+        if len(pairs) > MOST_TERMS_SENT:
+            raise ServiceError(
+                "bad_request",
+                f"“{name}” has {len(pairs):,} terms; {MOST_TERMS_SENT:,} are the most",
+            )
+        return {code: tuple((one, other) for one, other in each) for code, each in value.items()}
 
 
 class SentencePair(NamedTuple):
@@ -174,6 +198,17 @@ def check_work(num_masks: int, num_tokens: int) -> None:
         raise ServiceError(
             "bad_request", f"“masks” must be at most {most} for a sentence of this length"
         )
+
+
+def _is_term(value: object) -> bool:
+    """Whether a value is a term and its translation."""
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and all(
+            isinstance(each, str) and each.strip() and len(each) <= MOST_OF_A_TERM for each in value
+        )
+    )
 
 
 def _is_head(value: object) -> bool:

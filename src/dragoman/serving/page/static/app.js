@@ -4,7 +4,7 @@ import { onScheme } from "./colours.js";
 import { ask, isFrozen, snapshot, useKey } from "./server.js";
 import { change, emit, known, on, onChange, state } from "./state.js";
 import { redrawAll } from "./canvas.js";
-import { startTranslate } from "./translate.js";
+import { startDesk } from "./desk.js";
 import { startAttention } from "./attention.js";
 import { startWhy } from "./why.js";
 import { startInside } from "./inside.js";
@@ -76,11 +76,16 @@ async function start() {
   };
   try {
     known.page = isFrozen ? snapshot.page : await ask("page");
-  } catch (error) { return complain(error); }
+  } catch (error) {
+    find("loading").hidden = true;
+    if (error.kind === "unreachable" || error.kind === "not_ready") setTimeout(start, 3000);
+    return complain(error);
+  }
+  complain(null);
   startViews();
   showView();
   onChange(changes => { if ("view" in changes) showView(); });
-  if (known.page.models.length || isFrozen) startTranslate();
+  if (known.page.models.length || isFrozen) startDesk();
   startAttention();
   startWhy();
   startInside();
@@ -88,6 +93,7 @@ async function start() {
   startMeanings();
   startLessons();
   startExport();
+  find("loading").hidden = true;
   document.body.dataset.ready = "yes";
 }
 start();

@@ -133,14 +133,16 @@ export const focusPlace = () => {
 export function sentencePicker() {
   const [at, real] = focusPlace();
   if (real.length < 2) return null;
+  const name = ` sentence ${at + 1} of ${real.length} `;
+  // A file has what was looked into, and cannot ask for more.
+  if (isFrozen) return make("span", { className: "sentences faint" }, name);
   const go = step => () => {
     Object.assign(known, { look: null, why: null });
-    change({ sentence: real[at + step], say: "" });
+    change({ sentence: real[at + step] });
     emit("translation");
   };
   return make("span", { className: "sentences" },
-    make("button", { className: "quiet small", disabled: at <= 0, "aria-label": "Sentence before", onclick: go(-1) }, "‹"),
-    ` sentence ${at + 1} of ${real.length} `,
+    make("button", { className: "quiet small", disabled: at <= 0, "aria-label": "Sentence before", onclick: go(-1) }, "‹"), name,
     make("button", { className: "quiet small", disabled: at >= real.length - 1, "aria-label": "Next sentence", onclick: go(1) }, "›"));
 }
 

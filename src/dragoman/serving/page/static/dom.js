@@ -23,12 +23,43 @@ export function say(text) {
 }
 
 let toastTimer;
-export function toast(text) {
+// With a button if there is something to do about it: { label, call }.
+export function toast(text, action) {
   const box = find("toast");
-  box.textContent = text;
+  box.replaceChildren(text);
+  if (action) box.append(" ", make("button", { className: "link", onclick: () => { box.hidden = true; action.call(); } }, action.label));
   box.hidden = false;
   clearTimeout(toastTimer);
-  toastTimer = setTimeout(() => { box.hidden = true; }, 2600);
+  toastTimer = setTimeout(() => { box.hidden = true; }, action ? 10000 : 2600);
+}
+
+// Over plain HTTP browsers offer no clipboard: there a selection is copied, as of old.
+export async function copyText(text, said) {
+  let isDone = true;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const before = document.activeElement, box = make("textarea", { className: "hidden", value: text, readOnly: true });
+    document.body.append(box);
+    box.select();
+    isDone = document.execCommand("copy");
+    box.remove();
+    before?.focus();
+  }
+  toast(isDone ? said : "This browser does not let the page copy: select the text and press Ctrl+C.");
+  return isDone;
+}
+
+// What this browser keeps for the page; nothing where storage is off or full.
+export function recall(name, otherwise) {
+  try { return JSON.parse(localStorage.getItem(`dragoman-${name}`)) ?? otherwise; } catch { return otherwise; }
+}
+export function retain(name, value) {
+  try {
+    if (value === null) localStorage.removeItem(`dragoman-${name}`);
+    else localStorage.setItem(`dragoman-${name}`, JSON.stringify(value));
+    return true;
+  } catch { return false; }
 }
 
 export function complain(error) {
@@ -99,20 +130,31 @@ export function wordsOf(text, language) {
   return words;
 }
 
-// The words of two texts in order, those of one only with a sign: the longest common subsequence.
-export function changedWords(before, after) {
-  const one = before.split(/\s+/), other = after.split(/\s+/);
-  const lengths = Array.from({ length: one.length + 1 }, () => new Array(other.length + 1).fill(0));
+// The longest common subsequence of two lists, as pairs of places.
+export function matchWords(one, other) {
+  const lengths = Array.from({ length: one.length + 1 }, () => new Uint16Array(other.length + 1));
   for (let i = one.length - 1; i >= 0; i--)
     for (let j = other.length - 1; j >= 0; j--)
       lengths[i][j] = one[i] === other[j] ? lengths[i + 1][j + 1] + 1
         : Math.max(lengths[i + 1][j], lengths[i][j + 1]);
-  const marked = [];
+  const pairs = [];
+  for (let i = 0, j = 0; i < one.length && j < other.length;) {
+    if (one[i] === other[j]) pairs.push([i++, j++]);
+    else if (lengths[i + 1][j] >= lengths[i][j + 1]) i++;
+    else j++;
+  }
+  return pairs;
+}
+
+// The words of two texts in order, those of one only with a sign.
+export function changedWords(before, after) {
+  const one = before.split(/\s+/), other = after.split(/\s+/), marked = [];
   let i = 0, j = 0;
-  while (i < one.length || j < other.length) {
-    if (i < one.length && j < other.length && one[i] === other[j]) { marked.push([other[j], ""]); i++; j++; }
-    else if (i < one.length && (j === other.length || lengths[i + 1][j] >= lengths[i][j + 1])) marked.push([one[i++], "del"]);
-    else marked.push([other[j++], "mark"]);
+  for (const [left, right] of [...matchWords(one, other), [one.length, other.length]]) {
+    while (i < left) marked.push([one[i++], "del"]);
+    while (j < right) marked.push([other[j++], "mark"]);
+    if (i < one.length) marked.push([other[j], ""]);
+    i++; j++;
   }
   return marked;
 }

@@ -1,9 +1,10 @@
 // What is shown, as a file that needs nothing else: HTML that is still alive, SVG or PNG.
-import { complain, find, save, toast } from "./dom.js";
+import { complain, copyText, find, save } from "./dom.js";
 import { isDark } from "./colours.js";
 import { CanvasPen, SvgPen, wrap } from "./pen.js";
 import { askText, isFrozen } from "./server.js";
-import { address, focused, known, state } from "./state.js";
+import { focused, known, makeLink, state, write } from "./state.js";
+import { textFiles } from "./texts.js";
 import { planPairs, planText, stack } from "./pictures.js";
 import { planAttention, planHeading } from "./attention.js";
 import { planWhy } from "./why.js";
@@ -32,8 +33,9 @@ function planView() {
 
 function takeSnapshot() {
   return {
-    state: { ...state }, page: { ...known.page }, path: known.path, notes: known.notes,
-    sentences: known.sentences.map(({ source, space, text, alternatives, alignment, sure, best, confidence, bestConfidence }) => ({ source, space, text, alternatives, alignment, sure, best, confidence, bestConfidence })),
+    state: { ...state, layout: state.view === "translate" ? state.layout : "" }, page: { ...known.page }, path: known.path, notes: known.notes, kept: known.kept,
+    sentences: known.sentences.map(({ source, space, text, alternatives, alignment, sure, confidence, doubts, machine }) =>
+      ({ source, space, text, alternatives, alignment, sure, confidence, doubts, machine })),
     attention: known.look ? known.answer : null, why: known.why,
     inside: state.view === "inside" ? known.inside : null,
     runs: state.view === "training" ? known.runs : [],
@@ -62,8 +64,12 @@ function toPng(plan) {
 
 async function exportView(format) {
   try {
-    const plan = format === "html" ? null : planView();
+    const plan = format === "html" || textFiles[format] ? null : planView();
     if (state.view !== "training" && !focused()?.text) throw new Error("There is nothing to export yet.");
+    if (textFiles[format]) {
+      const [ending, type, write] = textFiles[format];
+      return save(`translation.${ending}`, write(), type);
+    }
     const content = format === "html" ? await toHtml() : format === "svg" ? toSvg(plan) : await toPng(plan);
     save(`dragoman-${state.view}.${format}`, content, { html: "text/html", svg: "image/svg+xml", png: "image/png" }[format]);
     complain(null);
@@ -75,6 +81,7 @@ export function startExport() {
   const open = isOpen => {
     menu.hidden = !isOpen;
     button.setAttribute("aria-expanded", isOpen);
+    for (const item of items) if (textFiles[item.dataset.format]) item.hidden = state.view !== "translate";
     if (isOpen) items[0].focus();
   };
   if (isFrozen) items[0].hidden = true;
@@ -95,11 +102,8 @@ export function startExport() {
   document.addEventListener("pointerdown", event => { if (!menu.parentNode.contains(event.target)) open(false); });
   find("share").hidden = isFrozen;
   find("share").onclick = async () => {
-    const link = new URL(address(), location.href).href;
-    history.replaceState(null, "", link);
-    try {
-      await navigator.clipboard.writeText(link);
-      toast("Link copied");
-    } catch { toast("The link is in the address bar."); }
+    const { link, left } = makeLink(), whole = new URL(link, location.href).href;
+    if (!left) write();
+    await copyText(whole, left ? `Link copied, but ${left.toLocaleString("en")} characters at the end did not fit: export a file to hand on all.` : "Link copied");
   };
 }

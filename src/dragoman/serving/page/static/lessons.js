@@ -7,7 +7,7 @@ import { isCourse, lessons } from "./lesson_texts.js";
 import { explained } from "./meanings.js";
 
 const answers = {};
-const fresh = { view: "translate", model: "", beam: 0, sentence: 0, say: "", off: "", specials: 1 };
+const fresh = { view: "translate", said: {}, model: "", beam: 0, sentence: 0, layout: "", compare: "", off: "", specials: 1 };
 
 const lessonOf = id => lessons.find(lesson => lesson.id === id) ?? null;
 const current = () => lessonOf(state.lesson);

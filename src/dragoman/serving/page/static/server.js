@@ -20,12 +20,13 @@ async function fetchFrom(path, { body, signal } = {}) {
     answer = await fetch(path, { method: body ? "POST" : "GET", headers, signal, body: body && JSON.stringify(body) });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The server does not answer. Is it still running?");
+    throw Object.assign(new Error("The server does not answer. Is it still running?"), { kind: "unreachable" });
   }
   if (answer.ok) return answer;
   const told = (await answer.json().catch(() => ({}))).error;
   const problem = new Error(told?.message ?? `The server answers with status ${answer.status}.`);
   problem.kind = told?.kind ?? "failed";
+  problem.seconds = Number(answer.headers.get("Retry-After")) || 0;
   throw problem;
 }
 
@@ -48,4 +49,16 @@ export async function askLines(name, body, signal, take) {
     }
     if (done) return;
   }
+}
+
+// Files go by a protocol that other programs use too: forms, and errors as it writes them.
+export async function sendForm(path, body, method = "POST") {
+  const headers = key ? { Authorization: `DeepL-Auth-Key ${key}` } : {};
+  let answer;
+  try {
+    answer = await fetch(path, { method, headers, body });
+  } catch { throw new Error("The server does not answer. Is it still running?"); }
+  if (answer.ok) return answer;
+  const told = await answer.json().catch(() => ({}));
+  throw new Error(told.detail ?? told.message ?? `The server answers with status ${answer.status}.`);
 }

@@ -1,419 +1,317 @@
-// The desk: a text, its translation word by word, and what else could stand there.
-import { complain, debounce, fill, find, make, markedText, percent, say, toast, wordsOf } from "./dom.js";
+// The desk: a text, its translation, and the lists of languages and models.
+import { complain, copyText, debounce, fill, find, make, markedText, percent, say, toast } from "./dom.js";
 import { ask, isFrozen, snapshot } from "./server.js";
 import { change, emit, focused, known, modelInside, on, onChange, state } from "./state.js";
+import { canRedo, canUndo, redo, remember, undo } from "./undo.js";
+import { fillIn, focusSentence, isMany, keep, keptOf, numberOf, prepare, release, showKept, spoken, takeSentences, wholeTranslation } from "./sentences.js";
+import { drawMirror, drawWords, showFocus, trustLine, watchPointer, watchWords } from "./words.js";
+import { closeChoices, editSentence, isEditing, showChoices, startChoices } from "./choices.js";
 
 const examples = {
   fr: "Jane visite l’Afrique en septembre.", en: "this cat is very large",
   de: "Guten Morgen, wie geht es Ihnen?", es: "Este gato es muy grande.",
 };
-let request = null, translated = null;
+const temporary = ["unreachable", "not_ready", "overloaded", "too_many_requests"];
+let request = null, translated = null, retry = null, failures = 0;
 
 const languageOf = code => known.page.languages.find(language => language.code === code);
-const nameOf = code => languageOf(code)?.name ?? code;
+export const nameOf = code => languageOf(code)?.name ?? code;
 const targetsOf = code => code ? languageOf(code)?.targets ?? []
   : [...new Set(known.page.languages.flatMap(language => language.targets))];
+export const isCurrent = () => translated === state.text;
+
+// Languages of a link that nobody here translates are said, not silently replaced.
+function checkLanguages() {
+  const sources = known.page.languages.filter(language => language.targets.length), wanted = { ...state };
+  if (!state.from && !state.to && known.page.models.length) Object.assign(state, { from: known.page.models[0].source, to: known.page.models[0].target });
+  if (state.from && state.from !== "auto" && !languageOf(state.from)?.targets.length) state.from = sources[0]?.code ?? "";
+  const targets = targetsOf(state.from === "auto" ? "" : state.from);
+  if (!targets.includes(state.to)) state.to = targets[0] ?? "";
+  if (state.model && !fittingModels().some(model => model.name === state.model)) state.model = "";
+  const missing = ["from", "to", "model"].filter(name => wanted[name] && wanted[name] !== state[name]).map(name => `“${wanted[name].slice(0, 40)}”`);
+  const pair = `${nameOf(state.from === "auto" ? "Detected language" : state.from)} → ${nameOf(state.to)}`;
+  remark(missing.length ? `${missing.join(" and ")} of this link ${missing.length > 1 ? "are" : "is"} not served here; shown is ${pair}.` : "");
+}
+function remark(text) {
+  find("remark").textContent = text;
+  find("remark").hidden = !text;
+}
+const sourceCode = () => state.from === "auto" ? "" : state.from;
+const fittingModels = () => known.page.models.filter(model => (!sourceCode() || model.source === sourceCode()) && model.target === state.to);
 
 // Lists that hold together: languages that can be translated, models that do it.
 function fillLists() {
-  const { languages, models, limits } = known.page;
+  const { languages, limits } = known.page, from = sourceCode(), targets = targetsOf(from);
   const sources = languages.filter(language => language.targets.length);
-  if (!state.from && !state.to && models.length) Object.assign(state, { from: models[0].source, to: models[0].target });
-  if (state.from && state.from !== "auto" && !languageOf(state.from)) state.from = sources[0]?.code ?? "";
-  const from = state.from === "auto" ? "" : state.from, targets = targetsOf(from);
   if (!targets.includes(state.to)) state.to = targets[0] ?? "";
   fill(find("source"), [["auto", "Detect language"], ...sources.map(({ code, name }) => [code, name])], state.from);
   fill(find("target"), targets.map(code => [code, nameOf(code)]), state.to);
-  const fitting = models.filter(model => (!from || model.source === from) && model.target === state.to);
+  const fitting = fittingModels();
   if (state.model && !fitting.some(model => model.name === state.model)) state.model = "";
-  fill(find("model"), [["", fitting.length === 1 ? fitting[0].name : "Automatic"],
-    ...(fitting.length > 1 ? fitting.map(({ name, family }) => [name, `${name} · ${family}`]) : [])], state.model);
+  const took = state.model || !known.models.length ? "" : ` (${known.models.join(", then ")})`;
+  fill(find("model"), [["", fitting.length === 1 && from ? fitting[0].name : `Automatic${took}`],
+    ...(fitting.length > 1 || !from ? fitting.map(({ name, family }) => [name, `${name} · ${family}`]) : [])], state.model);
   const own = fitting[0]?.beam;
   const beams = [1, 2, 4, 8, 16, 32].filter(beam => beam <= (limits.beam ?? 16));
   fill(find("beam"), [[0, own ? `${own}, as trained` : "As trained"], ...beams.map(beam => [beam, beam])], state.beam);
   fill(find("alternatives"), Array.from({ length: 9 }, (_, count) => [count, count]), state.alternatives);
-  find("text").lang = from;
+  find("text").lang = from || known.path[0] || "";
   find("translation").lang = state.to;
   const isBack = Boolean(from) && targetsOf(state.to).includes(from);
   find("swap").disabled = isFrozen || !(isBack || (!from && known.path.length && targetsOf(state.to).includes(known.path[0])));
   find("swap").title = find("swap").disabled ? "No model translates back" : "Swap the languages";
 }
 
-const settings = () => ({
-  source: state.from === "auto" ? "" : state.from, target: state.to, model: state.model,
-  beam: state.beam || undefined, alternatives: state.alternatives,
-});
+export const settings = () => {
+  const asked = { source: sourceCode(), target: state.to, model: state.model, beam: state.beam || undefined, alternatives: state.alternatives };
+  emit("asking", asked);
+  return asked;
+};
+const setBusy = text => { find("busy").textContent = text; };
 
 async function translateAll() {
   request?.abort();
+  clearTimeout(retry);
   const text = state.text;
-  if (!text.trim() || !state.to) return take({ sentences: [], path: [], notes: [] }, text);
+  if (!text.trim() || !state.to) { failures = 0; complain(null); showStale(false); return take({ sentences: [], path: [], notes: [], models: [] }, text); }
   request = new AbortController();
   const { signal } = request;
-  find("busy").textContent = "…";
-  find("translation").classList.add("old");
+  setBusy("translating …");
+  showStale(true);
   try {
     const answer = await ask("translate", { text, ...settings() }, signal);
     complain(null);
-    await take(answer, text);
+    failures = 0;
+    showStale(false);
+    take(answer, text);
   } catch (error) {
     if (error.name === "AbortError") return;
     if (error.kind === "missing_key" || error.kind === "bad_key") emit("key");
-    complain(error);
+    tryAgain(error);
   }
-  find("busy").textContent = "";
-  find("translation").classList.remove("old");
+  if (!retry) setBusy("");
+}
+// What stands there is no translation of the present text.
+function showStale(isStale) {
+  find("desk").classList.toggle("stale", isStale);
+  find("translation").classList.toggle("old", isStale);
+}
+function tryAgain(error) {
+  retry = null;
+  if (!temporary.includes(error.kind)) return complain(error);
+  const seconds = Math.max(error.seconds ?? 0, Math.min(15, 2 ** failures++));
+  complain(new Error(`${error.message} Trying again …`));
+  setBusy("not translated yet");
+  retry = setTimeout(() => { retry = null; translateAll(); }, 1000 * seconds);
 }
 const soon = debounce(220, translateAll);
 
-async function take(answer, text) {
+function take(answer, text) {
+  retry = null;
+  setBusy("");
   translated = text;
-  Object.assign(known, { sentences: answer.sentences, path: answer.path, notes: answer.notes, look: null, why: null });
+  Object.assign(known, { path: answer.path, notes: answer.notes, models: answer.models ?? [], look: null, why: null });
   find("detected").textContent = state.from === "auto" && answer.sentences.length
     ? `${nameOf(answer.source)}${answer.confidence === null ? "" : `, ${percent(answer.confidence)} sure`}` : "";
-  const spoken = state.say, place = state.sentence;
-  if (!known.sentences[place]?.source)
-    state.sentence = Math.max(0, known.sentences.findIndex(sentence => sentence.source));
-  const wanted = focused();
-  if (spoken && wanted && place === state.sentence && wanted.text !== spoken) await adopt(state.sentence, spoken);
-  else settle();
+  takeSentences(answer.sentences);
+  if (!focused()?.source) state.sentence = Math.max(0, spoken()[0] ?? 0);
+  settle();
+  fillIn();
 }
 
 // Everything that hangs on the translation is drawn anew.
 function settle() {
-  for (const sentence of known.sentences) prepare(sentence);
   fillLists();
-  drawMirror();
-  drawWords();
-  drawOthers();
-  say(known.sentences.map(sentence => sentence.text).join(" "));
+  redraw();
+  say(wholeTranslation());
   emit("translation");
   weighWords();
 }
-
-// Words of both sides, and which belong together.
-function prepare(sentence) {
-  if (sentence.prepared === sentence.text) return;
-  sentence.prepared = sentence.text;
-  sentence.sourceWords = wordsOf(sentence.source, state.from);
-  sentence.targetWords = wordsOf(sentence.text, state.to);
-  const touches = (word, begin, end) => word.begin < end && begin < word.end;
-  sentence.links = sentence.alignment.flatMap(([begin, end, first, last]) =>
-    sentence.sourceWords.flatMap((word, one) => touches(word, begin, end)
-      ? sentence.targetWords.flatMap((other, two) => touches(other, first, last) ? [[one, two]] : []) : []));
+function redraw() {
+  if (isEditing()) return;
+  for (const sentence of known.sentences) prepare(sentence);
+  emit("prepared");
+  drawMirror(isCurrent());
+  drawWords();
+  if (state.layout === "rows") emit("rows");
+  drawOthers();
+  emit("drawn");
 }
 
-// Words that the model was unsure of are underlined; asked for when nothing else is going on.
+// Words that the model was unsure of are underlined; asked for one after the other, those of the
+// sentence looked at first, when nothing else is going on.
 const weighWords = debounce(500, async () => {
-  const model = modelInside(), texts = known.sentences;
-  if (isFrozen || !model || translated !== state.text) return;
-  for (const [place, sentence] of texts.slice(0, 12).entries()) {
-    if (!sentence.text || sentence.sure) continue;
+  const model = modelInside(), sentences = known.sentences;
+  if (isFrozen || !model || !isCurrent()) return;
+  const wanted = sentences.filter(sentence => sentence.source && sentence.text);
+  const at = Math.max(0, wanted.indexOf(focused()));
+  for (const sentence of [...wanted.slice(at), ...wanted.slice(0, at)]) {
+    const { text } = sentence, shown = keptOf(sentence) ?? sentence.machine;
+    if (sentence.sure || shown.sure) continue;
     try {
-      const pair = { model: model.name, source: sentence.source, translation: sentence.text };
-      const { probabilities } = await ask("alignment", pair);
-      if (texts !== known.sentences) return;
-      sentence.sure = probabilities;
-      if (probabilities.length === sentence.targetWords.length) markUnsure(place, probabilities);
-    } catch { return; }
+      const { probabilities } = await ask("alignment", { model: model.name, source: sentence.source, translation: text });
+      shown.sure = probabilities;
+    } catch (error) {
+      if (error.kind !== "too_long") return void (temporary.includes(error.kind) && setTimeout(weighWords, 5000));
+      shown.sure = [];
+    }
+    if (sentences !== known.sentences) return;
+    if (sentence.text === text) sentence.sure = shown.sure;
+    if (shown.sure.some(chance => chance < .5)) redrawSoon();
   }
 });
-function markUnsure(place, probabilities) {
-  for (const element of find("translation").querySelectorAll(`[data-sentence="${place}"]`)) {
-    const chance = probabilities[element.dataset.word];
-    element.classList.toggle("unsure", chance < .5);
-    element.title = `the model gives this word ${percent(chance)}`;
-  }
-}
-
-// How probable it is that a sentence is translated well: a small mark behind it, and in words.
-const inWords = share => {
-  const words = ["very probably flawed", "probably flawed", "uncertain", "probably good", "very probably good"];
-  return `${Math.round(share * 100)} %, ${words[Math.min(4, Math.floor(share * 5))]}`;
-};
-const isTold = sentence => typeof sentence?.confidence === "number";
-function trustMark(sentence) {
-  if (!isTold(sentence)) return [];
-  const words = `confidence ${inWords(sentence.confidence)}`, filled = make("b");
-  filled.style.inlineSize = `${sentence.confidence * 100}%`;
-  return [make("span", { className: "trust", role: "img", "aria-label": words, title: words },
-    make("i", {}, filled), `${Math.round(sentence.confidence * 100)} %`)];
-}
-function trustLine() {
-  const sentence = focused(), told = known.sentences.filter(each => each.source);
-  if (!isTold(sentence)) return [];
-  const mean = told.every(isTold) ? told.reduce((sum, each) => sum + each.confidence, 0) / told.length : null;
-  const whole = told.length > 1 && mean !== null ? `; of all ${told.length} sentences about ${Math.round(mean * 100)} % are good` : "";
-  return [make("p", { className: "faint" }, `Confidence${told.length > 1 ? ` in sentence ${place()}` : ""}: ${inWords(sentence.confidence)}${whole}`)];
-}
-
-function wordSpans(sentence, place, words, text, isButton) {
-  const parts = [];
-  let at = 0;
-  words.forEach((word, index) => {
-    parts.push(text.slice(at, word.begin));
-    const properties = { className: "word", "data-sentence": place, "data-word": index };
-    if (isButton) Object.assign(properties, { role: "button", tabIndex: -1, "aria-haspopup": "dialog" });
-    parts.push(make("span", properties, word.text));
-    at = word.end;
-  });
-  return [...parts, text.slice(at)];
-}
-
-function drawMirror() {
-  const isCurrent = translated === state.text;
-  find("mirror").replaceChildren(...(isCurrent ? known.sentences.flatMap((sentence, place) =>
-    [...wordSpans(sentence, place, sentence.sourceWords, sentence.source, false), sentence.space]) : [state.text]), "\u200b");
-}
-
-function drawWords() {
-  const box = find("translation"), hadFocus = box.contains(document.activeElement);
-  const many = known.sentences.filter(sentence => sentence.source).length > 1;
-  box.replaceChildren(...known.sentences.flatMap((sentence, place) => [
-    make("span", { className: many && place === state.sentence ? "sentence focused" : "sentence" },
-      ...wordSpans(sentence, place, sentence.targetWords, sentence.text, true)), ...trustMark(sentence), sentence.space]));
-  const first = box.querySelector(".word");
-  if (first) first.tabIndex = 0;
-  if (hadFocus) first?.focus();
-  known.sentences.forEach((sentence, place) => { if (sentence.sure) markUnsure(place, sentence.sure); });
-}
+const redrawSoon = debounce(100, () => { if (!isEditing()) redraw(); });
 
 function drawOthers() {
   find("notes").replaceChildren(...trustLine(), ...known.notes.map(note => make("p", { className: "faint" }, note)));
   const sentence = focused(), box = find("others");
-  if (!sentence?.alternatives.length) return box.replaceChildren();
-  const many = known.sentences.filter(each => each.source).length > 1;
-  const best = sentence.best ?? sentence.text;
-  const list = [best, ...sentence.alternatives].filter(text => text !== sentence.text);
+  if (!sentence?.text) return isFrozen || state.text || box.replaceChildren();
+  const list = [...new Set([sentence.machine.text, ...sentence.alternatives])].filter(text => text !== sentence.text);
+  if (!list.length) return box.replaceChildren();
   box.replaceChildren(
-    make("h2", {}, many ? `Other translations of sentence ${place()}` : "Other translations"),
+    make("h2", {}, isMany() ? `Other translations of sentence ${numberOf(state.sentence)}` : "Other translations"),
     make("ol", { className: "others", lang: state.to }, ...list.map(text => make("li", {},
-      make("button", { className: "other", dir: "auto", disabled: isFrozen, onclick: () => adopt(state.sentence, text) }, ...markedText(sentence.text, text))))));
-}
-const place = () => known.sentences.slice(0, state.sentence + 1).filter(sentence => sentence.source).length;
-
-function keepBest(sentence) {
-  if (sentence.best === undefined) Object.assign(sentence, { best: sentence.text, bestConfidence: sentence.confidence });
-}
-
-// Take another translation of a sentence, and ask which words belong together now.
-async function adopt(index, text) {
-  const sentence = known.sentences[index], model = modelInside();
-  keepBest(sentence);
-  const confidence = text === sentence.best ? sentence.bestConfidence : null;
-  Object.assign(sentence, { text, confidence, alignment: [], sure: null });
-  Object.assign(known, { look: null, why: null });
-  change({ say: text === sentence.best ? "" : text, sentence: index });
-  if (model) {
-    try {
-      const found = await ask("alignment", { model: model.name, source: sentence.source, translation: text });
-      Object.assign(sentence, { alignment: found.alignment, sure: found.probabilities, prepared: null });
-    } catch (error) { complain(error); }
-  }
-  settle();
-}
-
-// Light up a word and its counterparts on both sides.
-function light(side, sentence, word) {
-  for (const lit of document.querySelectorAll(".word.lit, .word.here")) lit.classList.remove("lit", "here");
-  const links = known.sentences[sentence]?.links;
-  if (!links) return;
-  const boxes = { source: find("mirror"), target: find("translation") };
-  const mark = (where, index, name) => boxes[where].querySelector(`[data-sentence="${sentence}"][data-word="${index}"]`)?.classList.add(name);
-  mark(side, word, "here");
-  const found = [];
-  for (const [one, other] of links) {
-    if ((side === "source" ? one : other) !== word) continue;
-    const counterpart = side === "source" ? other : one;
-    mark(side === "source" ? "target" : "source", counterpart, "lit");
-    found.push((side === "source" ? known.sentences[sentence].targetWords : known.sentences[sentence].sourceWords)[counterpart]?.text);
-  }
-  return found;
-}
-const wordAt = element => element?.closest?.(".word");
-const lightElement = (side, element) => element
-  ? light(side, Number(element.dataset.sentence), Number(element.dataset.word)) : light(side, -1, -1);
-
-function watchPointer() {
-  const box = find("translation");
-  box.onpointerover = event => lightElement("target", wordAt(event.target));
-  box.onpointerleave = () => light("target", -1, -1);
-  find("stack").onpointermove = event => {
-    const under = document.elementsFromPoint(event.clientX, event.clientY).find(element => element.closest("#mirror .word"));
-    lightElement("source", under);
-  };
-  find("stack").onpointerleave = () => light("source", -1, -1);
-  document.addEventListener("selectionchange", () => {
-    if (document.activeElement !== find("text") || translated !== state.text) return;
-    let at = find("text").selectionStart;
-    for (const [index, sentence] of known.sentences.entries()) {
-      const word = sentence.sourceWords?.findIndex(each => each.begin <= at && at <= each.end) ?? -1;
-      if (word >= 0) return light("source", index, word);
-      at -= sentence.source.length + sentence.space.length;
-      if (at < 0) break;
-    }
-    light("source", -1, -1);
-  });
-}
-
-function watchWords() {
-  const box = find("translation");
-  const open = element => showChoices(element, Number(element.dataset.sentence), Number(element.dataset.word));
-  box.onclick = event => { const word = wordAt(event.target); if (word && !getSelection().toString()) open(word); };
-  box.addEventListener("focusin", event => {
-    const word = wordAt(event.target);
-    if (!word) return;
-    const found = lightElement("target", word);
-    if (word.matches(":focus-visible") && found?.length) say(`from ${found.join(", ")}`);
-  });
-  box.onkeydown = event => {
-    const word = wordAt(event.target), words = [...box.querySelectorAll(".word")], at = words.indexOf(word);
-    const isRight = getComputedStyle(box).direction === "rtl" ? -1 : 1;
-    const next = { ArrowRight: at + isRight, ArrowLeft: at - isRight, Home: 0, End: words.length - 1 }[event.key];
-    if (word && (event.key === "Enter" || event.key === " ")) { event.preventDefault(); open(word); }
-    else if (word && next !== undefined && words[next]) {
-      event.preventDefault();
-      word.tabIndex = -1;
-      words[next].tabIndex = 0;
-      words[next].focus();
-    }
-  };
-}
-
-// What the model would rather have said at a word.
-async function showChoices(element, index, word) {
-  const sentence = known.sentences[index], model = modelInside(), box = find("choices");
-  if (index !== state.sentence) { change({ sentence: index, say: "" }); known.look = known.why = null; drawOthers(); emit("translation"); }
-  if (isFrozen) return;
-  if (!model) return toast(known.path.length > 2 ? "Translated in two steps: choose one of the models to look inside." : "Choose a model to look inside.");
-  const prefix = sentence.text.slice(0, sentence.targetWords[word].begin).trimEnd();
-  const heading = make("p", { className: "faint" }, prefix ? "After " : "At the beginning", prefix ? make("q", { dir: "auto" }, prefix.split(/\s+/).slice(-3).join(" ")) : "", " the model would say");
-  const list = make("div", { className: "list" }, make("p", { className: "faint" }, "…"));
-  box.replaceChildren(heading, list);
-  box.hidden = false;
-  box.opener = element;
-  placeBox(box, element);
-  try {
-    const { choices } = await ask("choices", { model: model.name, source: sentence.source, prefix });
-    const goOn = text => continueFrom(index, text);
-    const now = sentence.targetWords[word].text;
-    list.replaceChildren(...choices.map(choice => choiceButton(choice, now, prefix, goOn)), ownWord(prefix, goOn));
-    placeBox(box, element);
-    (list.querySelector("[aria-current]") ?? list.querySelector("button"))?.focus();
-  } catch (error) {
-    list.replaceChildren(make("p", {}, error.message));
-  }
-}
-function choiceButton(choice, now, prefix, goOn) {
-  const isNow = choice.word === now;
-  const bar = make("i", { className: "bar" });
-  bar.style.inlineSize = `${Math.max(1, choice.probability * 100)}%`;
-  const rest = choice.translation.slice(choice.prefix.length);
-  const isEnd = !choice.word;
-  return make("button", { className: "choice", "aria-current": isNow ? "true" : null, dir: "auto", title: choice.translation,
-    onclick: () => isEnd ? closeChoices() || adopt(state.sentence, choice.prefix) : goOn(choice.prefix) },
-  bar, make("b", {}, isEnd ? "⟨end⟩" : choice.word), make("span", { className: "faint rest" }, rest), make("span", { className: "chance" }, percent(choice.probability)));
-}
-function ownWord(prefix, goOn) {
-  const input = make("input", { placeholder: "or your own words", "aria-label": "Your own words", dir: "auto" });
-  const form = make("form", { className: "own" }, input, make("button", { className: "small" }, "Say it"));
-  form.onsubmit = event => { event.preventDefault(); if (input.value.trim()) goOn(`${prefix} ${input.value.trim()}`.trim()); };
-  return form;
-}
-function placeBox(box, element) {
-  const target = element.getBoundingClientRect(), width = box.offsetWidth, room = document.documentElement.clientWidth;
-  box.style.left = `${Math.max(8, Math.min(target.left, room - width - 8)) + scrollX}px`;
-  box.style.top = `${target.bottom + 6 + scrollY}px`;
-}
-function closeChoices(keepsFocus = true) {
-  const box = find("choices");
-  if (box.hidden) return;
-  box.hidden = true;
-  if (keepsFocus) box.opener?.focus();
-}
-
-// Translate the rest of a sentence anew after a beginning.
-async function continueFrom(index, prefix) {
-  closeChoices();
-  const sentence = known.sentences[index];
-  find("busy").textContent = "…";
-  try {
-    const { sentences } = await ask("translate", { text: sentence.source, prefix, ...settings() });
-    const [found] = sentences;
-    keepBest(sentence);
-    const { text, confidence, alignment, alternatives } = found;
-    Object.assign(sentence, { text, confidence, alignment, alternatives, sure: null });
-    Object.assign(known, { look: null, why: null });
-    change({ say: found.text === sentence.best ? "" : found.text, sentence: index });
-    complain(null);
-    settle();
-  } catch (error) { complain(error); }
-  find("busy").textContent = "";
+      make("button", { className: "other", dir: "auto", disabled: isFrozen, onclick: () => text === sentence.machine.text ? release(state.sentence) : keep(state.sentence, { text }) }, ...markedText(sentence.text, text))))));
 }
 
 function watchLists() {
-  const set = (name, value) => { change({ [name]: value, say: "" }); fillLists(); translateAll(); };
+  const set = (name, value) => { remember(); remark(""); change({ [name]: value }); fillLists(); translateAll(); };
   find("source").onchange = event => set("from", event.target.value);
   find("target").onchange = event => set("to", event.target.value);
   find("model").onchange = event => set("model", event.target.value);
   find("beam").onchange = event => set("beam", Number(event.target.value));
   find("alternatives").onchange = event => set("alternatives", Number(event.target.value));
   find("how").onsubmit = event => event.preventDefault();
-  find("swap").onclick = () => {
-    const text = known.sentences.map(sentence => sentence.text + sentence.space).join("") || state.text;
-    const from = state.from === "auto" ? known.path[0] : state.from;
-    change({ from: state.to, to: from, model: "", text, say: "", sentence: 0 });
-    find("text").value = text;
-    fillLists();
-    translateAll();
-    find("text").focus();
-  };
-  find("clear").onclick = () => { write(""); find("text").focus(); };
-  find("copy").onclick = async () => {
-    await navigator.clipboard.writeText(known.sentences.map(sentence => sentence.text + sentence.space).join(""));
-    toast("Copied");
-  };
+  find("swap").onclick = swap;
+  find("clear").onclick = clear;
+  find("copy").onclick = () => copyText(wholeTranslation(), "Copied");
+}
+export function swap() {
+  if (find("swap").disabled) return;
+  const text = isCurrent() && wholeTranslation() || state.text, from = sourceCode() || known.path[0];
+  remember();
+  change({ from: state.to, to: from, model: "", sentence: 0 });
+  putText(text);
+  fillLists();
+  find("text").focus();
+}
+export function clear() {
+  if (!state.text) return;
+  remember();
+  putText("");
+  toast("Text cleared.", { label: "Undo", call: undo });
+  find("text").focus();
+}
+// Put another text onto the desk.
+export function putText(text) {
+  find("text").value = text;
+  change({ text, said: {}, cut: 0 });
+  drawMirror(false);
+  translateAll();
+}
+// Another text with its languages and choices, as the history keeps it.
+export function openText({ text, from, to, said }) {
+  change({ from, to, model: "", sentence: 0, layout: state.layout });
+  find("text").value = text;
+  change({ text, said: { ...said }, cut: 0 });
+  checkLanguages();
+  fillLists();
+  translateAll();
+}
+function typed() {
+  remember(true);
+  change({ text: find("text").value, cut: 0 });
+  drawMirror(false);
+  emit("typed");
+  if (state.text.trim()) { showStale(true); soon(); } else translateAll();
 }
 
-function write(text) {
-  find("text").value = text;
-  change({ text, say: "" });
-  drawMirror();
-  if (text.trim()) soon(); else translateAll();
+function restore(changes) {
+  const isOther = ["text", "from", "to", "model"].some(name => changes[name] !== state[name]);
+  change(changes);
+  find("text").value = state.text;
+  if (isOther) { fillLists(); drawMirror(false); translateAll(); }
+  else { showKept(); settle(); }
+}
+
+// Undo and redo, by keys everywhere but in fields with an undo of their own.
+function watchUndo() {
+  const isElsewhere = target => target.closest?.("input, [contenteditable], dialog, textarea:not(#text)");
+  document.addEventListener("keydown", event => {
+    if (!(event.ctrlKey || event.metaKey) || event.altKey || isElsewhere(event.target) || state.view === "training") return;
+    const key = event.key.toLowerCase();
+    if (key !== "z" && key !== "y") return;
+    event.preventDefault();
+    (key === "y" || event.shiftKey ? redo : undo)();
+  });
+  find("text").addEventListener("beforeinput", event => {
+    const step = { historyUndo: undo, historyRedo: redo }[event.inputType];
+    if (step) { event.preventDefault(); step(); }
+  });
+  const button = (label, sign, call) => make("button", { className: "quiet small", type: "button", "aria-label": label, title: label, onclick: call }, sign);
+  const back = button("Undo (Ctrl+Z)", "↶", undo), forth = button("Redo (Ctrl+Shift+Z)", "↷", redo);
+  const show = () => { back.disabled = !canUndo(); forth.disabled = !canRedo(); };
+  find("bench").append(make("span", { className: "pair" }, back, forth));
+  on("undo", show);
+  show();
+}
+
+function watchChanges() {
+  const box = find("text");
+  on("put", putText);
+  on("again", () => { if (state.text.trim()) translateAll(); });
+  on("settle", settle);
+  on("redraw", redraw);
+  on("restore", restore);
+  on("busy", setBusy);
+  on("arrival", () => {
+    if (!state.text) return;
+    remember();
+    toast("Another text is shown.", { label: "Undo", call: undo });
+  });
+  onChange(changes => {
+    if ("said" in changes && "from" in changes) {  // all of another address
+      box.value = state.text;
+      checkLanguages();
+      fillLists();
+      drawMirror(false);
+      translateAll();
+    } else if ("sentence" in changes && known.sentences.every(each => each.prepared === each.text)) { showFocus(); drawOthers(); }
+    if (changes.layout !== undefined) redraw();
+  });
+  on("key-given", translateAll);
+  addEventListener("online", () => { if (retry) translateAll(); });
+}
+
+function startFrozen() {
+  for (const element of document.querySelectorAll("#desk select, #how select")) element.disabled = true;
+  find("text").readOnly = true;
+  find("how").hidden = find("clear").hidden = find("swap").hidden = true;
+  translated = state.text;
+  Object.assign(known, { path: snapshot.path ?? [], notes: snapshot.notes ?? [], kept: snapshot.kept ?? {} });
+  // Only one sentence was looked into.
+  onChange(changes => { if (changes.view && changes.view !== "translate") change({ sentence: snapshot.state.sentence ?? 0 }); });
+  takeSentences(snapshot.sentences ?? []);
+  settle();
 }
 
 export function startTranslate() {
   const box = find("text");
   box.value = state.text;
-  box.oninput = () => write(box.value);
+  box.oninput = typed;
+  checkLanguages();
   fillLists();
   watchLists();
-  watchPointer();
-  watchWords();
-  const choices = find("choices");
-  choices.onkeydown = event => {
-    const buttons = [...choices.querySelectorAll("button, input")], at = buttons.indexOf(document.activeElement);
-    const next = { ArrowDown: at + 1, ArrowUp: at - 1 }[event.key];
-    if (event.key === "Escape") closeChoices();
-    else if (next !== undefined) { event.preventDefault(); buttons.at(next % buttons.length)?.focus(); }
-  };
-  document.addEventListener("pointerdown", event => { if (!choices.contains(event.target)) closeChoices(false); });
-  onChange(changes => {
-    if ("text" in changes && changes.text !== box.value) { box.value = changes.text; fillLists(); translateAll(); }
-    else if ("sentence" in changes && known.sentences.every(each => each.prepared === each.text)) { drawWords(); drawOthers(); }
-  });
-  on("key-given", translateAll);
-  if (isFrozen) {
-    for (const element of [box, ...document.querySelectorAll("#desk select, #how select")]) element.disabled = element !== box;
-    box.readOnly = true;
-    find("how").hidden = find("clear").hidden = find("swap").hidden = true;
-    translated = state.text;
-    Object.assign(known, { sentences: snapshot.sentences ?? [], path: snapshot.path ?? [], notes: snapshot.notes ?? [] });
-    return settle();
-  }
+  watchPointer(isCurrent);
+  for (const place of [find("translation"), find("rows")]) watchWords(place, showChoices, editSentence);
+  startChoices(settings);
+  watchChanges();
+  if (isFrozen) return startFrozen();
+  watchUndo();
+  if (state.cut) toast("This link holds only the beginning of a text.");
   if (state.text) return translateAll();
   const example = examples[state.from];
   if (example) find("others").replaceChildren(make("p", { className: "faint" }, "Nothing to translate yet? ",
-    make("button", { className: "link", lang: state.from, onclick: () => { write(example); box.focus(); } }, example)));
+    make("button", { className: "link", lang: state.from, onclick: () => { remember(); putText(example); box.focus(); } }, example)));
   if (matchMedia("(hover: hover)").matches) box.focus();
 }
