@@ -5,6 +5,7 @@ from typing import Any
 from dragoman.serving.protocols.deepl.deepl_common import STATUS, write_code
 from dragoman.serving.protocols.openapi.openapi_parts import (
     FILE,
+    OUTPUT_FORMAT,
     Schema,
     answer,
     array,
@@ -114,7 +115,8 @@ def _sent(pair: Schema) -> Schema:
 
 
 def _document_paths(pair: Schema) -> dict[str, Any]:
-    sent = {"file": {"type": "string", "format": "binary"}, **pair, "filename": text()}
+    file: Schema = {"type": "string", "format": "binary"}
+    sent = {"file": file, **pair, "filename": text(), **OUTPUT_FORMAT}
     handle = {"document_id": text(), "document_key": text()}
     status = properties(
         {
