@@ -12,6 +12,7 @@ from dragoman.serving.documents.office_documents import OFFICE_FORMATS, read_off
 from dragoman.serving.documents.pdf.pdf_documents import PDF_OUTPUTS, read_pdf
 from dragoman.serving.documents.po_documents import read_po
 from dragoman.serving.documents.resource_documents import read_json, read_yaml
+from dragoman.serving.documents.rtf_documents import read_rtf
 from dragoman.serving.documents.table_documents import read_table
 from dragoman.serving.documents.text_documents import (
     MOST_MARKUP,
@@ -33,7 +34,7 @@ MESSAGE_FORMATS = (
     *(".json", ".arb", ".yaml", ".yml", ".po", ".pot"),
     *(".xlf", ".xliff", ".tmx", ".csv", ".tsv"),
 )
-FORMATS = (*TEXT_FORMATS, *OFFICE_FORMATS, ".pdf", *MESSAGE_FORMATS)
+FORMATS = (*TEXT_FORMATS, *OFFICE_FORMATS, ".rtf", ".pdf", *MESSAGE_FORMATS)
 """Extensions of the files that can be translated."""
 
 MOST_CHARACTERS = 1_000_000
@@ -145,6 +146,8 @@ def read_document(
     output = choose_output(name, output)
     if extension == ".pdf":
         document = read_pdf(content, output, target)
+    elif extension == ".rtf":
+        document = read_rtf(content)
     elif extension in OFFICE_FORMATS:
         document = read_office(content, extension, most_bytes)
     elif extension in MESSAGE_FORMATS:

@@ -208,11 +208,7 @@ def _join_continued(found: Sequence[_Paragraph | Part]) -> list[_Paragraph | Par
     joined: list[_Paragraph | Part] = []
     for each in found:
         last = joined[-1] if joined else None
-        if (
-            isinstance(last, _Paragraph)
-            and isinstance(each, _Paragraph)
-            and _continues(last, each)
-        ):
+        if isinstance(last, _Paragraph) and isinstance(each, _Paragraph) and _continues(last, each):
             joined[-1] = replace(last, lines=(*last.lines, *each.lines), is_full=each.is_full)
         else:
             joined.append(each)

@@ -104,7 +104,11 @@ def _write_table(part: Part, is_reversed: bool) -> str:
 
 def _write_types(running: "dict[PartKind, str]") -> str:
     """Write the media types of all parts."""
-    parts = {"document": "document.main", "styles": "styles", **{kind: kind for kind in running}}
+    parts: dict[str, str] = {
+        "document": "document.main",
+        "styles": "styles",
+        **{kind: kind for kind in running},
+    }
     listed = "".join(
         f'<Override PartName="/word/{name}.xml" ContentType="{_TYPE}.{kind}+xml"/>'
         for name, kind in parts.items()
