@@ -2,7 +2,7 @@
 
 import codecs
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dragoman.serving.markup.markup_tokens import Token
@@ -161,7 +161,7 @@ class _Reader:
         if not self.is_over:
             raise _bad_request("the file is damaged: it ends inside of a group")
         rest = [Token("other", self._text[place:])] if place < len(self._text) else []
-        return [*self._tokens, *rest]
+        return [*_join_halves(self._tokens), *rest]
 
     def _open(self, begin: int) -> None:
         if len(self._states) > MOST_GROUPS:
@@ -316,10 +316,9 @@ class _Reader:
             return
         self._decode()
         state, raw = self._states[-1], "".join(self._raw)
-        halves = "".join(self._shown).encode("utf-16", "surrogatepass")
         is_seen = not any(each in state.looks for each in _UNSEEN)
         if is_seen and self._fonts.find(state.font) is not None:
-            self._tokens.append(Token("text", raw, shown=halves.decode("utf-16", "replace")))
+            self._tokens.append(Token("text", raw, shown="".join(self._shown)))
         else:
             self._tokens.append(Token("other", raw))
         self._raw, self._shown, self._num_to_skip = [], [], 0
@@ -338,6 +337,30 @@ class _Reader:
         if now != before and sum(map(len, self._spans)) + len(self._states) < MOST_GROUPS:
             spans.append((len(self._tokens), before))
         self._tokens.append(Token("other", raw))
+
+
+def _join_halves(tokens: Sequence[Token]) -> list[Token]:
+    """Join halves of characters beyond the first plane, between which control words may stand."""
+    joined: list[Token] = []
+    waiting = -1  # Place of a text that ends with the first half.
+    for token in tokens:
+        shown = token.shown or ""
+        if waiting >= 0 and shown[:1] and "\udc00" <= shown[0] <= "\udfff":
+            first = joined[waiting]
+            joined[waiting] = first._replace(shown=f"{first.shown}{shown[0]}")
+            shown = shown[1:]
+        waiting = waiting if token.shown is None else -1
+        if shown and "\ud800" <= shown[-1] <= "\udbff":
+            waiting = len(joined)
+        joined.append(token if token.shown is None else token._replace(shown=shown))
+    return [
+        each if each.shown is None else each._replace(shown=_join_pairs(each.shown))
+        for each in joined
+    ]
+
+
+def _join_pairs(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _read_fonts(text: str) -> _Fonts:

@@ -7,6 +7,7 @@ from dragoman.serving.documents.pdf.pdf_layout import (
     TextBlock,
     find_blocks,
     find_marker,
+    join_pieces,
     make_bands,
 )
 from dragoman.serving.documents.pdf.pdf_parts import Piece
@@ -90,6 +91,22 @@ def test_cells_may_have_several_lines():
     ]
 
 
+def test_lines_below_the_first_column_are_none_of_a_table():
+    cells = [
+        piece(f"c{n}{place}", 50 + 99 * place, 700 - 14 * n) for n in (0, 1) for place in (0, 1)
+    ]
+    below = [piece("• one", 50, 672), piece("• two", 50, 660)]
+    assert texts(find_blocks([*cells, *below])) == [
+        [["c00", "c01"], ["c10", "c11"]],
+        ["• one", "• two"],
+    ]
+
+
+def test_a_wide_space_in_a_line_makes_no_table():
+    pieces = [piece("before a tab", 50, 700), piece("behind it", 200, 700), piece(LONG, 50, 688)]
+    assert texts(find_blocks(pieces)) == [["before a tab behind it", LONG]]
+
+
 def test_a_table_with_one_column_of_text_is_a_table():
     pieces = [
         each
@@ -134,6 +151,11 @@ def test_markers_are_joined_with_their_items():
         2,
     ]
     assert [find_marker(text) for text in ("1.5 metres", "-3", "•", "Hello. You")] == [0, 0, 0, 0]
+
+
+def test_what_runs_from_the_right_is_read_from_there():
+    pieces = [piece("latin", 90, 700), piece("עולם", 50, 700), piece("שלום", 150, 700)]
+    assert join_pieces(make_bands(pieces)[0]).text == "שלום latin עולם"
 
 
 def test_time_is_linear():

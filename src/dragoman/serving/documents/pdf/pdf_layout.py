@@ -5,6 +5,7 @@ import itertools
 import math
 import re
 import statistics
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -147,11 +148,14 @@ def _join_markers(band: Band) -> Band:
 
 
 def join_pieces(pieces: Sequence[Piece]) -> Line:
-    """Join pieces beside each other to a line."""
+    """Join pieces beside each other to a line, in the direction of most of its letters."""
+    ways = [unicodedata.bidirectional(letter) for each in pieces for letter in each.text]
+    if sum(way in ("R", "AL") for way in ways) > ways.count("L"):
+        pieces = sorted(pieces, key=lambda each: -each.right)
     largest = max(pieces, key=lambda each: len(each.text))
     return Line(
         text=" ".join(" ".join(each.text.split(" ")).strip() for each in pieces),
-        left=pieces[0].left,
+        left=min(each.left for each in pieces),
         right=max(each.right for each in pieces),
         base=largest.base,
         size=largest.size,
@@ -165,6 +169,7 @@ def _find_columns(bands: Sequence[Band], begin: int) -> tuple[int, list[Gap]]:
     if not gaps:
         return begin, []
     end = last = begin + 1  # Behind the last band, and the last that surely belongs to them.
+    num_several = 1
     while end < len(bands):
         band = bands[end]
         narrowest = _COLUMN_GAP * max(each.size for each in band)
@@ -178,6 +183,9 @@ def _find_columns(bands: Sequence[Band], begin: int) -> tuple[int, list[Gap]]:
         is_sure = is_several or (last == end and is_near)
         gaps, end = left, end + 1
         last = end if is_sure else last
+        num_several += is_several
+    if num_several < 2:  # A wide space in a line.
+        return begin, []
     # To the bottom of the page one column may be longer than the others.
     rest = [piece.right for band in bands[last:end] for piece in band]
     is_column = end == len(bands) and rest and max(rest) > gaps[0][0] - 2 * bands[last][0].size
@@ -238,7 +246,11 @@ def _read_columns(bands: Sequence[Band], gaps: Sequence[Gap], depth: int) -> lis
         for column in columns
     ]
     if len(bands) < 3 or not any(are_long) or (not all(are_long) and _is_aligned(cells)):
-        return [TableBlock(rows=tuple(_read_rows(bands, cells)))]
+        # Lines below the first column alone are no cells of it.
+        end = max(place for place, row in enumerate(cells, start=1) if any(row[1:]))
+        table = TableBlock(rows=tuple(_read_rows(bands[:end], cells[:end])))
+        below = tuple(join_pieces(band) for band in bands[end:])
+        return [table, *([TextBlock(lines=below)] if below else [])]
     blocks = []
     for is_long, group in itertools.groupby(
         zip(are_long, columns, strict=True), lambda each: each[0]
