@@ -207,7 +207,7 @@ TESTED_ELSEWHERE = {
         "data/builtin/lexicon/entries.py", "data/builtin/meaning.py",
         "decoding/engines/search_engine.py", "errors.py", "kernels/cpu_search/model.py",
         "kernels/cpu_search/task.py", "models/attention/self_attention.py", "models/interface.py",
-        "shapes.py", "training/options.py",
+        "serving/documents/pdf/pdf_parts.py", "shapes.py", "training/options.py",
     ],
 }  # fmt: skip
 

@@ -20,6 +20,7 @@ SERVER_PACKAGES = (
     "prometheus_client",
     "py3langid",
     "defusedxml",
+    "pypdfium2",
     "markdown_it",
     "yaml",
     "websockets",

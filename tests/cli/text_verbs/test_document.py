@@ -4,8 +4,10 @@ import asyncio
 import json
 import shutil
 
+import docx as python_docx
 import pytest
 from tests.cli.command_line import fail
+from tests.serving.documents.pdf.pdf_files import draw
 from tests.serving.documents.test_office_documents import docx, run
 from tests.serving.small_service import make_service
 
@@ -65,6 +67,20 @@ def test_layout_is_kept(model, tmp_path):
     assert written["n"] == 3
 
 
+@pytest.mark.parametrize("suffix", [".docx", ".txt"])
+def test_a_pdf_becomes_a_word_file_or_text(model, tmp_path, suffix):
+    (tmp_path / "a.pdf").write_bytes(draw((50, 700, "Zahl 1")))
+    written = tmp_path / f"b{suffix}"
+    main(["translate", str(model), "--document", str(tmp_path / "a.pdf"), "--output", str(written)])
+    text = (
+        written.read_text()
+        if suffix == ".txt"
+        else python_docx.Document(written).paragraphs[0].text
+    )
+    assert text.strip()
+    assert "Zahl" not in text
+
+
 def test_columns_are_chosen(model, tmp_path):
     (tmp_path / "a.csv").write_text("one,two\nZahl 1,Zahl 2\n")
     words = ["--document", str(tmp_path / "a.csv"), "--output", str(tmp_path / "b.csv")]
@@ -78,6 +94,11 @@ def test_columns_are_chosen(model, tmp_path):
         (["--document", "a.json"], "--document needs --output: give the file to write"),
         (["--document", "no.json", "--output", "b.json"], "no.json: no such file; give a document"),
         (["--document", "a.json", "--output", "b.txt"], "but a .json file stays one; give a name"),
+        (
+            ["--document", "a.pdf", "--output", "b.pdf"],
+            "b.pdf, but of a .pdf file only the text can be written; give a name that ends in",
+        ),
+        (["--document", "a.pdf", "--output", "b.txt"], "a.pdf: the file is damaged, or no PDF"),
         (["--document", "a.json", "--output", "a.json"], "a.json: is there already; give another"),
         (["--document", "a.exe", "--output", "b.exe"], "a.exe: file format not supported; send"),
         (["--document", "bad.json", "--output", "b.json"], "bad.json: the file is not JSON (Expec"),
@@ -98,7 +119,12 @@ def test_columns_are_chosen(model, tmp_path):
 )
 def test_refusals(model, tmp_path, capsys, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
-    for name, content in {"a.json": FILES["a.json"], "a.exe": b"x", "bad.json": b"{"}.items():
+    for name, content in {
+        "a.json": FILES["a.json"],
+        "a.exe": b"x",
+        "a.pdf": b"x",
+        "bad.json": b"{",
+    }.items():
         (tmp_path / name).write_bytes(content)
     before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
     assert message in fail(capsys, "translate", model, *words)

@@ -15,6 +15,7 @@ from dragoman.serving.documents.documents import (
     MOST_TEXTS_AT_ONCE,
     Progress,
     check_name,
+    choose_output,
     find_format,
     find_source,
     read_document,
@@ -174,13 +175,27 @@ def test_documents_that_are_too_long_are_refused(monkeypatch):
     assert caught.value.details == {"limit": 5, "length": 6}
 
 
+def test_a_pdf_becomes_another_kind_and_everything_else_stays():
+    assert choose_output("a.pdf") == choose_output("a.PDF", "docx") == ".docx"
+    assert choose_output("a.pdf", ".TXT") == ".txt"
+    assert choose_output("a.docx") == choose_output("a.docx", "docx") == ".docx"
+    for name, wanted, message in (
+        ("a.pdf", "pdf", r"'output_format' not supported: a .pdf file becomes .docx or .txt."),
+        ("a.docx", "pdf", r"'output_format' not supported: a .docx file stays one."),
+    ):
+        with pytest.raises(ServiceError, match=message) as caught:
+            read_document(name, b"", 100, output=wanted)
+        assert caught.value.kind == "bad_request"
+
+
 @pytest.mark.parametrize("extension", FORMATS)
 def test_every_format_is_read_or_refused(extension):
     content = b"Hello."
     try:
         document = read_document(f"a{extension.upper()}", content, 100)
     except ServiceError as error:
-        assert re.search("no archive|not JSON|PO file|wrong or hostile XML", error.message)  # noqa: PT017
+        reasons = "no archive|no PDF|no RTF|not JSON|PO file|wrong or hostile XML"
+        assert re.search(reasons, error.message)  # noqa: PT017
     else:
         assert document.texts in (["Hello."], [])
 

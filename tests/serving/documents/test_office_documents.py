@@ -94,6 +94,51 @@ def test_breaks_tabs_fields_and_deletions_of_word():
     ).replace(" ", "")
 
 
+FIELD = '<w:r><w:fldChar w:fldCharType="{}"/></w:r>'
+
+
+def test_fields_of_word_stay_whole_wherever_their_result_goes():
+    begin, separate, end = map(FIELD.format, ("begin", "separate", "end"))
+    code = "<w:r><w:instrText>REF a</w:instrText></w:r>"
+    body = f"<w:p>{run('See ')}{begin}{code}{separate}{run('page two')}{end}{run(' now.')}</w:p>"
+    document = read_office(docx(body), ".docx", MOST)
+    assert document.texts == ["See page two now."]
+    links = [(4, 8, 0, 5), (9, 12, 6, 10), (0, 3, 11, 15), (13, 17, 16, 20)]
+    written = body_of(document.write([("Seite zwei siehe nun.", links)]))
+    field = f"{begin}{code}{separate}{run('Seite zwei ')}{end}"
+    assert written == f"<w:p>{field}{run('siehe ')}{run('nun.')}</w:p>"
+
+
+def test_inline_elements_of_word_do_not_end_a_sentence():
+    body = (
+        f"<w:p>{run('Choose ')}<w:sdt><w:sdtPr><w:alias/></w:sdtPr><w:sdtContent>{run('one')}"
+        f'</w:sdtContent></w:sdt><w:fldSimple w:instr="x">{run(" of ")}</w:fldSimple>'
+        f"<w:moveTo>{run('all')}</w:moveTo><w:moveFrom>{run('none')}</w:moveFrom>"
+        f'<w:hyperlink w:tooltip="A tip">{run(" these.")}</w:hyperlink></w:p>'
+    )
+    document = read_office(docx(body), ".docx", MOST)
+    assert document.texts == ["Choose one of all these.", "A tip"]
+
+
+def test_shapes_and_fields_of_open_documents_do_not_end_a_sentence():
+    body = (
+        '<o:x xmlns:o="o" xmlns:text="t" xmlns:draw="d" xmlns:office="f"><text:p>By '
+        "<text:author-name>Ann</text:author-name>, a <draw:custom-shape><text:p>box</text:p>"
+        '</draw:custom-shape>box <text:a office:title="A tip">here</text:a></text:p></o:x>'
+    )
+    document = read_office(pack({"content.xml": body}), ".odt", MOST)
+    assert document.texts == ["By , a box here", "box", "A tip"]
+
+
+def test_charts_of_open_documents():
+    body = (
+        '<o:x xmlns:o="o" xmlns:text="t" xmlns:svg="s"><text:p>Title</text:p><svg:desc>A.B1:A.B2'
+        "</svg:desc></o:x>"
+    )
+    files = {"content.xml": "<x/>", "Object 1/content.xml": body}
+    assert upper_parts(files, ".odp")["Object 1/content.xml"] == body.replace("Title", "TITLE")
+
+
 def test_raised_numbers_of_office_programs_stay():
     raised = run("1").replace("<w:t", '<w:rPr><w:vertAlign w:val="superscript"/></w:rPr><w:t')
     body = f"<w:p>{run('It is good.')}{raised}{run(' Next one.')}</w:p>"

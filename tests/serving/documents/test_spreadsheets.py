@@ -79,9 +79,11 @@ STRINGS = (
 
 def test_inline_strings_and_readings():
     content = pack({"xl/worksheets/sheet1.xml": SHEET, "xl/sharedStrings.xml": STRINGS})
-    assert read(content).texts == ["a dog", "課長", "a cat", "12"]
+    assert read(content).texts == ["a dog", "Page", "課長", "a cat", "12"]
     written = unpack(translate(read(content)))
-    assert written["xl/worksheets/sheet1.xml"].decode() == SHEET.replace("a dog", "A DOG")
+    assert written["xl/worksheets/sheet1.xml"].decode() == SHEET.replace("a dog", "A DOG").replace(
+        "Page", "PAGE"
+    )
     expected = STRINGS.replace(">a <", ">A <").replace("<t>cat", '<t xml:space="preserve">CAT')
     assert written["xl/sharedStrings.xml"].decode() == expected
 
@@ -93,3 +95,50 @@ def test_a_workbook_of_numbers_stays_as_it_is():
     book.save(file)
     assert read(file.getvalue()).texts == []
     assert unpack(keep(read(file.getvalue()))) == unpack(file.getvalue())
+
+
+HEADS = (
+    '<worksheet><headerFooter><oddHeader>&amp;L&amp;"Arial,Bold"Fruits&amp;R&amp;14Page &amp;P '
+    "of &amp;N</oddHeader></headerFooter></worksheet>"
+)
+
+
+def test_headers_keep_their_codes():
+    content = pack({"xl/worksheets/sheet1.xml": HEADS})
+    document = read(content)
+    assert document.texts == ["Fruits", "Page of"]
+    written = unpack(translate(document))["xl/worksheets/sheet1.xml"].decode()
+    assert written == HEADS.replace("Fruits", "FRUITS").replace("Page", "PAGE").replace("of", "OF")
+
+
+def test_labels_of_charts_that_are_names_of_columns_stay():
+    label = "<c:v>{}</c:v>"
+    files = {
+        "xl/tables/table1.xml": '<table><tableColumn name="Amount"/></table>',
+        "xl/charts/chart1.xml": f'<x xmlns:c="c">{label * 2}</x>'.format("Amount", "East"),
+        "xl/drawings/drawing1.xml": '<x xmlns:a="a"><a:p><a:r><a:t>Box</a:t></a:r></a:p></x>',
+    }
+    written = unpack(translate(read(pack(files))))
+    assert written["xl/charts/chart1.xml"].decode().count(label.format("Amount")) == 1
+    assert written["xl/charts/chart1.xml"].decode().count(label.format("EAST")) == 1
+    assert b"BOX" in written["xl/drawings/drawing1.xml"]
+
+
+CELL = "<table:table-cell{}><text:p>{}</text:p></table:table-cell>"
+NUMBER, FORMULA = ' office:value-type="float"', ' table:formula="x" office:value-type="string"'
+NOTE = "<office:annotation><text:p>{}</text:p></office:annotation>"
+
+
+def test_numbers_and_results_of_open_sheets_stay():
+    body = (
+        CELL.format(' office:value-type="string"', "one")
+        + CELL.format(NUMBER, "12 pounds")
+        + CELL.format(FORMULA, "two")
+        + CELL.format(NUMBER, "13</text:p>" + NOTE.format("why?") + "<text:p>pounds")
+    )
+    names = 'xmlns:o="o" xmlns:table="t" xmlns:text="x" xmlns:office="f"'
+    content = pack({"content.xml": f"<o:x {names}>{body}</o:x>"})
+    document = read_document("a.ods", content, 100_000)
+    assert document.texts == ["one", "why?"]
+    written = unpack(translate(document))["content.xml"].decode()
+    assert written == f"<o:x {names}>{body}</o:x>".replace("one", "ONE").replace("why", "WHY")

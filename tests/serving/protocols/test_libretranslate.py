@@ -11,12 +11,14 @@ from deep_translator import LibreTranslator
 from deep_translator.exceptions import ServerException
 from libretranslatepy import LibreTranslateAPI
 from tests.decoding.made_calibration import copy_calibrated
+from tests.serving.documents.pdf.pdf_files import draw
 from tests.serving.fake_service import FakeService, fail, talk_to
 from tests.serving.running_server import KEY, make_keys, serve, without_second_look
 from tests.serving.small_service import copy_folder
 
 from dragoman.decoding.translator import Translator
 from dragoman.serving.documents.document_store import find_store
+from dragoman.serving.documents.pdf.pdf_documents import PDF_OUTPUTS
 from dragoman.serving.service_types import OVERLOADED_MESSAGE, ServiceError
 
 
@@ -399,6 +401,21 @@ def test_wrong_files_are_refused(client, change, message):
     answer = send_file(client, **change)
     assert answer.status_code == 400
     assert answer.json()["error"].startswith(message)
+
+
+@pytest.mark.parametrize("output", ["", "docx", "txt"])
+def test_a_pdf_becomes_a_word_file_or_text_and_says_so(client, output):
+    content = draw((50, 700, "one"))
+    sent = send_file(client, "a.pdf", content, output_format=output)
+    suffix = f".{output or 'docx'}"
+    address = sent.json()["translatedFileUrl"]
+    assert address.endswith(f".a_fr{suffix}")
+    file = client.get(address)
+    assert file.headers["content-type"] == PDF_OUTPUTS[suffix]
+    assert file.content.startswith(b"PK") if suffix == ".docx" else file.content == b"ONE\n"
+    answer = send_file(client, "a.pdf", content, output_format="pdf")
+    assert answer.status_code == 400
+    assert "a .pdf file becomes .docx or .txt" in answer.json()["error"]
 
 
 def test_a_file_must_be_there(client):

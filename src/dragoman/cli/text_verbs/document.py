@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 100 << 20
 """Bytes of a document, packed; a server takes fewer."""
 
+_OF_PDF = (".docx", ".txt")
 # What has a meaning for lines alone.
 _OF_LINES = (
     "file", "n_best", "prefix", "alignments", "confidence", "others", "terms", "forbid", "scores",
@@ -29,7 +30,7 @@ def add_document(parser: Parser) -> None:
     parser.add_argument(
         "--document", type=Path, metavar="FILE",
         help="translate a file such as report.docx, subtitles, a web page or a catalogue of "
-        "messages, and write it to --output with its layout",
+        "messages, and write it to --output with its layout; a PDF becomes .docx or .txt",
     )  # fmt: skip
     parser.add_argument(
         "--columns", type=lambda text: [each.strip() for each in text.split(",")], metavar="A,B",
@@ -60,8 +61,9 @@ def translate_file(options: argparse.Namespace) -> None:
 
     async def translate() -> bytes:
         document = read_document(
-            options.document.name, content, 8 * MOST_BYTES, model.target, options.columns or ()
-        )
+            options.document.name, content, 8 * MOST_BYTES, model.target, options.columns or (),
+            options.output.suffix,
+        )  # fmt: skip
         request = Request(
             texts=(),
             source=model.source,
@@ -101,7 +103,13 @@ def _check_places(document: Path, output: Path | None) -> None:
         raise OptionError("--document needs --output: give the file to write")
     if not document.is_file():
         raise OptionError(f"{document}: no such file; give a document")
-    if output.suffix.lower() != document.suffix.lower():
+    kind, new_kind = document.suffix.lower(), output.suffix.lower()
+    if kind == ".pdf" and new_kind not in _OF_PDF:
+        raise OptionError(
+            f"--output is {output}, but of a .pdf file only the text can be written; give a name "
+            f"that ends in {' or '.join(_OF_PDF)}"
+        )
+    if kind not in (".pdf", new_kind):
         raise OptionError(
             f"--output is {output}, but a {document.suffix or 'nameless'} file stays one; give a "
             "name that ends in the same way"

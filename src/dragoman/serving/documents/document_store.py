@@ -68,6 +68,8 @@ class StoredDocument:
         When it was begun.
     message : str
         What went wrong.
+    media_type : str
+        Of the translated file.
     """
 
     document_id: str
@@ -80,6 +82,7 @@ class StoredDocument:
     status: Status = "queued"
     progress: Progress = field(default_factory=Progress)
     message: str = ""
+    media_type: str = "application/octet-stream"
     task: "asyncio.Task[None] | None" = None
 
 
@@ -113,13 +116,19 @@ class DocumentStore:
         """Return the folder of the files."""
         return Path(self._folder.name)
 
-    async def read(self, name: str, content: bytes, options: ServeOptions, target: str) -> Document:
-        """Parse a file on a thread, one file at a time."""
+    async def read(
+        self, name: str, content: bytes, options: ServeOptions, target: str, output: str
+    ) -> Document:
+        """Parse a file, which becomes one of another kind, on a thread, one file at a time."""
         most = UNPACKED_TIMES * options.max_file_bytes
         async with self._reading:
-            return await asyncio.to_thread(read_document, name, content, most, target)
+            return await asyncio.to_thread(
+                read_document, name, content, most, target, output=output
+            )
 
-    def create(self, owner: str, name: str) -> StoredDocument:
+    def create(
+        self, owner: str, name: str, media_type: str = "application/octet-stream"
+    ) -> StoredDocument:
         """Register a new document."""
         self.remove_old()
         busy = [each for each in self._documents.values() if each.status in _BUSY]
@@ -137,6 +146,7 @@ class DocumentStore:
             key=secrets.token_hex(32).upper(),
             owner=owner,
             name=name,
+            media_type=media_type,
             path=self.folder / document_id,
             expires=self._now() + self._seconds,
             started=self._now(),

@@ -9,8 +9,10 @@ from pathlib import PurePosixPath
 from dragoman.serving.detection import choose_source
 from dragoman.serving.documents.encodings import DecodedText, decode_text
 from dragoman.serving.documents.office_documents import OFFICE_FORMATS, read_office
+from dragoman.serving.documents.pdf.pdf_documents import PDF_OUTPUTS, read_pdf
 from dragoman.serving.documents.po_documents import read_po
 from dragoman.serving.documents.resource_documents import read_json, read_yaml
+from dragoman.serving.documents.rtf_documents import read_rtf
 from dragoman.serving.documents.table_documents import read_table
 from dragoman.serving.documents.text_documents import (
     MOST_MARKUP,
@@ -32,7 +34,7 @@ MESSAGE_FORMATS = (
     *(".json", ".arb", ".yaml", ".yml", ".po", ".pot"),
     *(".xlf", ".xliff", ".tmx", ".csv", ".tsv"),
 )
-FORMATS = (*TEXT_FORMATS, *OFFICE_FORMATS, *MESSAGE_FORMATS)
+FORMATS = (*TEXT_FORMATS, *OFFICE_FORMATS, ".rtf", ".pdf", *MESSAGE_FORMATS)
 """Extensions of the files that can be translated."""
 
 MOST_CHARACTERS = 1_000_000
@@ -76,8 +78,43 @@ def find_format(name: str) -> str:
     return extension
 
 
+def choose_output(name: str, wanted: str | None = None) -> str:
+    """Choose what a file becomes.
+
+    Parameters
+    ----------
+    name : str
+        Of the file.
+    wanted : str | None
+        Which extension is asked for, with or without a full stop; nothing: the usual one.
+
+    Returns
+    -------
+    str
+        An extension: the file’s own, or for a PDF, which nobody can write anew, that of a document
+        with its text.
+    """
+    extension = find_format(name)
+    outputs = tuple(PDF_OUTPUTS) if extension == ".pdf" else (extension,)
+    output = f".{wanted.lower().removeprefix('.')}" if wanted else outputs[0]
+    if output not in outputs:
+        known = " or ".join(outputs)
+        said = f"becomes {known}" if extension == ".pdf" else "stays one"
+        raise ServiceError(
+            "bad_request",
+            f"Value for 'output_format' not supported: a {extension} file {said}.",
+            details={"parameter": "output_format"},
+        )
+    return output
+
+
 def read_document(
-    name: str, content: bytes, most_bytes: int, target: str = "", columns: Sequence[str] = ()
+    name: str,
+    content: bytes,
+    most_bytes: int,
+    target: str = "",
+    columns: Sequence[str] = (),
+    output: str | None = None,
 ) -> Document:
     """Parse a file.
 
@@ -93,6 +130,8 @@ def read_document(
         The language that it becomes: files for exchange hold several.
     columns : Sequence[str]
         Of a table the columns that are translated; nothing: those that hold text.
+    output : str | None
+        The extension of what it becomes; nothing: see `choose_output`.
 
     Returns
     -------
@@ -104,7 +143,12 @@ def read_document(
         raise ServiceError(
             "bad_request", f"Invalid request: {extension} files have no columns to choose"
         )
-    if extension in OFFICE_FORMATS:
+    output = choose_output(name, output)
+    if extension == ".pdf":
+        document = read_pdf(content, output, target)
+    elif extension == ".rtf":
+        document = read_rtf(content)
+    elif extension in OFFICE_FORMATS:
         document = read_office(content, extension, most_bytes)
     elif extension in MESSAGE_FORMATS:
         decoded = decode_text(content)

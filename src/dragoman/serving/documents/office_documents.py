@@ -14,19 +14,21 @@ from xml.etree.ElementTree import ParseError
 from defusedxml import DefusedXmlException, ElementTree  # type: ignore[import-untyped]
 
 from dragoman.serving.documents.language_marks import mark_languages, mark_page
-from dragoman.serving.documents.spreadsheets import prepare_cells, read_table_names
+from dragoman.serving.documents.spreadsheets import keep_values, prepare_cells, read_table_names
 from dragoman.serving.documents.text_documents import (
     MOST_MARKUP,
     Document,
     Translated,
     check_length,
 )
+from dragoman.serving.documents.word_fields import join_fields
 from dragoman.serving.markup.markup import ParsedMarkup, parse_tokens
 from dragoman.serving.markup.markup_tokens import Token, split_html, split_xml
 from dragoman.serving.markup.tag_rules import (
     BOOK_CONTENTS,
     CHART,
     HTML_PAGE,
+    OPEN_CHART,
     OPEN_DOCUMENT,
     PRESENTATION,
     SPREADSHEET,
@@ -40,10 +42,12 @@ _PARTS = {
     r"|diagrams/(?:data|drawing)\d*)\.xml",
     ".pptx": r"ppt/(?:(?:slides|notesSlides|comments)/\w+|charts/chart\w*"
     r"|diagrams/(?:data|drawing)\d*)\.xml",
-    ".odt": r"(?:content|styles)\.xml",
-    ".odp": r"content\.xml",
+    ".odt": r"(?:content|styles|Object [^/]+/content)\.xml",
+    ".odp": r"(?:content|Object [^/]+/content)\.xml",
     ".epub": r".*\.(?:x?html?|svg|ncx|opf)",
-    ".xlsx": r"xl/(?:sharedStrings|worksheets/\w+|comments\d*|comments/\w+|tables/\w+)\.xml",
+    ".ods": r"(?:content|styles|Object [^/]+/content)\.xml",
+    ".xlsx": r"xl/(?:sharedStrings|worksheets/\w+|comments\d*|comments/\w+|tables/\w+"
+    r"|charts/chart\w*|drawings/\w+|diagrams/(?:data|drawing)\d*)\.xml",
 }
 OFFICE_FORMATS = tuple(_PARTS)
 # Parts in which languages are marked, translated or not.
@@ -55,7 +59,7 @@ _MARKED_PARTS = re.compile(
 MOST_MEMBERS = 5000
 """Files in an archive."""
 
-_RUN_FORMATS = (".docx", ".pptx")
+_OPEN_FORMATS = (".odt", ".odp", ".ods")
 _UNSEEN = frozenset(("w:proofErr", "w:lastRenderedPageBreak"))
 # No office program uses other methods, and some need much memory to unpack.
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -221,7 +225,11 @@ def _read_part(name: str, content: bytes, extension: str, kept: frozenset[str]) 
     tokens = list(split_xml(text))
     if extension == ".xlsx":
         tokens = prepare_cells(tokens, kept)
+    elif extension in _OPEN_FORMATS:
+        tokens = keep_values(tokens)
     rules, prefix = _choose_rules(name, extension)
+    if prefix == "w":
+        tokens = join_fields(tokens)
     if prefix:
         tokens = _merge_runs(tokens, prefix)
     return _Part(name, parse_tokens(tokens, rules), mark)
@@ -231,10 +239,10 @@ def _choose_rules(name: str, extension: str) -> tuple[TagRules, str]:
     """Choose the rules of an XML part, and the prefix of its runs if it has runs."""
     if extension == ".epub":
         return BOOK_CONTENTS, ""
-    if extension == ".xlsx":
+    if extension == ".xlsx" and not re.search("/(?:charts|drawings|diagrams)/", name.lower()):
         return SPREADSHEET, ""
-    if extension not in _RUN_FORMATS:
-        return OPEN_DOCUMENT, ""
+    if extension in _OPEN_FORMATS:
+        return (OPEN_CHART if "/" in name else OPEN_DOCUMENT), ""
     if "/charts/" in name.lower():
         return CHART, "a"
     if extension == ".docx" and "/diagrams/" not in name.lower():

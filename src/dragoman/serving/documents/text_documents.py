@@ -47,12 +47,15 @@ class Document:
     into : Callable[[str, str], Document] | None
         Gives the same document with its marks of the source language changed to the target
         language; None: it has none.
+    media_type : str
+        Of the file that is written.
     """
 
     texts: list[str]
     write: Callable[[Sequence[Translated]], bytes]
     encoding: str = "utf-8"
     into: "Callable[[str, str], Document] | None" = None
+    media_type: str = "application/octet-stream"
 
     @property
     def headers(self) -> dict[str, str]:

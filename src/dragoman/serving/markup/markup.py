@@ -232,7 +232,7 @@ class _Parser:
             elif token.kind == "end":
                 builder.add_end(token)
             elif self._may_hold(place):
-                builder.add_text(token.raw, self._elements.is_preformatted[place])
+                builder.add_text(token, self._elements.is_preformatted[place])
             else:
                 builder.add_leaf(token.raw)
         return builder.finish()

@@ -68,9 +68,9 @@ class SegmentBuilder:
         self._waiting: list[Tag] = []
         self._is_behind_leaf = False
 
-    def add_text(self, raw: str, is_preformatted: bool) -> None:
+    def add_text(self, token: Token, is_preformatted: bool) -> None:
         """Append text."""
-        text = self._decode(raw)
+        text = self._decode(token.raw) if token.shown is None else token.shown
         if not text:
             return
         for tag in self._waiting:

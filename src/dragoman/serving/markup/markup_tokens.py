@@ -56,11 +56,15 @@ class Token(NamedTuple):
         As it stood there.
     name : str
         Of the element, in small letters for HTML; nothing if it is no tag.
+    shown : str | None
+        Of a text what it says, where that depends on what is before it; None: what its format
+        makes of `raw`.
     """
 
     kind: TokenKind
     raw: str
     name: str = ""
+    shown: str | None = None
 
 
 def split_html(text: str) -> Iterator[Token]:

@@ -13,6 +13,7 @@ from dragoman.serving.documents.document_store import find_store
 from dragoman.serving.documents.documents import (
     FORMATS,
     check_name,
+    choose_output,
     translate_document,
 )
 from dragoman.serving.http.api_keys import ApiKeys
@@ -181,11 +182,12 @@ async def _translate_file(request: WebRequest) -> Response:
     target = _match_language(service, target)
     # Some clients, such as those in PHP, send the file's path.
     name = check_name(re.split(r"[/\\]", parameters.file.name)[-1])
+    output = choose_output(name, parameters.text("output_format"))
     keys: ApiKeys = request.app.state.keys
     await keys.check(client)
     await keys.charge(client, 0)
     store = find_store(request.app)
-    document = await store.read(name, parameters.file.content, service.options, target)
+    document = await store.read(name, parameters.file.content, service.options, target, output)
     wanted = Request(
         texts=(),
         source=None if source.lower() == "auto" else _match_language(service, source),
@@ -194,7 +196,8 @@ async def _translate_file(request: WebRequest) -> Response:
     )
     num_characters = sum(map(len, document.texts))
     path = PurePosixPath(name)
-    stored = store.create(client.name, f"{path.stem}_{target}{path.suffix}")
+    suffix = path.suffix if path.suffix.lower() == output else output
+    stored = store.create(client.name, f"{path.stem}_{target}{suffix}", document.media_type)
     num_charged = 0
     try:
         await keys.charge_characters(client, num_characters)
@@ -225,7 +228,7 @@ async def _download_file(request: WebRequest) -> Response:
     stored = find_store(request.app).get(match.group(1))
     if stored.name != match.group(2) or stored.status != "done":
         raise ServiceError("not_found", "Document not found")
-    return FileResponse(stored.path, filename=stored.name, media_type="application/octet-stream")
+    return FileResponse(stored.path, filename=stored.name, media_type=stored.media_type)
 
 
 async def _settings(request: WebRequest) -> Response:

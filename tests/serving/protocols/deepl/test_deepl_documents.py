@@ -4,7 +4,9 @@ import time
 from dataclasses import replace
 
 import deepl
+import docx
 import pytest
+from tests.serving.documents.pdf.pdf_files import draw
 from tests.serving.fake_service import FakeService, fail, talk_to
 from tests.serving.running_server import KEY, make_keys, serve
 from tests.serving.small_service import copy_folder
@@ -12,6 +14,7 @@ from tests.serving.small_service import copy_folder
 from dragoman.decoding.translator import Translator
 from dragoman.serving.documents import document_store
 from dragoman.serving.documents.document_store import find_store
+from dragoman.serving.documents.pdf.pdf_documents import PDF_OUTPUTS
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +114,33 @@ def test_the_life_of_a_document(client, service):
         result = client.request(method, path, data=key)
         assert result.content == b"ONE\nTWO\n"
         assert result.headers["content-disposition"] == 'attachment; filename="a.txt"'
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "media_type"),
+    [
+        ({}, "a.b.docx", PDF_OUTPUTS[".docx"]),
+        ({"output_format": "docx"}, "a.b.docx", PDF_OUTPUTS[".docx"]),
+        ({"output_format": "txt"}, "a.b.txt", PDF_OUTPUTS[".txt"]),
+    ],
+)
+def test_a_pdf_becomes_a_word_file_or_text_and_says_so(client, form, name, media_type):
+    handle = upload(client, "a.b.pdf", draw((50, 700, "one")), **form).json()
+    wait(client, handle, "done")
+    key = {"document_key": handle["document_key"]}
+    result = client.post(f"/v2/document/{handle['document_id']}/result", data=key)
+    assert result.headers["content-type"] == media_type
+    assert result.headers["content-disposition"] == f'attachment; filename="{name}"'
+    if name.endswith(".txt"):
+        assert result.content == b"ONE\n"
+    else:
+        assert docx.Document(io.BytesIO(result.content)).paragraphs[0].text == "ONE"
+
+
+def test_a_pdf_stays_none(client):
+    answer = upload(client, "a.pdf", draw((50, 700, "one")), output_format="pdf")
+    assert answer.status_code == 400
+    assert "a .pdf file becomes .docx or .txt" in answer.json()["message"]
 
 
 def test_a_document_is_only_for_who_knows_its_key_and_owns_it(service):

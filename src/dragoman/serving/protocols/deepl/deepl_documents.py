@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute
 from dragoman.serving.documents.document_store import StoredDocument, find_store
 from dragoman.serving.documents.documents import (
     check_name,
-    find_format,
+    choose_output,
     find_source,
     find_sources,
     translate_document,
@@ -28,7 +28,6 @@ from dragoman.serving.protocols.deepl.deepl_common import (
     write_deepl_error,
 )
 from dragoman.serving.protocols.request_parameters import (
-    RequestParameters,
     make_route,
     read_parameters,
 )
@@ -62,17 +61,19 @@ async def _upload(request: WebRequest) -> Response:
     _check_pair(service, source, target)
     formality = read_formality(parameters, service)
     name = check_name(parameters.text("filename") or parameters.file.name)
-    _check_output(parameters, name)
+    output = choose_output(name, parameters.text("output_format"))
     find_terms = await read_glossaries(request, parameters, client, (source, target))
     keys: ApiKeys = request.app.state.keys
     await keys.check(client)
     await keys.charge(client, 0)
     store = find_store(request.app)
-    document = await store.read(name, parameters.file.content, service.options, target)
+    document = await store.read(name, parameters.file.content, service.options, target, output)
     source = source or _find_source(service, document, target)
     service.check_formality(source, target, formality)
     wanted = Request(texts=(), source=source, target=target, client=client, formality=formality)
-    stored = store.create(client.name, name)
+    path = PurePosixPath(name)
+    new_name = name if path.suffix.lower() == output else f"{path.stem}{output}"
+    stored = store.create(client.name, new_name, document.media_type)
     stored.progress.num_characters = sum(map(len, document.texts))
     try:
         await keys.charge_characters(client, stored.progress.num_characters)
@@ -136,16 +137,6 @@ def _record_outcome(
         _log.error("a document failed: %s", type(error).__name__)
 
 
-def _check_output(parameters: RequestParameters, name: str) -> None:
-    """Raise if another output format is requested."""
-    wanted = (parameters.text("output_format") or "").lower().removeprefix(".")
-    if wanted and wanted != find_format(name)[1:]:
-        suffix = PurePosixPath(name).suffix
-        raise ServiceError(
-            "bad_request", f"Value for 'output_format' not supported: a {suffix} file stays one."
-        )
-
-
 async def _status(request: WebRequest) -> Response:
     """Report the status of a document."""
     stored = await _find(request)
@@ -166,7 +157,7 @@ async def _result(request: WebRequest) -> Response:
         raise ServiceError("bad_request", f"The document could not be translated: {stored.message}")
     if stored.status != "done":
         raise ServiceError("not_ready", "Document translation is not done", retry_after=1.0)
-    return FileResponse(stored.path, filename=stored.name, media_type="application/octet-stream")
+    return FileResponse(stored.path, filename=stored.name, media_type=stored.media_type)
 
 
 async def _find(request: WebRequest) -> StoredDocument:

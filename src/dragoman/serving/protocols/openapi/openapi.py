@@ -13,6 +13,7 @@ from dragoman.serving.protocols.openapi.openapi_glossaries import glossary_paths
 from dragoman.serving.protocols.openapi.openapi_parts import (
     FILE,
     KEY,
+    OUTPUT_FORMAT,
     Schema,
     answer,
     array,
@@ -93,7 +94,11 @@ def _libretranslate_paths(codes: list[str]) -> dict[str, Any]:
     language = properties(
         {"code": text(), "name": text(), "targets": array(text())}, ["code", "name", "targets"]
     )
-    file: Schema = {"file": {"type": "string", "format": "binary"}, **languages}
+    file: Schema = {
+        "file": {"type": "string", "format": "binary"},
+        **languages,
+        **OUTPUT_FORMAT,
+    }
     url = properties({"translatedFileUrl": text()}, ["translatedFileUrl"])
     detect = properties({"q": text(min_length=1), "api_key": KEY}, ["q"])
     return {

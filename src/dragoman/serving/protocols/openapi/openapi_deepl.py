@@ -5,6 +5,7 @@ from typing import Any, get_args
 from dragoman.serving.protocols.deepl.deepl_common import STATUS, write_code
 from dragoman.serving.protocols.openapi.openapi_parts import (
     FILE,
+    OUTPUT_FORMAT,
     Schema,
     answer,
     array,
@@ -120,6 +121,7 @@ def _document_paths(pair: Schema) -> dict[str, Any]:
         **pair,
         "filename": text(),
         "formality": text(enum=["default", *get_args(Formality)]),
+        **OUTPUT_FORMAT,
     }
     handle = {"document_id": text(), "document_key": text()}
     status = properties(

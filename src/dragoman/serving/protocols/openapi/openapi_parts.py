@@ -3,11 +3,22 @@
 from collections.abc import Iterable
 from typing import Any
 
+from dragoman.serving.documents.pdf.pdf_documents import PDF_OUTPUTS
+
 Schema = dict[str, Any]
 
 LIMIT_STATUSES = (400, 408, 413, 421, 429, 500, 503)
 """Of requests that are refused before a protocol reads them."""
-FILE: Schema = {"200": {"description": "The file", "content": {"application/octet-stream": {}}}}
+FILE: Schema = {
+    "200": {
+        "description": "The file; what a PDF has become says what it is",
+        "content": {each: {} for each in ("application/octet-stream", *PDF_OUTPUTS.values())},
+    }
+}
+OUTPUT_FORMAT: Schema = {
+    "output_format": {"type": "string", "enum": [each[1:] for each in PDF_OUTPUTS]}
+}
+"""What a PDF may become; every other file stays of its kind."""
 
 
 def text(
