@@ -1,5 +1,7 @@
 """Lessons in a real browser: predict, run, explain; terms, size, print."""
 
+import re
+
 import pytest
 from tests.serving.browser import PHONE, open_browser, open_page
 from tests.serving.running_server import serve
@@ -188,3 +190,35 @@ def test_on_a_phone_nothing_scrolls_sideways(browser, url, size, address):
         buttons = ".guess" if "at=" in address else ".card .link"
         script = "all => all.map(one => one.getBoundingClientRect().height)"
         assert min(page.eval_on_selector_all(buttons, script)) >= 44
+
+
+def test_a_lesson_goes_into_one_file_with_all_its_steps(browser, url, tmp_path):
+    with open_page(browser, url) as page:
+        page.goto(f"{url}/#lesson=agreement&at=1")
+        page.wait_for_selector("body[data-ready]")
+        page.click(".guess >> nth=1")
+        page.wait_for_selector("#translation .word")
+        page.click("#export")
+        with page.expect_download() as download:
+            page.click("#export-lesson")
+        path = tmp_path / download.value.suggested_filename
+        download.value.save_as(path)
+        assert page.locator("#lesson-title").inner_text() == "Words that must agree"
+        assert "Step 1 of 3" in page.inner_text("#lesson")
+        assert page.locator("#export-lesson").is_hidden()
+    assert path.name == "dragoman-lesson-agreement.html"
+    address = path.as_uri()
+    with open_page(browser, address.rsplit("/", 1)[0]) as page:
+        page.goto(address)
+        for step, box in enumerate(("#translation .word", "#attention canvas", "#why canvas"), 1):
+            page.wait_for_selector("body[data-ready]")
+            assert f"Step {step} of 3" in page.inner_text("#lesson")
+            assert not shows(page, "#desk")
+            page.click(".guess >> nth=0")
+            page.wait_for_selector(box)
+            if step < 3:
+                page.click("#lesson >> text=Next")
+                page.wait_for_function("step => location.hash === `#at=${step}`", arg=step + 1)
+        page.click("#lesson >> text=Back")
+        page.wait_for_selector(".verdict")
+        assert page.locator("#lesson button", has_text=re.compile("^End$")).count() == 0

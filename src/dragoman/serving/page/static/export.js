@@ -1,17 +1,18 @@
 // What is shown, as a file that needs nothing else: HTML that is still alive, SVG or PNG.
-import { complain, copyText, find, save } from "./dom.js";
+import { complain, copyText, find, save, toast } from "./dom.js";
 import { isDark } from "./colours.js";
 import { CanvasPen, SvgPen, wrap } from "./pen.js";
 import { askText, isFrozen } from "./server.js";
-import { focused, known, makeLink, state, write } from "./state.js";
+import { change, focused, known, makeLink, state, write } from "./state.js";
 import { textFiles } from "./texts.js";
 import { planPairs, planText, stack } from "./pictures.js";
 import { planAttention, planHeading } from "./attention.js";
 import { planWhy } from "./why.js";
 import { packInside, planInside } from "./inside.js";
 import { planTraining } from "./training.js";
+import { current, stateAt } from "./lessons.js";
 
-const width = 880;
+const width = 880, MOST_SECONDS = 60;
 
 function planView() {
   if (state.view === "training") return planTraining(width);
@@ -42,13 +43,44 @@ function takeSnapshot() {
   };
 }
 
+// A function in place of a text, since “$” means something in a replacement.
+async function writeFile(data) {
+  const text = JSON.stringify(data).toWellFormed().replace(/</g, "\\u003c");
+  return (await askText("shell")).replace("@SNAPSHOT@", () => text);
+}
 async function toHtml() {
   if (isFrozen) return `<!doctype html>\n${document.documentElement.outerHTML}`;
   if (state.view === "inside") await packInside();
-  const data = JSON.stringify(takeSnapshot()).toWellFormed().replace(/</g, "\\u003c");
-  const shell = await askText("shell");
-  // A function, since “$” means something in a replacement.
-  return shell.replace("@SNAPSHOT@", () => data);
+  return writeFile(takeSnapshot());
+}
+
+// What a step shows is there when the server has answered all that its view asks.
+const isThere = () => {
+  const { why, look, inside, sentences } = known;
+  if (sentences.map(({ source, space }) => source + space).join("") !== state.text) return false;
+  if (state.view === "why") return Boolean(why) && (why.isExact || why.numMasks >= why.ofMasks);
+  const asked = { attention: look, inside };
+  return !(state.view in asked) || Boolean(asked[state.view]);
+};
+async function waitUntilThere() {
+  const end = Date.now() + MOST_SECONDS * 1000;
+  do await new Promise(resolve => setTimeout(resolve, 100));
+  while (!isThere() && Date.now() < end);
+  if (!isThere()) throw new Error("The server took too long for this lesson; try again.");
+}
+// All steps of a lesson, each with what the page shows once it was answered.
+async function lessonToHtml() {
+  const lesson = current(), before = { ...state }, steps = [];
+  try {
+    for (const place of lesson.steps.keys()) {
+      toast(`Step ${place + 1} of ${lesson.steps.length} …`);
+      change({ ...stateAt(lesson, place + 1), at: place + 1 });
+      await waitUntilThere();
+      if (state.view === "inside") await packInside();
+      steps.push(takeSnapshot());
+    }
+  } finally { change({ ...before, said: {} }); }
+  return writeFile({ lesson: lesson.id, steps });
 }
 function toSvg(plan) {
   const pen = new SvgPen(plan.width, plan.height);
@@ -64,6 +96,10 @@ function toPng(plan) {
 
 async function exportView(format) {
   try {
+    if (format === "lesson") {
+      save(`dragoman-lesson-${state.lesson}.html`, await lessonToHtml(), "text/html");
+      return complain(null);
+    }
     const plan = format === "html" || textFiles[format] ? null : planView();
     if (state.view !== "training" && !focused()?.text) throw new Error("There is nothing to export yet.");
     if (textFiles[format]) {
@@ -82,6 +118,7 @@ export function startExport() {
     menu.hidden = !isOpen;
     button.setAttribute("aria-expanded", isOpen);
     for (const item of items) if (textFiles[item.dataset.format]) item.hidden = state.view !== "translate";
+    find("export-lesson").hidden = isFrozen || !current();
     if (isOpen) items[0].focus();
   };
   if (isFrozen) items[0].hidden = true;

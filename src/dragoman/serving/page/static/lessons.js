@@ -6,11 +6,13 @@ import { change, emit, known, onChange, state } from "./state.js";
 import { isCourse, lessons } from "./lesson_texts.js";
 import { explained } from "./meanings.js";
 
+// Kept until the tab is closed: in a file each step is the page loaded anew.
 const answers = {};
+try { Object.assign(answers, JSON.parse(sessionStorage.getItem("dragoman-answers") ?? "{}")); } catch { /* storage is off */ }
 const fresh = { view: "translate", said: {}, model: "", beam: 0, sentence: 0, layout: "", compare: "", off: "", specials: 1 };
 
 const lessonOf = id => lessons.find(lesson => lesson.id === id) ?? null;
-const current = () => lessonOf(state.lesson);
+export const current = () => lessonOf(state.lesson);
 const placeOf = lesson => Math.max(1, Math.min(state.at, lesson.steps.length));
 const isServed = lesson => {
   const [from, to] = lesson.pair.split("-");
@@ -32,6 +34,10 @@ export function stateAt(lesson, place) {
 }
 
 function goTo(id, at = 1) {
+  if (isFrozen) {
+    location.hash = `at=${at}`;
+    return location.reload();
+  }
   change({ lesson: id, at });
   if (id) find("lesson").scrollIntoView({ block: "start" });
   find(id ? "lesson-title" : "tab-lessons").focus();
@@ -39,7 +45,8 @@ function goTo(id, at = 1) {
 
 function answer(lesson, place, choice) {
   answers[`${lesson.id} ${place}`] = choice;
-  change(stateAt(lesson, place));
+  try { sessionStorage.setItem("dragoman-answers", JSON.stringify(answers)); } catch { /* until the page is left */ }
+  change(isFrozen ? { view: state.view } : stateAt(lesson, place));
   drawBar();
   find("lesson").querySelector(".verdict").focus();
 }
@@ -70,7 +77,7 @@ export function drawBar() {
   bar.replaceChildren(
     make("div", { className: "lesson-head" },
       make("h2", { id: "lesson-title", tabIndex: -1 }, lesson.title), make("span", { className: "faint" }, `Step ${place} of ${last}`),
-      make("span", { className: "lesson-tools" }, button("Back", place - 1, place === 1), button("Next", place + 1, place === last || !isPredicted()), button("End", 0, false))),
+      make("span", { className: "lesson-tools" }, button("Back", place - 1, place === 1), button("Next", place + 1, place === last || !isPredicted()), isFrozen ? null : button("End", 0, false))),
     make("blockquote", { lang: lesson.pair.split("-")[0], dir: "auto" }, textOf(lesson, place)),
     make("p", {}, ...explained(lesson.steps[place - 1].say)),
     ...drawQuestion(lesson, place));
@@ -111,6 +118,7 @@ export function startLessons() {
   onChange(changes => {
     if (!("lesson" in changes || "at" in changes)) return;
     const lesson = current();
+    if (isFrozen) return;
     if (lesson && isPredicted()) change(stateAt(lesson, placeOf(lesson)));
     else if (lesson && changes.view === undefined && state.view === "lessons") change({ view: "translate" });
     drawBar();

@@ -1,7 +1,10 @@
 // What the page asks its server; or, where the page is a file, what was written into it.
 
 const frozen = document.getElementById("snapshot");
-export const snapshot = frozen ? JSON.parse(frozen.textContent) : null;
+const written = frozen ? JSON.parse(frozen.textContent) : null;
+// A lesson is a file with a snapshot for each step; which one is shown stands in the address.
+const place = Number(new URLSearchParams(location.hash.slice(1)).get("at")) || 1;
+export const snapshot = written?.steps ? written.steps[Math.min(place, written.steps.length) - 1] : written;
 export const isFrozen = snapshot !== null;
 
 let key = null;
