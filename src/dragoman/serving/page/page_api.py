@@ -39,7 +39,7 @@ from dragoman.serving.page.page_request import (
     read_pair,
     service_of,
 )
-from dragoman.serving.page.page_runs import name_runs, read_run
+from dragoman.serving.page.page_runs import Run, WatchedRuns, name_runs, read_run, read_run_facts
 from dragoman.serving.service import Service
 from dragoman.serving.service_types import Answer, ErrorKind, Request, ServiceError
 from dragoman.training.log import METRICS_FILE
@@ -108,7 +108,9 @@ def routes() -> list[Route]:
         Route("/page/api/alignment", _answering(_alignment), methods=["POST"]),
         Route("/page/api/attention", _answering(_attention), methods=["POST"]),
         Route("/page/api/why", _answering(_why), methods=["POST"]),
-        Route("/page/api/runs/{index}", _answering(_run)),
+        Route("/page/api/runs", _answering(_list_runs)),
+        Route("/page/api/runs/{number}", _answering(_run)),
+        Route("/page/api/runs/{number}/facts", _answering(_run_facts)),
     ]
 
 
@@ -141,7 +143,7 @@ async def _describe(request: WebRequest) -> Response:
     described: dict[str, Any] = {
         "languages": [],
         "models": [],
-        "runs": list(_runs_of(request)),
+        "runs": _write_runs(request),
         "needsKey": False,
         "limits": {"subwords": LONGEST_LOOK - 1, "masks": MOST_MASKS},
     }
@@ -340,32 +342,52 @@ async def _read(request: WebRequest) -> tuple[SentencePair, JsonFields]:
     return pair, fields
 
 
-def _runs_of(request: WebRequest) -> dict[str, Any]:
+def _runs_of(request: WebRequest) -> list[Run]:
     """List the training runs that may be watched: the named ones, else those of the models.
 
     Logs have sentences of the training data in them: unnamed ones are for this machine only, and
     behind a proxy, where requests may come from anywhere, for those who have a key.
     """
-    named = getattr(request.app.state, "runs", None)
+    named: WatchedRuns | None = getattr(request.app.state, "runs", None)
     if named is not None:
-        return dict(named)
+        return named.list_runs()
     service: Service | None = getattr(request.app.state, "service", None)
     if service is None or not is_loopback(service.options.host):
-        return {}
+        return []
     is_proxied = service.options.proxy is not None or is_forwarded(request.scope)
     if is_proxied and not request.app.state.keys.is_required:
-        return {}
-    paths = [each.translator.folder.path.resolve() for each in service.models()]
-    return name_runs([path for path in paths if (path / METRICS_FILE).exists()])
+        return []
+    paths = dict.fromkeys(each.translator.folder.path.resolve() for each in service.models())
+    runs = [Run(number, *each) for number, each in enumerate(name_runs(list(paths)).items())]
+    return [run for run in runs if (run.path / METRICS_FILE).exists()]
+
+
+def _write_runs(request: WebRequest) -> list[dict[str, Any]]:
+    return [{"number": run.number, "name": run.name} for run in _runs_of(request)]
+
+
+async def _list_runs(request: WebRequest) -> Response:
+    _identify_watcher(request)
+    return JSONResponse({"runs": _write_runs(request)})
+
+
+def _identify_watcher(request: WebRequest) -> None:
+    """Ask for the key, if the server wants one."""
+    if getattr(request.app.state, "service", None) is not None:
+        identify(request)
+
+
+def _find_run(request: WebRequest) -> Run:
+    """Find the run that a request names by its number."""
+    for run in _runs_of(request):
+        if str(run.number) == request.path_params["number"]:
+            _identify_watcher(request)
+            return run
+    raise ServiceError("not_found", "there is no such run")
 
 
 async def _run(request: WebRequest) -> Response:
-    runs = {str(index): run for index, run in enumerate(_runs_of(request).values())}
-    run = runs.get(request.path_params["index"])
-    if run is None:
-        raise ServiceError("not_found", "there is no such run")
-    if getattr(request.app.state, "service", None) is not None:
-        identify(request)
+    run = _find_run(request)
     query = request.query_params
     try:
         offset = int(query.get("offset", "0"))
@@ -373,8 +395,15 @@ async def _run(request: WebRequest) -> Response:
         offset = -1
     if not 0 <= offset < 1 << 53:
         raise ServiceError("bad_request", "“offset” must be a whole number")
-    found = read_run(run, offset, query.get("token", ""))
-    # As ASCII, since logs may contain lone surrogates, which UTF-8 cannot encode.
+    return _write_ascii(read_run(run.path, offset, query.get("token", "")))
+
+
+async def _run_facts(request: WebRequest) -> Response:
+    return _write_ascii(read_run_facts(_find_run(request).path))
+
+
+def _write_ascii(found: dict[str, Any]) -> Response:
+    """Write JSON as ASCII, since files may contain lone surrogates, which UTF-8 cannot encode."""
     return Response(json.dumps(found, allow_nan=False), media_type="application/json")
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 # In topological order: each imports only those before it.
 MODULES = (
     "dom.js",
+    "wording.js",
     "colours.js",
     "pen.js",
     "tensors.js",

@@ -1,5 +1,6 @@
 // What the heads look at: lines, a grid of all, a heat map; and what happens without a head.
-import { complain, find, fixed, make, markedText, say, segments, tick } from "./dom.js";
+import { complain, find, make, markedText, say, segments, tick } from "./dom.js";
+import { fixed } from "./wording.js";
 import { hue, inks, isDark } from "./colours.js";
 import { widthOf } from "./pen.js";
 import { ask, isFrozen, snapshot } from "./server.js";

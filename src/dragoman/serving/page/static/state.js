@@ -8,7 +8,7 @@ const defaults = {
   sentence: 0, say: "",
   picture: "lines", kind: "cross", layer: 1, heads: "", words: 1, specials: 1, off: "",
   word: 0, masks: 300,
-  axis: "step", without: "",
+  axis: "step", without: "", smooth: 0, logs: "", zoom: "",
 };
 
 function read(address) {

@@ -1,5 +1,6 @@
 // The desk: a text, its translation word by word, and what else could stand there.
-import { complain, debounce, fill, find, make, markedText, percent, say, toast, wordsOf } from "./dom.js";
+import { complain, debounce, fill, find, make, markedText, say, toast, wordsOf } from "./dom.js";
+import { percent } from "./wording.js";
 import { ask, isFrozen, snapshot } from "./server.js";
 import { change, emit, focused, known, modelInside, on, onChange, state } from "./state.js";
 

@@ -1,5 +1,6 @@
 // Why a word: RISE with its error, gradient × input and attention, side by side.
-import { complain, fill, find, fixed, make, say } from "./dom.js";
+import { complain, fill, find, make, say } from "./dom.js";
+import { fixed } from "./wording.js";
 import { isDark, signedColour } from "./colours.js";
 import { askLines, isFrozen, snapshot } from "./server.js";
 import { change, focused, known, modelInside, on, onChange, state } from "./state.js";
