@@ -1,6 +1,6 @@
 // Curves of training runs: linear or logarithmic, smoothed, zoomed, with one cursor.
 import { hue, inks } from "./colours.js";
-import { shorten, widthOf } from "./pen.js";
+import { widthOf } from "./pen.js";
 import { brief, whole } from "./wording.js";
 
 const left = 52, top = 30, bottom = 30, right = 12;
@@ -125,11 +125,13 @@ export function planChart(title, series, how, width, height = 210) {
         const dots = points.filter(([x]) => x >= X.low && x <= X.high);
         if (hasDots || points.length === 1) for (const point of dots.length > 60 ? dots.slice(-1) : dots) pen.dot(...place(point), 2.8, hue(index, dark));
       }
-      marks.forEach(({ x, text, dashes }, row) => {
-        if (x < X.low || x > X.high) return;
-        const at = X.place(x), isRight = at > width * .6, style = { size: 11, fill: ink.ink, align: isRight ? "right" : "left" };
-        pen.line([[at, top - 4], [at, height - bottom]], ink.ink, 1.3, 1, dashes);
-        pen.text(shorten(text, width * .6, style), at + (isRight ? -5 : 5), top + 4 + 15 * row, style);
+      const seen = marks.filter(({ x }) => x >= X.low && x <= X.high);
+      for (const { x, dashes } of seen) pen.line([[X.place(x), top - 4], [X.place(x), height - bottom]], ink.ink, 1.3, 1, dashes);
+      seen.forEach(({ x, text }, row) => {
+        const from = X.place(x), isRight = from > width * .5, y = top + 4 + 16 * row;
+        const style = { size: 11, fill: ink.ink, align: isRight ? "right" : "left" }, wide = widthOf(text, style);
+        pen.rect(isRight ? from - wide - 7 : from + 3, y - 7, wide + 4, 14, ink.paper);
+        pen.text(text, from + (isRight ? -5 : 5), y, style);
       });
       if (at) drawCursor(pen, ink, dark, at, place);
     },

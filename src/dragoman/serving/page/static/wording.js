@@ -48,7 +48,7 @@ export function brief(value) {
   if (size >= 1e15) return scientific(value);
   for (const [unit, name] of [[1e12, " T"], [1e9, " G"], [1e6, " M"], [1e3, " k"]])
     if (size >= 9.995 * unit || (unit > 1e3 && size >= .9995 * unit)) return `${sign}${Number((size / unit).toPrecision(3))}${name}`;
-  return size < 1e-3 ? scientific(value) : `${sign}${Number(size.toPrecision(3))}`;
+  return size < 1e-4 ? scientific(value) : `${sign}${Number(size.toPrecision(3))}`;
 }
 
 export function span(seconds) {
