@@ -417,7 +417,7 @@ def test_why_finds_the_word_that_each_word_translates(page, url):
     rows = table_of(page, "#why")
     sources = SOURCE.split()
     for row in rows:
-        numbers = [float(cell.split(" ± ")[0]) for cell in row[1:]]
+        numbers = [float(cell.split(" ± ")[0].replace("−", "-")) for cell in row[1:]]
         assert DICTIONARY[sources[int(np.argmax(numbers))]] == row[0]
     captions = page.locator("#why .caption").all_inner_texts()
     assert len(captions) == 3
