@@ -21,6 +21,7 @@ from dragoman.training.checkpoints.checkpoint import (
     save_checkpoint,
 )
 from dragoman.training.checkpoints.recovery import restore_newest
+from dragoman.training.checkpoints.snapshots import SNAPSHOTS, is_snapshot_due, save_snapshot
 from dragoman.training.log import Log, SilentLog
 from dragoman.training.optimisers.schedule import learning_rate
 from dragoman.training.options import TrainingOptions
@@ -158,6 +159,9 @@ def _train_until_diverged(
             progress.step += 1
             progress.epoch_updates += 1
             num_parts = _update(loop, update, progress, window)
+            if options.snapshots and is_snapshot_due(progress.step):
+                folder = loop.checkpoints.parent / SNAPSHOTS
+                save_snapshot(folder, loop.trained.model, progress.step, workers)
             now = time.monotonic()
             progress.seconds += now - clock
             progress.wall_seconds = now - started

@@ -45,6 +45,10 @@ def add_serve(verbs: argparse._SubParsersAction) -> None:
         "--keys", type=Path, metavar="FILE",
         help="a TOML file of API keys; clients then need one (see docs/serving.md)",
     )  # fmt: skip
+    parser.add_argument(
+        "--broken", type=Path, metavar="DIR",
+        help="models without one part each, for the page: the --models of “dragoman paper broken”",
+    )  # fmt: skip
     add_device(parser)
     parser.add_argument(
         "--precision", default="auto", choices=get_args(Precision),
@@ -62,6 +66,7 @@ def _serve(options: argparse.Namespace) -> None:
     from dragoman.serving.http.log_lines import limit_log_lines
     from dragoman.serving.http.request_heads import is_loopback
     from dragoman.serving.language_pairs import load_models
+    from dragoman.serving.page.broken_models import BrokenModels
     from dragoman.serving.server import BACKLOG, Server, listen, name_url
     from dragoman.serving.service import Service
 
@@ -74,6 +79,7 @@ def _serve(options: argparse.Namespace) -> None:
             f"serve: no models in {models_folder()}; name a model folder, or bring a published "
             "model by “dragoman pull de-en”"
         )
+    broken = None if options.broken is None else BrokenModels(options.broken)
     limit_log_lines()
     remove_stale_folders()
     with listen(how.host, how.port) as listener:
@@ -82,7 +88,8 @@ def _serve(options: argparse.Namespace) -> None:
         service = Service(models, how)
         _tune()
         _start(service)
-        server = Server(build_app(service, keys), service, how, keys, options.allow_host)
+        app = build_app(service, keys, broken=broken)
+        server = Server(app, service, how, keys, options.allow_host)
         for model in models.all:
             print(f"{model.name}: {model.source} → {model.target}")
         if not is_loopback(how.host) and not keys.is_required:

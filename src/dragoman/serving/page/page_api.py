@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from starlette.requests import Request as WebRequest
@@ -11,12 +12,14 @@ from starlette.routing import Route
 
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DragomanError
+from dragoman.folder import WEIGHTS_FILE
 from dragoman.insight.ablation import Head
 from dragoman.insight.choices import list_choices
 from dragoman.insight.explanation import NUM_MASKS, Explanation, explain_in_steps
 from dragoman.serving.detection import choose_source
 from dragoman.serving.documents.documents import find_sources
 from dragoman.serving.http.request_heads import is_forwarded, is_loopback
+from dragoman.serving.page.broken_models import BrokenModels
 from dragoman.serving.page.page_document import ASSETS, read_asset, write_shell
 from dragoman.serving.page.page_insight import (
     align_for_page,
@@ -40,6 +43,12 @@ from dragoman.serving.page.page_request import (
     service_of,
 )
 from dragoman.serving.page.page_runs import Run, WatchedRuns, name_runs, read_run, read_run_facts
+from dragoman.serving.page.side_models import (
+    SideModels,
+    list_stages,
+    load_weights,
+    translate_and_look,
+)
 from dragoman.serving.service import Service
 from dragoman.serving.service_types import Answer, ErrorKind, Request, ServiceError
 from dragoman.training.log import METRICS_FILE
@@ -111,6 +120,9 @@ def routes() -> list[Route]:
         Route("/page/api/runs", _answering(_list_runs)),
         Route("/page/api/runs/{number}", _answering(_run)),
         Route("/page/api/runs/{number}/facts", _answering(_run_facts)),
+        Route("/page/api/runs/{number}/stages", _answering(_list_stages)),
+        Route("/page/api/runs/{number}/look", _answering(_look_at_stage), methods=["POST"]),
+        Route("/page/api/broken", _answering(_look_at_broken), methods=["POST"]),
     ]
 
 
@@ -144,6 +156,7 @@ async def _describe(request: WebRequest) -> Response:
         "languages": [],
         "models": [],
         "runs": _write_runs(request),
+        "broken": None if (broken := _broken_of(request)) is None else broken.description,
         "needsKey": False,
         "limits": {"subwords": LONGEST_LOOK - 1, "masks": MOST_MASKS},
     }
@@ -400,6 +413,64 @@ async def _run(request: WebRequest) -> Response:
 
 async def _run_facts(request: WebRequest) -> Response:
     return _write_ascii(read_run_facts(_find_run(request).path))
+
+
+async def _list_stages(request: WebRequest) -> Response:
+    stages = list_stages(_find_run(request).path)
+    return JSONResponse(
+        {"stages": [{"name": name, "step": step} for name, (step, _) in stages.items()]}
+    )
+
+
+async def _look_at_stage(request: WebRequest) -> Response:
+    """Translate a sentence with the weights that a run had after some update."""
+    run, fields = _find_run(request), await read_fields(request)
+    name = fields.text("stage")
+    charge(request, len(fields.text("text")))
+    _, weights = list_stages(run.path).get(name, (0, None))
+    if weights is None:
+        raise ServiceError("not_found", f"the run has not kept “{name}”, or not for so long")
+    key = (run.path, name, _date(weights))
+    return await _look_beside(request, key, run.path, weights, fields)
+
+
+def _broken_of(request: WebRequest) -> BrokenModels | None:
+    found: BrokenModels | None = getattr(request.app.state, "broken", None)
+    return found
+
+
+async def _look_at_broken(request: WebRequest) -> Response:
+    """Translate a sentence with a model that lacks a part."""
+    broken, fields = _broken_of(request), await read_fields(request)
+    name = fields.text("model")
+    charge(request, len(fields.text("text")))
+    path = None if broken is None else broken.find(name)
+    if path is None:
+        raise ServiceError("not_found", f"no broken model is called “{name}”")
+    return await _look_beside(request, path, path, path / WEIGHTS_FILE, fields)
+
+
+async def _look_beside(
+    request: WebRequest, key: object, folder: Path, weights: Path, fields: JsonFields
+) -> Response:
+    text, say = fields.text("text"), fields.text("say", "")
+    if not text.strip():
+        raise ServiceError("bad_request", "“text” is empty; give a sentence")
+    beside: SideModels = request.app.state.side_models
+    found = await beside.run(
+        key,
+        lambda: load_weights(folder, weights),
+        lambda translator: translate_and_look(translator, text, say),
+    )
+    return JSONResponse(found)
+
+
+def _date(path: Path) -> int:
+    """Return when a file was written; 0: it is gone."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _write_ascii(found: dict[str, Any]) -> Response:

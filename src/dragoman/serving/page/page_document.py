@@ -24,6 +24,8 @@ MODULES = (
     "translate.js",
     "attention.js",
     "why.js",
+    "stages.js",
+    "break.js",
     "training.js",
     "export.js",
     "app.js",

@@ -258,8 +258,8 @@ def _tabulate(found: dict[str, Outcome], options: BrokenOptions) -> Table:
         rows=tuple(rows),
         notes=(
             f"{options.max_steps:,} updates of {options.batch_tokens:,} subwords each, seed "
-            f"{options.seed}. At so small a width and with so few layers some parts matter less "
-            "than in the paper: √d_k is small, and two layers can be trained without residuals.",
+            f"{options.seed}. How much a part matters depends on size and training: with more of "
+            "both, the models without scaling or positions come nearer, and one head falls behind.",
             "Perplexity is measured as in training, with the reference at hand; a model without a "
             "mask reads the answer there. Only translating shows that it has learnt nothing.",
         ),

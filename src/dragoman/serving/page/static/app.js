@@ -7,10 +7,11 @@ import { redrawAll } from "./canvas.js";
 import { startTranslate } from "./translate.js";
 import { startAttention } from "./attention.js";
 import { startWhy } from "./why.js";
+import { startBreak } from "./break.js";
 import { startTraining } from "./training.js";
 import { startExport } from "./export.js";
 
-const views = ["translate", "attention", "why", "training"];
+const views = ["translate", "attention", "why", "break", "training"];
 const themes = ["", "light", "dark"], signs = { "": "◐", light: "☀", dark: "☾" };
 const themeNames = { "": "as the system says", light: "light", dark: "dark" };
 
@@ -35,15 +36,15 @@ function showView() {
     tab.tabIndex = isHere ? 0 : -1;
     find(view).hidden = !isHere;
   }
-  find("desk").hidden = state.view === "training";
+  find("desk").hidden = ["training", "break"].includes(state.view);
   document.body.dataset.view = state.view;
 }
 
 function startViews() {
   const hasModels = known.page.models.length > 0;
-  if (!hasModels && !isFrozen) for (const view of views.slice(0, 3)) find(`tab-${view}`).hidden = true;
+  if (!hasModels && !isFrozen) for (const view of views.slice(0, -1)) find(`tab-${view}`).hidden = true;
   if (isFrozen) {
-    const has = { translate: snapshot.sentences?.length, attention: snapshot.attention, why: snapshot.why, training: snapshot.runs?.length };
+    const has = { translate: snapshot.sentences?.length, attention: snapshot.attention, why: snapshot.why, break: Object.keys(snapshot.broken ?? {}).length, training: snapshot.runs?.length };
     for (const view of views) find(`tab-${view}`).hidden = !has[view];
   }
   const tabs = find("views");
@@ -80,6 +81,7 @@ async function start() {
   if (known.page.models.length || isFrozen) startTranslate();
   startAttention();
   startWhy();
+  startBreak();
   startTraining();
   startExport();
   document.body.dataset.ready = "yes";

@@ -7,12 +7,14 @@ import { address, focused, known, state } from "./state.js";
 import { planPairs, planText, stack } from "./pictures.js";
 import { planAttention, planHeading } from "./attention.js";
 import { planWhy } from "./why.js";
+import { planBreak } from "./break.js";
 import { planTraining } from "./training.js";
 
 const width = 880;
 
 function planView() {
   if (state.view === "training") return planTraining(width);
+  if (state.view === "break") return planBreak(width);
   const sentence = focused();
   if (!sentence?.text) throw new Error("There is nothing to export yet.");
   const heading = planText(wrap(`${sentence.source}  →  ${sentence.text}`, width, { size: 15, weight: 600 }), { size: 15, weight: 600 });
@@ -34,6 +36,7 @@ function takeSnapshot() {
     sentences: known.sentences.map(({ source, space, text, alternatives, alignment, sure, best, confidence, bestConfidence }) => ({ source, space, text, alternatives, alignment, sure, best, confidence, bestConfidence })),
     attention: known.look ? known.answer : null, why: known.why,
     runs: state.view === "training" ? known.runs : [],
+    broken: state.view === "break" ? Object.fromEntries(Object.entries(known.broken).map(([name, { look, ...answer }]) => [name, answer])) : {},
   };
 }
 
@@ -59,7 +62,7 @@ function toPng(plan) {
 async function exportView(format) {
   try {
     const plan = format === "html" ? null : planView();
-    if (state.view !== "training" && !focused()?.text) throw new Error("There is nothing to export yet.");
+    if (!["training", "break"].includes(state.view) && !focused()?.text) throw new Error("There is nothing to export yet.");
     const content = format === "html" ? await toHtml() : format === "svg" ? toSvg(plan) : await toPng(plan);
     save(`dragoman-${state.view}.${format}`, content, { html: "text/html", svg: "image/svg+xml", png: "image/png" }[format]);
     complain(null);

@@ -8,6 +8,7 @@ const defaults = {
   sentence: 0, say: "",
   picture: "lines", kind: "cross", layer: 1, heads: "", words: 1, specials: 1, off: "",
   word: 0, masks: 300,
+  broken: "", trial: "", probe: "", follow: "", stage: "",
   axis: "step", without: "", smooth: 0, logs: "", zoom: "",
 };
 
@@ -50,7 +51,7 @@ export const on = (topic, call) => (topics[topic] ??= []).push(call);
 export const emit = topic => topics[topic]?.forEach(call => call());
 
 // What the server said: the page's facts, and of the focused sentence whatever was asked.
-export const known = { page: null, sentences: [], path: [], notes: [], look: null, answer: null, why: null, runs: [] };
+export const known = { page: null, sentences: [], path: [], notes: [], look: null, answer: null, why: null, runs: [], broken: {} };
 
 export const focused = () => known.sentences[state.sentence] ?? null;
 // The one model that translated, if there was one: only into that can one look.

@@ -7,6 +7,7 @@ import { change, known, on, onChange, state } from "./state.js";
 import { planChart, smooth } from "./charts.js";
 import { beside, planText, stack } from "./pictures.js";
 import { Picture } from "./canvas.js";
+import { drawStages } from "./stages.js";
 
 const charts = [
   ["loss", "Loss", "thin: training, with label smoothing; thick: validation, in nats"],
@@ -172,7 +173,7 @@ function watchChart(picture) {
 }
 
 function build() {
-  for (const name of ["controls", "runs", "settings", "charts", "rates", "differences", "probes"]) parts[name] = make("div", { className: name });
+  for (const name of ["controls", "runs", "settings", "charts", "rates", "differences", "stages", "probes"]) parts[name] = make("div", { className: name });
   parts.none = make("p", { className: "empty" });
   const redraw = changes => { change(changes); drawTraining(); };
   const log = axis => checked => redraw({ logs: ["x", "y"].filter(each => each === axis ? checked : state.logs.includes(each)).join(""), zoom: "" });
@@ -195,7 +196,7 @@ function build() {
     watchChart(pictures[name]);
     parts.charts.append(pictures[name].element);
   }
-  find("training").replaceChildren(parts.none, parts.runs, parts.settings, parts.charts, parts.rates, parts.differences, parts.probes);
+  find("training").replaceChildren(parts.none, parts.runs, parts.settings, parts.charts, parts.rates, parts.stages, parts.differences, parts.probes);
 }
 
 function endOf([, time, , , , , left]) {
@@ -264,6 +265,7 @@ function drawTraining() {
   drawRates(shown.filter(run => run.rates));
   drawDifferences(shown);
   drawProbes(shown);
+  if (!isFrozen) drawStages(parts.stages);
 }
 
 function drawRates(runs) {
