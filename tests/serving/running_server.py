@@ -13,6 +13,7 @@ from tests.serving.small_service import make_service
 
 from dragoman.serving.app import build_app
 from dragoman.serving.http.api_keys import ApiKey, ApiKeys
+from dragoman.serving.page.broken_models import BrokenModels
 from dragoman.serving.page.page_runs import WatchedRuns
 from dragoman.serving.server import Server, listen, name_url
 from dragoman.serving.service_types import Client
@@ -35,10 +36,13 @@ def without_second_look() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def serve(paths, keys: ApiKeys | None = None, **options) -> Iterator[str]:
+def serve(
+    paths, keys: ApiKeys | None = None, broken: BrokenModels | None = None, **options
+) -> Iterator[str]:
     """Serve models, and give the address without a slash at its end."""
     service = make_service(paths, **options)
-    with run_app(service, build_app(service, ApiKeys() if keys is None else keys)) as url:
+    app = build_app(service, ApiKeys() if keys is None else keys, broken=broken)
+    with run_app(service, app) as url:
         yield url
 
 

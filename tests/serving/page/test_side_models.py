@@ -1,9 +1,11 @@
 """Models beside those that are served: loaded one at a time, bounded, and like the model itself."""
 
 import asyncio
+import base64
 import shutil
 import threading
 
+import numpy as np
 import pytest
 from tests.serving.word_model import write_word_model
 
@@ -63,7 +65,10 @@ def test_attention_is_the_model_s_while_it_says_what_is_given(folder):
     assert (made["translation"], made["said"]) == (TARGET, "un arbre")
     seen = look_at(Translator.load(folder, "cpu"), SOURCE, translation="un arbre")
     assert len(made["maps"]) == len(seen.maps)
-    assert len(made["sides"]["target"]["pieces"]) == seen.maps[0].weights.shape[1] or made["sides"]
+    for map_, expected in zip(made["maps"], seen.maps, strict=True):
+        assert (map_["kind"], map_["layer"]) == (expected.kind, expected.layer)
+        weights = np.frombuffer(base64.b64decode(map_["weights"]), np.uint8) / 255
+        assert np.abs(weights - expected.weights.flatten()).max() <= 1 / 255
     assert made["sides"]["target"]["words"][:2] == ("un", "arbre")
 
 
