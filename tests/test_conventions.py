@@ -238,6 +238,11 @@ def test_tests_mirror_the_sources():
         if relative.parts[0] == "benchmarks":
             assert (ROOT / relative.with_name(relative.name[5:])).exists(), relative
             continue
+        # A view of the page, or a module of it, is tested in a browser.
+        module = relative.name[5:-3].removesuffix("_view")
+        static = "src/dragoman/serving/page/static"
+        if relative.parent.name == "page" and (ROOT / static / f"{module}.js").exists():
+            continue
         source = str(relative.with_name(relative.name[5:]))
         package = f"{source[:-3]}/__init__.py"
         assert source in known or package in known, f"{relative} tests nothing that is there"

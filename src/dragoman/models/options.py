@@ -31,7 +31,8 @@ class TransformerOptions:
     attention_bias: bool = option(False, "biases in the projections of attention")
     scaled: bool = option(True, "divide the scores of attention by √d_k")
     decoder_mask: bool = option(
-        True, "hide later words from the decoder; off: to show what becomes of a model that sees them"
+        True,
+        "hide later words from the decoder; off: to show what becomes of a model without",
     )
     residual: bool = option(
         True, "add what goes into a sub-layer to what comes out; off: to show what that is good for"
@@ -128,8 +129,8 @@ class TransformerOptions:
         for name in ("decoder_mask", "residual"):
             if not getattr(self, name) and (kinds != ("full", "full") or self.num_experts):
                 raise OptionError(
-                    f"model.{name} is off, which goes with full attention and without experts only; "
-                    "leave it on"
+                    f"model.{name} is off, which goes with full attention and without experts "
+                    "only; leave it on"
                 )
         if self.decoder_attention == "feedback" and self.num_experts is not None:
             raise OptionError("model.num_experts cannot be combined with feedback memory")

@@ -159,9 +159,6 @@ def _train_until_diverged(
             progress.step += 1
             progress.epoch_updates += 1
             num_parts = _update(loop, update, progress, window)
-            if options.snapshots and is_snapshot_due(progress.step):
-                folder = loop.checkpoints.parent / SNAPSHOTS
-                save_snapshot(folder, loop.trained.model, progress.step, workers)
             now = time.monotonic()
             progress.seconds += now - clock
             progress.wall_seconds = now - started
@@ -244,6 +241,9 @@ def _update(loop: Loop, update: Update, progress: Progress, window: LogWindow) -
     apply_gradient(trained, loop.options.clip_norm, _rate(loop, progress))
     if trained.average is not None:
         trained.average.update(progress.step)
+    if loop.options.snapshots and is_snapshot_due(progress.step):
+        folder = loop.checkpoints.parent / SNAPSHOTS
+        save_snapshot(folder, trained.model, progress.step, loop.workers)
     return update.num_parts
 
 

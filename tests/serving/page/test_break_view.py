@@ -19,10 +19,16 @@ from dragoman.serving.page.broken_models import MANIFEST, BrokenModels
 from dragoman.weights import read_weights, write_weights
 
 SOURCE, TARGET = "the old dog sees a tree", "le vieux chien voit un arbre"
-CHANGES = {"whole": "", "no-mask": "decoder_mask", "no-scaling": "scaled", "no-residual": "residual"}
+CHANGES = {
+    "whole": "",
+    "no-mask": "decoder_mask",
+    "no-scaling": "scaled",
+    "no-residual": "residual",
+}
 EXAMPLE, REFERENCE = "the dog sees a house", "un chien voit une maison"
 SIZES = [{"viewport": DESK}, {"viewport": PHONE, "has_touch": True},
-         {"viewport": {"width": 320, "height": 640}, "has_touch": True}, {"color_scheme": "dark"}]  # fmt: skip
+         {"viewport": {"width": 320, "height": 640}, "has_touch": True},
+         {"color_scheme": "dark"}]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +55,7 @@ def broken(tmp_path_factory, word_model):
         lines = config.read_text().splitlines()[:-1]  # the last one is its digest
         config.write_text("\n".join(lines).replace(f"\n{change} = true", f"\n{change} = false"))
         published = {"bleu": 25.8 - number, "perplexity": 4.9} if number < 2 else None
-        models.append({"name": name, "title": name.replace("-", " "), "change": f"Changed: {change}.",
+        models.append({"name": name, "title": name.replace("-", " "), "change": change,
                        "section": "section 3", "says": "The paper says so.", "published": published,
                        "bleu": 80.0 - 20 * number, "perplexity": 1.5, "seconds": 40.0,
                        "parameters": 1234})  # fmt: skip
@@ -97,7 +103,9 @@ def test_one_sentence_is_translated_by_all(browser, url, translation):
         assert "(no figure there)" in page.locator(".card").nth(2).inner_text()
         assert f"made to say “{REFERENCE}”" in page.inner_text("#break")
         page.fill(".sentence-input", SOURCE)
-        page.wait_for_function(f"() => document.querySelector('.card .result').innerText === '{TARGET}'")
+        page.wait_for_function(
+            f"() => document.querySelector('.card .result').innerText === '{TARGET}'"
+        )
         page.wait_for_function("() => location.hash.includes('trial=the+old')")
         # Of this one nobody has a reference: all say what the whole model says.
         page.wait_for_selector(f"text=made to say “{TARGET}”")
@@ -147,14 +155,16 @@ def test_wrong_questions_are_refused(url):
         ({"model": "whole", "text": " "}, 400, "“text” is empty; give a sentence"),
         ({"model": "whole"}, 400, "“text” must be a text"),
         ({"model": "whole", "text": "a", "say": 3}, 400, "“say” must be a text"),
-        ({"model": "whole", "text": "dog " * 999}, 413, "the sentence is too long to look into: more than 159 subwords"),
+        ({"model": "whole", "text": "dog " * 999}, 413, "the sentence is too long to look into"),
     ]:  # fmt: skip
         answer = ask(url, **fields)
         told = answer.json()["error"]["message"]
         assert answer.status_code == status
-        assert told == message or (status == 413 and told.startswith("the sentence is too long"))
+        assert told.split(":")[0] == message
     foreign = {"Origin": "http://evil.example"}
-    answer = httpx.post(f"{url}/page/api/broken", json={"model": "whole", "text": "a"}, headers=foreign)
+    answer = httpx.post(
+        f"{url}/page/api/broken", json={"model": "whole", "text": "a"}, headers=foreign
+    )
     assert answer.status_code == 403
 
 
@@ -206,12 +216,15 @@ def runs(tmp_path_factory, word_model):
     weights = read_weights(run / "model.safetensors")
     torch.manual_seed(1)
     for step, share in ((1, 0.0), (5, 0.5), (10, 1.0)):
-        mixed = {name: (share * each + (1 - share) * 0.02 * torch.randn_like(each)) for name, each in weights.items()}
+        mixed = {
+            name: (share * each + (1 - share) * 0.02 * torch.randn_like(each))
+            for name, each in weights.items()
+        }
         write_weights(run / "snapshots" / f"step-{step:08d}.safetensors", mixed)
     events = [{"event": "start", "time": 1000.0, "step": 0},
-              {"event": "update", "time": 1001.0, "step": 10, "loss": 1.0, "learning_rate": 0.1, "tokens_per_second": 9.0},
-              {"event": "validation", "time": 1002.0, "step": 10, "loss": 1.0, "bleu": 9.0, "is_best": True,
-               "probes": [[SOURCE, TARGET, TARGET]]}]  # fmt: skip
+              {"event": "update", "time": 1001.0, "step": 10, "loss": 1.0},
+              {"event": "validation", "time": 1002.0, "step": 10, "loss": 1.0, "bleu": 9.0,
+               "is_best": True, "probes": [[SOURCE, TARGET, TARGET]]}]  # fmt: skip
     (run / "metrics.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
     return place
 
@@ -236,21 +249,29 @@ def test_sentence_is_followed_from_the_first_update(past, translation):
     past.focus(".stages .scrubber")
     past.keyboard.press("Home")
     assert stage_of(past) == "update 1"
-    past.wait_for_function(f"() => document.querySelector('.stages .result').innerText !== '{TARGET}'")
+    past.wait_for_function(
+        f"() => document.querySelector('.stages .result').innerText !== '{TARGET}'"
+    )
     past.wait_for_function("() => location.hash.includes('stage=update+1')")
     first = past.eval_on_selector(".stages canvas", "one => one.toDataURL()")
     for name in ("update 5", "update 10"):
         past.keyboard.press("ArrowRight")
         assert stage_of(past) == name
-    past.wait_for_function(f"() => document.querySelector('.stages .result').innerText === '{TARGET}'")
+    past.wait_for_function(
+        f"() => document.querySelector('.stages .result').innerText === '{TARGET}'"
+    )
     assert past.eval_on_selector(".stages canvas", "one => one.toDataURL()") != first
     past.fill(".stages .sentence-input", EXAMPLE)
-    past.wait_for_function("text => document.querySelector('.stages .result').innerText === text", arg=translation)
+    past.wait_for_function(
+        "text => document.querySelector('.stages .result').innerText === text", arg=translation
+    )
 
 
 def test_run_is_played(past):
     past.get_by_role("button", name="Play").click()
-    past.wait_for_function("() => document.querySelector('.stages output').textContent === 'update 1'")
+    past.wait_for_function(
+        "() => document.querySelector('.stages output').textContent === 'update 1'"
+    )
     past.wait_for_function(
         "() => document.querySelector('.stages output').textContent.startsWith('the finished')"
     )
@@ -259,17 +280,20 @@ def test_run_is_played(past):
 
 def test_what_was_not_kept_is_refused(runs):
     with watch([runs]) as url:
+
         def look(**fields):
             return httpx.post(f"{url}/page/api/runs/0/look", json=fields, timeout=60)
 
-        assert [each["name"] for each in httpx.get(f"{url}/page/api/runs/0/stages").json()["stages"]] == [
-            "update 1", "update 5", "update 10", "model",
-        ]  # fmt: skip
+        stages = httpx.get(f"{url}/page/api/runs/0/stages").json()["stages"]
+        names = ["update 1", "update 5", "update 10", "model"]
+        assert [each["name"] for each in stages] == names
         assert look(text=SOURCE, stage="model").json()["translation"] == TARGET
         for stage in ("update 2", "../model", ""):
             answer = look(text=SOURCE, stage=stage)
             assert answer.status_code == 404
-            assert re.search(f"has not kept “{re.escape(stage)}”", answer.json()["error"]["message"])
+            assert re.search(
+                f"has not kept “{re.escape(stage)}”", answer.json()["error"]["message"]
+            )
         answer = httpx.post(f"{url}/page/api/runs/7/look", json={"text": "a", "stage": "model"})
         assert answer.status_code == 404
 

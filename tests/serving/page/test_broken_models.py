@@ -32,7 +32,8 @@ def test_description_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("changes", [
-    {"models": [MODEL | {"name": "../x"}]}, {"models": [MODEL | {"bleu": "x"}]}, {"models": 3},
+    {"models": [MODEL | {"name": "../x"}]}, {"models": [MODEL | {"bleu": "x"}]},
+    {"models": [MODEL | {"perplexity": float("nan")}]}, {"models": 3},
     {"models": [{}]}, {"examples": [["a"]]}, {"updates": None},
     {"models": [MODEL | {"published": {"bleu": 1}}]},
 ])  # fmt: skip
@@ -42,7 +43,9 @@ def test_damage_is_named(tmp_path, changes):
 
 
 def test_what_is_missing_is_named(tmp_path):
-    with pytest.raises(FolderError, match=r"broken\.json: cannot be read .* “dragoman paper broken”"):
+    with pytest.raises(
+        FolderError, match=r"broken\.json: cannot be read .* “dragoman paper broken”"
+    ):
         BrokenModels(tmp_path)
     write(tmp_path)
     (tmp_path / "no-mask" / "model.safetensors").unlink()

@@ -253,7 +253,12 @@ def test_configuration_is_read_flat(tmp_path):
         "options": {"seed": "3", "model.positions": "none", "model.scaled": "false"},
         "rates": None,
     }
-    for damaged in (b"\xff", b"a = [", b"[a]\n[a]\n", b"a = 'x" + b"x" * page_runs.MOST_FACTS + b"'"):
+    for damaged in (
+        b"\xff",
+        b"a = [",
+        b"[a]\n[a]\n",
+        b"a = 'x" + b"x" * page_runs.MOST_FACTS + b"'",
+    ):
         (tmp_path / "config.toml").write_bytes(damaged)
         assert read_run_facts(tmp_path)["options"] == {}
 
@@ -268,7 +273,8 @@ def test_learning_rate_test_is_read(tmp_path):
     assert rates["rates"] == list(found.rates)
     assert (rates["suggested"], rates["hasDiverged"]) == (found.suggested, True)
     plain = dataclasses.asdict(found)
-    for broken in (plain | {"turning": "x"}, plain | {"losses": [1.0]}, plain | {"rates": [None] * 60},
-                   [1], {}, plain | {"losses": 3}, plain | {"steepest": 1e999}):  # fmt: skip
+    changes = ({"turning": "x"}, {"losses": [1.0]}, {"rates": [None] * 60}, {"losses": 3},
+               {"steepest": 1e999})  # fmt: skip
+    for broken in ([1], {}, *(plain | change for change in changes)):
         (folder / "learning-rate.json").write_text(json.dumps(broken))
         assert read_run_facts(folder)["rates"] is None

@@ -103,7 +103,9 @@ def test_one_model_is_held_at_a_time():
 
     async def ask():
         for name in ("a", "a", "b", "a"):
-            assert await models.run(name, lambda name=name: Held(name), lambda one: one.name) == name
+            assert (
+                await models.run(name, lambda name=name: Held(name), lambda one: one.name) == name
+            )
 
     asyncio.run(ask())
     assert most == [1, 1, 1]  # “a” was loaded once for two questions

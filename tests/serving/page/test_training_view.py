@@ -25,13 +25,14 @@ def write_run(folder, last, *, first=1, begun=1000.0, **options):
     folder.mkdir(parents=True, exist_ok=True)
     events = [{"event": "start", "time": begun, "step": 0}] if first == 1 else []
     for step in range(first, last + 1):
-        events.append({"event": "update", "time": begun + step, "step": step, "loss": 8 / step + step % 2,
-                       "learning_rate": 0.001 * step, "tokens_per_second": 900.0 + step})  # fmt: skip
+        now = {"time": begun + step, "step": step}
+        rates = {"learning_rate": 0.001 * step, "tokens_per_second": 900.0 + step}
+        events.append({"event": "update", "loss": 8 / step + step % 2} | now | rates)
         if step % 10 == 0:
             probes = [[SOURCE, TARGET, "le chien"], ["the cat", "le chat", "le chat"],
                       ["a tree", "un arbre", f"un {step}"]]  # fmt: skip
-            events.append({"event": "validation", "time": begun + step, "step": step, "loss": 4 / step,
-                           "bleu": step / 2, "is_best": True, "probes": probes})  # fmt: skip
+            scores = {"loss": 4 / step, "bleu": step / 2, "is_best": True, "probes": probes}
+            events.append({"event": "validation"} | now | scores)
     with (folder / "metrics.jsonl").open("a") as file:
         file.writelines(json.dumps(event) + "\n" for event in events)
     if options:
@@ -246,7 +247,10 @@ def test_probes_are_the_same_at_every_validation(page):
 
 
 def test_learning_rate_test_is_drawn(browser, tmp_path):
-    losses = [9 - 7 * (index / 150) ** 2 if index < 150 else 2 + (index - 150) ** 2 / 20 for index in range(180)]
+    losses = [
+        9 - 7 * (index / 150) ** 2 if index < 150 else 2 + (index - 150) ** 2 / 20
+        for index in range(180)
+    ]
     found = analyse_curve(losses, has_diverged=True)
     (tmp_path / "test").mkdir()
     (tmp_path / "test" / "learning-rate.json").write_text(json.dumps(dataclasses.asdict(found)))

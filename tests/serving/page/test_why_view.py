@@ -1,4 +1,4 @@
-"""The view “Why” in a real browser: one scale, a legend, what is missing; and all views on phones."""
+"""The view “Why” in a browser: one scale, a legend, what is missing; and all views on phones."""
 
 import re
 from urllib.parse import quote
@@ -119,10 +119,12 @@ def test_huge_ratios_are_readable(explained):
     for key in ("ArrowDown", *["ArrowRight"] * 3):
         page.keyboard.press(key)
     page.wait_for_timeout(100)
-    assert "1.3·10¹⁹ times as probable with it" in page.inner_text("#why .account .readout >> nth=0")
+    assert "1.3·10¹⁹ times as probable with it" in page.inner_text(
+        "#why .account .readout >> nth=0"
+    )
 
 
-VIEWS = ("translate", "attention", "why", "training")
+VIEWS = ("translate", "attention", "why", "break", "training")
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -139,7 +141,8 @@ def test_targets_are_wide_enough_for_fingers(browser, url, view):
     """A word within a text is as high as its line, as everywhere."""
     small = """() => [...document.querySelectorAll("button, select, input, summary, a")]
         .filter(one => one.checkVisibility())
-        .map(one => [one.outerHTML.slice(0, 90), ...[one, ...(one.labels ?? [])].map(each => each.getBoundingClientRect())])
+        .map(one => [one.outerHTML.slice(0, 90),
+            ...[one, ...(one.labels ?? [])].map(each => each.getBoundingClientRect())])
         .filter(([, ...boxes]) => !boxes.some(box => box.height >= 43.5 && box.width >= 43.5))
         .map(([text, ...boxes]) => `${text} ${boxes[0].width} × ${boxes[0].height}`)"""
     with open_page(browser, url, viewport=PHONE, has_touch=True, is_mobile=True) as page:

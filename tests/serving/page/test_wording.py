@@ -13,7 +13,9 @@ def write(tmp_path_factory):
         page.goto(url)
 
         def call(name, *values):
-            script = "async ([name, values]) => (await import('./page/wording.js'))[name](...values)"
+            script = (
+                "async ([name, values]) => (await import('./page/wording.js'))[name](...values)"
+            )
             return page.evaluate(script, [name, values])
 
         yield call

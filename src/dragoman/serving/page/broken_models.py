@@ -1,6 +1,7 @@
 """Models without one part each, as “dragoman paper broken” leaves them, for the view “Break it”."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ class BrokenModels:
         content = read_bounded(folder / MANIFEST, MOST_BYTES, _REMEDY)
         try:
             told = json.loads(content)
-            self.description = {
+            self.description: dict[str, Any] = {
                 "corpus": str(told["corpus"]),
                 "updates": int(told["updates"]),
                 "examples": [[str(source), str(target)] for source, target in told["examples"]],
@@ -58,9 +59,9 @@ def _read_model(told: dict[str, Any]) -> dict[str, Any]:
     model = {name: str(told[name]) for name in _TEXTS}
     if not model["name"].replace("-", "").isalnum():
         raise ValueError(model["name"])
-    published = told.get("published")
-    figures = ("bleu", "perplexity")
-    return model | {
-        **{name: float(told[name]) for name in _NUMBERS},
-        "published": {name: float(published[name]) for name in figures} if published else None,
-    }
+    numbers = {name: float(told[name]) for name in _NUMBERS}
+    published = told.get("published") or {}
+    figures = {name: float(published[name]) for name in ("bleu", "perplexity") if published}
+    if not all(map(math.isfinite, [*numbers.values(), *figures.values()])):
+        raise ValueError(model["name"])
+    return {**model, **numbers, "published": figures or None}

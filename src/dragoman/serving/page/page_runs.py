@@ -94,7 +94,9 @@ def find_runs(paths: Iterable[Path]) -> dict[str, Path]:
     """
     found: list[Path] = []
     for path in paths:
-        inner = {file.parent for name in (METRICS_FILE, RATE_FILE) for file in path.glob(f"*/{name}")}
+        inner = {
+            file.parent for name in (METRICS_FILE, RATE_FILE) for file in path.glob(f"*/{name}")
+        }
         is_run = (path / METRICS_FILE).exists() or (path / RATE_FILE).exists() or not inner
         found += [path] if is_run else inner
     different = sorted({path.resolve() for path in found}, key=_natural)[:MOST_RUNS]
@@ -208,7 +210,9 @@ def _flatten(table: dict[str, Any], before: str = "") -> dict[str, str]:
         if isinstance(value, dict):
             flat |= _flatten(value, f"{before}{name}.")
         else:
-            flat[before + name] = value if isinstance(value, str) else json.dumps(value, default=str)
+            flat[before + name] = (
+                value if isinstance(value, str) else json.dumps(value, default=str)
+            )
     return flat
 
 

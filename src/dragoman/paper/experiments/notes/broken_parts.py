@@ -155,7 +155,8 @@ def run(options: BrokenOptions, say: Say) -> Experiment:
     return Experiment(
         title="What each part of the Transformer is good for",
         claim="Scores are divided by √d_k, positions are added, later words are masked, several "
-        "heads look at once, and residual connections surround each sub-layer (sections 3.1 to 3.5).",
+        "heads look at once, and residual connections surround each sub-layer (sections 3.1 to "
+        "3.5).",
         findings=(*_findings(found), *tell_failures(failures)),
         tables=(_tabulate(found, options),),
         plots=(_plot(found),),
