@@ -41,7 +41,7 @@ LONGEST_SOURCE = 1 << 20
 DIGEST_COMMENT = "# Digest of all lines above; delete this line after editing them: "
 TRIES, PAUSE = 5, 0.05
 _UNRELATED = ("dropout", "balance_weight", "epsilon")
-_ADDED = {"source_end": True}
+_ADDED = {"source_end": True, "decoder_mask": True, "residual": True}
 """Options that weights of older folders do not count in, by what these models have."""
 _REPEATED = ("layers", "sets", "experts")
 _OPTIONAL = {"source_language": str, "target_language": str, "one_sentence_a_line": bool}

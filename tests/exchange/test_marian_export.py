@@ -119,6 +119,8 @@ def test_whole_words_are_written_as_a_list(make_model, tmp_path):
         ({"positions": "sinusoidal"}, "“sinusoidal” positions (train with --positions marian)"),
         ({"feed_forward": "swiglu"}, "the activation “swiglu”"),
         ({"decoder_attention": "restricted"}, "“restricted” attention"),
+        ({"residual": False}, "no residual connections"),
+        ({"decoder_mask": False}, "a decoder without a mask"),
     ],
     ids=str,
 )

@@ -83,3 +83,15 @@ def test_complains(values, message):
 
 def test_learned_positions_may_be_odd():
     assert TransformerOptions(model_dim=9, num_heads=3, positions="learned").model_dim == 9
+
+
+@pytest.mark.parametrize("name", ["decoder_mask", "residual"])
+def test_what_is_left_out_for_study_goes_with_the_usual_model_only(name):
+    assert not TransformerOptions(**{name: False}).is_usual
+    assert not TransformerOptions(**{name: False}).reads_packed
+    for other in ({"decoder_attention": "ssru"}, {"encoder_attention": "fastformer"},
+                  {"num_experts": 2}):  # fmt: skip
+        with pytest.raises(
+            OptionError, match=rf"model\.{name} is off, which goes with full attention"
+        ):
+            TransformerOptions(**{name: False}, **other)

@@ -451,3 +451,21 @@ def test_packed_sentences_are_dropped_in_too(name):
     assert not torch.equal(one, other)
     model.eval()
     assert torch.equal(model(packed).hidden, model(packed).hidden)
+
+
+def hidden_of(model, target):
+    with torch.no_grad():
+        return model(make_pairs(target=target)).hidden
+
+
+def test_without_a_mask_later_words_are_seen_and_padding_is_not():
+    masked, open_ = make_model(), make_model(decoder_mask=False)
+    changed = [[12, EOS], [13, 14, 15, 18, EOS], [17, 18, EOS]]  # the fourth word of the second
+    before, after = hidden_of(masked, TARGET), hidden_of(masked, changed)
+    torch.testing.assert_close(before[1, :4], after[1, :4])
+    before, after = hidden_of(open_, TARGET), hidden_of(open_, changed)
+    assert (before[1, 0] - after[1, 0]).abs().max() > 1e-3
+    torch.testing.assert_close(before[[0, 2]], after[[0, 2]])
+    # A sentence alone, without padding, is read as in a batch.
+    alone = open_(make_batch(flatten(SOURCE[2:]), flatten(TARGET[2:]), PAD)).hidden
+    torch.testing.assert_close(alone[0], hidden_of(open_, TARGET)[2, :3], rtol=1e-4, atol=1e-5)

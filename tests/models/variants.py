@@ -34,6 +34,8 @@ FAMILIES = {
     "pre-norm": transformer(norm_position="pre"),
     "rms": transformer(norm="rms"),
     "unscaled": transformer(scaled=False),
+    "no-residual": transformer(residual=False),
+    "no-residual-pre-norm": transformer(residual=False, norm_position="pre"),
     "no-source-end": transformer(source_end=False),
     "dropouts": transformer(attention_dropout=0.05, activation_dropout=0.05),
     "swiglu": transformer(feed_forward="swiglu"),

@@ -13,6 +13,8 @@ from tests.serving.small_service import make_service
 
 from dragoman.serving.app import build_app
 from dragoman.serving.http.api_keys import ApiKey, ApiKeys
+from dragoman.serving.page.broken_models import BrokenModels
+from dragoman.serving.page.page_runs import WatchedRuns
 from dragoman.serving.server import Server, listen, name_url
 from dragoman.serving.service_types import Client
 
@@ -35,11 +37,31 @@ def without_second_look() -> Iterator[None]:
 
 @contextlib.contextmanager
 def serve(
-    paths, keys: ApiKeys | None = None, listen_port: int = 0, names: tuple[str, ...] = (), **options
+    paths,
+    keys: ApiKeys | None = None,
+    broken: BrokenModels | None = None,
+    listen_port: int = 0,
+    names: tuple[str, ...] = (),
+    **options,
 ) -> Iterator[str]:
     """Serve models, and give the address without a slash at its end."""
     service = make_service(paths, **options)
-    app = build_app(service, ApiKeys() if keys is None else keys)
+    app = build_app(service, ApiKeys() if keys is None else keys, broken=broken)
+    with run_app(service, app, listen_port, names) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def watch(folders) -> Iterator[str]:
+    """Show training runs, as “dragoman watch” does, and give the address."""
+    service = make_service([])
+    with run_app(service, build_app(service, ApiKeys(), WatchedRuns(folders))) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def run_app(service, app, listen_port: int = 0, names: tuple[str, ...] = ()) -> Iterator[str]:
+    """Run an application on a free port, or on the one named."""
     with without_second_look(), listen("127.0.0.1", listen_port) as listener:
         server = Server(app, service, service.options, other_names=names)
         url = name_url(listener).rstrip("/")

@@ -10,6 +10,7 @@ from dragoman.serving.app import build_app
 from dragoman.serving.http.api_keys import ApiKeys
 from dragoman.serving.http.error_responses import cors_headers, is_open
 from dragoman.serving.language_pairs import ServedModels
+from dragoman.serving.page.page_runs import WatchedRuns
 from dragoman.serving.service import Service
 
 
@@ -97,8 +98,9 @@ def test_all_protocols_are_there(client, path):
 
 def test_a_server_of_runs_has_no_protocols(tmp_path):
     service = Service(ServedModels([]))
-    client = TestClient(build_app(service, ApiKeys(), {"run": tmp_path}))
-    assert client.get("/page/api/page").json()["runs"] == ["run"]
+    client = TestClient(build_app(service, ApiKeys(), WatchedRuns([tmp_path])))
+    told = [{"number": 0, "name": tmp_path.name}]
+    assert client.get("/page/api/page").json()["runs"] == told
     assert client.get("/health").status_code == 200
     answer = client.post("/page/api/translate", json={"text": "A dog.", "target": "fr"})
     assert answer.status_code == 404

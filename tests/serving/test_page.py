@@ -417,7 +417,7 @@ def test_why_finds_the_word_that_each_word_translates(page, url):
     rows = table_of(page, "#why")
     sources = SOURCE.split()
     for row in rows:
-        numbers = [float(cell.split(" ± ")[0]) for cell in row[1:]]
+        numbers = [float(cell.split(" ± ")[0].replace("−", "-")) for cell in row[1:]]
         assert DICTIONARY[sources[int(np.argmax(numbers))]] == row[0]
     captions = page.locator("#why .caption").all_inner_texts()
     assert len(captions) == 3
@@ -442,7 +442,7 @@ def test_why_says_its_error_where_chance_is_left(page, url):
 def test_runs_are_watched_while_they_go_on(page, url, folders):
     page.click("#tab-training")
     page.wait_for_selector("text=step 2 · best BLEU 12.5")
-    assert page.locator("#training canvas").count() == 4
+    assert page.locator("#training .charts canvas").count() == 4
     assert is_drawn(page, "#training canvas >> nth=0")
     assert page.locator(".probe tbody tr").count() == 1
     write_events(folders[0], update(40), validation(40, 71.5, TARGET))

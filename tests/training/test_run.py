@@ -46,6 +46,19 @@ from dragoman.training.stopping import FEW_UPDATES
 from dragoman.training.updates.distributed import Workers
 
 
+def test_snapshots_are_kept_and_change_nothing(tmp_path, run, small):
+    small["training"] |= {"max_steps": 6}
+    plain = run(tmp_path / "plain", small)
+    small["training"] |= {"snapshots": True}
+    kept = run(tmp_path / "kept", small)
+    names = ["step-00000001.safetensors", "step-00000002.safetensors", "step-00000005.safetensors"]
+    assert sorted(path.name for path in (kept / "snapshots").iterdir()) == names
+    assert not (plain / "snapshots").exists()
+    assert_same_files(last_checkpoint(plain), last_checkpoint(kept), ("model", "optimiser"))
+    first, second = (load_file(kept / "snapshots" / name) for name in names[:2])
+    assert any((first[name] != second[name]).any() for name in first)
+
+
 @pytest.mark.parametrize(
     "stop_after", [3, *(pytest.param(steps, marks=pytest.mark.slow) for steps in (4, 7))]
 )

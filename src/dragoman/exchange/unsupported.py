@@ -85,6 +85,10 @@ def _beyond_both(
             yield f"“{kind}” attention"
     if options.num_experts is not None:
         yield "a mixture of experts"
+    if not options.residual:
+        yield "no residual connections"
+    if not options.decoder_mask:
+        yield "a decoder without a mask"
     if options.norm.startswith("batch"):
         yield "batch normalisation"
     for name, dim in (("key_dim", options.head_key_dim), ("value_dim", options.head_value_dim)):

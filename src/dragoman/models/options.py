@@ -30,6 +30,13 @@ class TransformerOptions:
     value_dim: int | None = option(None, "width of a head's values (d_v); off: model_dim / h")
     attention_bias: bool = option(False, "biases in the projections of attention")
     scaled: bool = option(True, "divide the scores of attention by √d_k")
+    decoder_mask: bool = option(
+        True,
+        "hide later words from the decoder; off: to show what becomes of a model without",
+    )
+    residual: bool = option(
+        True, "add what goes into a sub-layer to what comes out; off: to show what that is good for"
+    )
     encoder_attention: Literal["full", "restricted", "fastformer"] = option(
         "full", "self-attention of the encoder"
     )
@@ -119,6 +126,12 @@ class TransformerOptions:
                 "model.num_experts takes the place of feed-forward layers: it goes with "
                 "--feed-forward relu and --activation-dropout 0 only"
             )
+        for name in ("decoder_mask", "residual"):
+            if not getattr(self, name) and (kinds != ("full", "full") or self.num_experts):
+                raise OptionError(
+                    f"model.{name} is off, which goes with full attention and without experts "
+                    "only; leave it on"
+                )
         if self.decoder_attention == "feedback" and self.num_experts is not None:
             raise OptionError("model.num_experts cannot be combined with feedback memory")
         if self.decoder_attention == "feedback" and self.norm.startswith("batch"):
@@ -144,9 +157,13 @@ class TransformerOptions:
 
     @property
     def is_usual(self) -> bool:
-        """Whether attention is full and feed-forward layers are dense, as fast paths require."""
+        """Whether the model is built as fast paths require.
+
+        That is, of full attention, dense feed-forward layers, and all that holds them together.
+        """
         kinds = (self.encoder_attention, self.decoder_attention)
-        return kinds == ("full", "full") and self.num_experts is None
+        is_whole = self.decoder_mask and self.residual
+        return kinds == ("full", "full") and self.num_experts is None and is_whole
 
     @property
     def reads_packed(self) -> bool:

@@ -117,6 +117,7 @@ class Transformer(nn.Module):
         self.encoder_norm = make_final_norm(options)
         self.decoder_norm = make_final_norm(options)
         self._has_experts = options.num_experts is not None
+        self._is_masked = options.decoder_mask
         self.reads_end = options.source_end
         self._initialise()
 
@@ -137,9 +138,10 @@ class Transformer(nn.Module):
             batch.target.shifted(self.pad_id), lengths=batch.source.lengths
         )
         routing = Routing(batch.target.is_token, losses) if self._has_experts else None
+        lengths = None if self._is_masked else batch.target.lengths
         for layer in self.decoder:
             source = layer.cross_attention.keys_and_values(memory.hidden)
-            states = layer(states, source, source_mask, routing)
+            states = layer(states, source, source_mask, routing, lengths)
         if self.decoder_norm is not None:
             states = self.decoder_norm(states)
         return Output(states, torch.stack(losses).sum() if losses else None)

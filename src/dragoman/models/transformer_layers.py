@@ -64,7 +64,9 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, options: TransformerOptions) -> None:
         super().__init__()
-        self.self_attention = _self_attention(options, options.decoder_attention, causal=True)
+        self.self_attention = _self_attention(
+            options, options.decoder_attention, causal=options.decoder_mask
+        )
         self.self_attention_norm = make_add_and_norm(options)
         self.cross_attention = make_cross_attention(options)
         self.cross_attention_norm = make_add_and_norm(options)
@@ -77,9 +79,13 @@ class DecoderLayer(nn.Module):
         source: KeysAndValues,
         source_mask: Mask,
         routing: Routing | None = None,
+        lengths: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "batch length model_dim"]:
-        """Apply the layer to whole sentences at once, as in training."""
-        states = self.self_attention_norm(states, lambda x: self.self_attention.attend(x, None))
+        """Apply the layer to whole sentences at once, as in training.
+
+        A decoder that may look at later words needs to know where the padding begins.
+        """
+        states = self.self_attention_norm(states, lambda x: self.self_attention.attend(x, lengths))
         states = self.cross_attention_norm(
             states, lambda x: self.cross_attention(x, source, source_mask)
         )
@@ -229,7 +235,9 @@ def _feed(layer: FeedForward | Experts, states: Tensor, routing: Routing | None)
 def make_add_and_norm(options: TransformerOptions) -> AddAndNorm:
     """Make one residual connection."""
     norm = _make_norm(options)
-    return AddAndNorm(norm, dropout=options.dropout, position=options.norm_position)
+    return AddAndNorm(
+        norm, dropout=options.dropout, position=options.norm_position, adds=options.residual
+    )
 
 
 def _make_norm(options: TransformerOptions) -> nn.Module:

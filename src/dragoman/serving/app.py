@@ -1,8 +1,5 @@
 """The ASGI application: routes of all protocols over one service."""
 
-from collections.abc import Mapping
-from pathlib import Path
-
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request as WebRequest
@@ -12,6 +9,9 @@ from starlette.routing import BaseRoute, Route
 from dragoman.serving.http.api_keys import ApiKeys
 from dragoman.serving.http.error_responses import write_error_response
 from dragoman.serving.page import page_api
+from dragoman.serving.page.broken_models import BrokenModels
+from dragoman.serving.page.page_runs import WatchedRuns
+from dragoman.serving.page.side_models import SideModels
 from dragoman.serving.protocols import google, libretranslate, marian, opus_mt, translate_forms
 from dragoman.serving.protocols.deepl import deepl
 from dragoman.serving.protocols.openapi import openapi
@@ -21,7 +21,12 @@ PROTOCOLS = (translate_forms, libretranslate, deepl, google, opus_mt, marian, op
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def build_app(service: Service, keys: ApiKeys, runs: Mapping[str, Path] | None = None) -> Starlette:
+def build_app(
+    service: Service,
+    keys: ApiKeys,
+    runs: WatchedRuns | None = None,
+    broken: BrokenModels | None = None,
+) -> Starlette:
     """Build the application with the routes of all protocols.
 
     Parameters
@@ -30,8 +35,10 @@ def build_app(service: Service, keys: ApiKeys, runs: Mapping[str, Path] | None =
         Translates.
     keys : ApiKeys
         API keys and limits.
-    runs : Mapping[str, Path] | None
-        Training runs to show by their names, in place of all else; None: those of the models.
+    runs : WatchedRuns | None
+        Training runs to show in place of all else; None: those of the models.
+    broken : BrokenModels | None
+        Models without one part each, for the page.
 
     Returns
     -------
@@ -49,6 +56,8 @@ def build_app(service: Service, keys: ApiKeys, runs: Mapping[str, Path] | None =
     app.state.service = service
     app.state.keys = keys
     app.state.runs = runs
+    app.state.broken = broken
+    app.state.side_models = SideModels()
     return app
 
 

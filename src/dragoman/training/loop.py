@@ -21,6 +21,7 @@ from dragoman.training.checkpoints.checkpoint import (
     save_checkpoint,
 )
 from dragoman.training.checkpoints.recovery import restore_newest
+from dragoman.training.checkpoints.snapshots import SNAPSHOTS, is_snapshot_due, save_snapshot
 from dragoman.training.log import Log, SilentLog
 from dragoman.training.optimisers.schedule import learning_rate
 from dragoman.training.options import TrainingOptions
@@ -240,6 +241,9 @@ def _update(loop: Loop, update: Update, progress: Progress, window: LogWindow) -
     apply_gradient(trained, loop.options.clip_norm, _rate(loop, progress))
     if trained.average is not None:
         trained.average.update(progress.step)
+    if loop.options.snapshots and is_snapshot_due(progress.step):
+        folder = loop.checkpoints.parent / SNAPSHOTS
+        save_snapshot(folder, trained.model, progress.step, loop.workers)
     return update.num_parts
 
 

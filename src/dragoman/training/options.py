@@ -72,6 +72,9 @@ class TrainingOptions:
     average_checkpoints: int = option(5, "average the last so many checkpoints at the end")
     ema_decay: float | None = option(None, "keep a moving average of the weights and validate that")
     save_minutes: float = option(10.0, "minutes between checkpoints besides those of validation")
+    snapshots: bool = option(
+        False, "keep the weights after 1, 2, 5, 10, 20, 50, … updates too, to look at on the page"
+    )
     precision: Literal["auto", "float32", "float32-onednn", "bfloat16"] = option(
         "auto",
         "arithmetic of the matrix products; auto: bfloat16 on a GPU, on a CPU the fastest of the "

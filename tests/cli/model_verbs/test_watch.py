@@ -39,7 +39,7 @@ def test_watch_serves_runs_until_it_is_stopped(tmp_path):
         url, _, view = process.stdout.readline().strip().partition("#")
         assert view == "view=training"
         told = json.load(urllib.request.urlopen(f"{url}page/api/page", timeout=30))
-        assert (told["runs"], told["models"]) == (["run"], [])
+        assert (told["runs"], told["models"]) == ([{"number": 0, "name": "run"}], [])
         points = json.load(urllib.request.urlopen(f"{url}page/api/runs/0"))["points"]
         assert points[0][0] == 7
         assert b"Dragoman" in urllib.request.urlopen(url).read()

@@ -331,6 +331,7 @@ def list_children(process):
         (["--port", "99999"], "port is 99999: must be from 0 to 65535"),
         (["--host", "no such host"], "host is “no such host”"),
         (["--keys", "nowhere.toml"], "nowhere.toml"),
+        (["--broken", "nowhere"], "nowhere/broken.json: cannot be read"),
         (["--max-text", "3"], "did you mean “--max-texts”"),
     ],
 )

@@ -35,6 +35,17 @@ def test_is_its_equation(position):
 
 
 @pytest.mark.parametrize("position", ["post", "pre"])
+def test_without_the_sum_only_the_sublayer_is_left(position):
+    layer = make_layer(position)
+    layer.adds = False
+    states = torch.randn(2, 5, 8) * 3 + 1
+    norm = (layer.norm.weight, layer.norm.bias, layer.norm.epsilon)
+    is_post = position == "post"
+    expected = layer_norm(states.sin(), *norm) if is_post else layer_norm(states, *norm).sin()
+    torch.testing.assert_close(layer(states, torch.sin), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("position", ["post", "pre"])
 def test_one_position_alone_is_looked_at(position):
     layer = make_layer(position)
     states = torch.randn(2, 5, 8)

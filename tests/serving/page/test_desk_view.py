@@ -567,7 +567,7 @@ def test_listening_is_offered_where_there_is_a_voice(browser, url):
 def test_keys_do_everything_and_a_sheet_tells_them(page, url):
     visit(page, url, TWO)
     press_outside(page, "?")
-    assert "Next doubt" in page.inner_text("dialog")
+    assert "Next doubt" in page.inner_text("#keys")
     close_sheet(page)
     press_outside(page, "t")
     assert page.evaluate("() => document.activeElement.textContent") == "le"
@@ -641,7 +641,7 @@ def test_other_views_and_their_files_have_no_barriers(browser, url, tmp_path, vi
         assert find_barriers(page) == []
         page.evaluate("() => document.activeElement.blur()")
         page.keyboard.press("?")
-        assert page.is_visible("dialog")
+        assert page.is_visible("#keys")
         close_sheet(page)
         page.click("#export")
         with page.expect_download() as download:

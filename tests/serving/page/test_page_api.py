@@ -76,7 +76,7 @@ def test_page_is_told_what_there_is(url):
         "en": ["es", "fr"], "es": [], "fr": ["es"],
     }  # fmt: skip
     assert told["models"][0]["family"] == "transformer"
-    assert told["runs"] == ["en-fr"]
+    assert told["runs"] == [{"number": 0, "name": "en-fr"}]
     assert told["needsKey"] is False
     assert told["limits"]["masks"] == 4000
 

@@ -1,5 +1,6 @@
 """What a page reads of logs: from where it stopped, whatever happens to the file."""
 
+import dataclasses
 import json
 import os
 
@@ -7,7 +8,14 @@ import pytest
 
 from dragoman.errors import FolderError
 from dragoman.serving.page import page_runs
-from dragoman.serving.page.page_runs import find_runs, name_runs, read_run
+from dragoman.serving.page.page_runs import (
+    WatchedRuns,
+    find_runs,
+    name_runs,
+    read_run,
+    read_run_facts,
+)
+from dragoman.training.learning_rate_finder import analyse_curve
 from dragoman.training.log import METRICS_FILE, Log
 
 
@@ -193,4 +201,80 @@ def test_what_is_no_folder_is_named(tmp_path):
     with pytest.raises(
         FolderError, match=r"none: is no folder; name the --out of “dragoman train”"
     ):
-        find_runs([tmp_path / "none"])
+        WatchedRuns([tmp_path / "none"])
+
+
+def test_names_are_in_natural_order(tmp_path):
+    for name in ("seed-10", "seed-2", "Seed-1", "b"):
+        write(tmp_path / name, update(1))
+    assert list(find_runs([tmp_path])) == ["b", "Seed-1", "seed-2", "seed-10"]
+
+
+def numbers_of(runs):
+    return {run.name: run.number for run in runs.list_runs()}
+
+
+def test_runs_that_begin_later_are_found_and_others_keep_their_numbers(tmp_path, monkeypatch):
+    monkeypatch.setattr(page_runs, "LOOK_EVERY", -1.0)
+    runs = WatchedRuns([tmp_path])
+    assert numbers_of(runs) == {tmp_path.name: 0}  # a run is about to begin there, or in it
+    write(tmp_path / "seed-2", update(9))
+    write(tmp_path / "seed-10", update(1))
+    assert numbers_of(runs) == {"seed-2": 2, "seed-10": 1}  # in the order in which they began
+    write(tmp_path / "seed-1", update(0.5))
+    assert list(numbers_of(runs).items()) == [("seed-1", 3), ("seed-2", 2), ("seed-10", 1)]
+    # Whoever starts the server anew sees them in the order in which they began.
+    assert numbers_of(WatchedRuns([tmp_path])) == {"seed-1": 0, "seed-10": 1, "seed-2": 2}
+
+
+def test_folders_are_not_searched_at_every_request(tmp_path, monkeypatch):
+    write(tmp_path / "a", update(1))
+    monkeypatch.setattr(page_runs, "LOOK_EVERY", 1e9)
+    runs = WatchedRuns([tmp_path])
+    write(tmp_path / "b", update(1))
+    assert list(numbers_of(runs)) == ["a"]
+
+
+def test_folder_that_is_gone_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(page_runs, "LOOK_EVERY", -1.0)
+    write(tmp_path / "a", update(1))
+    runs = WatchedRuns([tmp_path])
+    (tmp_path / "a" / METRICS_FILE).unlink()
+    (tmp_path / "a").rmdir()
+    write(tmp_path / "b", update(1))
+    assert numbers_of(runs) == {"b": 1}
+
+
+def test_configuration_is_read_flat(tmp_path):
+    before = read_run(tmp_path, 0, "")["facts"]
+    (tmp_path / "config.toml").write_text("seed = 3\n[model]\npositions = 'none'\nscaled = false\n")
+    assert read_run(tmp_path, 0, "")["facts"] != before
+    assert read_run_facts(tmp_path) == {
+        "options": {"seed": "3", "model.positions": "none", "model.scaled": "false"},
+        "rates": None,
+    }
+    for damaged in (
+        b"\xff",
+        b"a = [",
+        b"[a]\n[a]\n",
+        b"a = 'x" + b"x" * page_runs.MOST_FACTS + b"'",
+    ):
+        (tmp_path / "config.toml").write_bytes(damaged)
+        assert read_run_facts(tmp_path)["options"] == {}
+
+
+def test_learning_rate_test_is_read(tmp_path):
+    found = analyse_curve([5.0 - index / 20 for index in range(60)], has_diverged=True)
+    folder = tmp_path / "test"
+    folder.mkdir()
+    (folder / "learning-rate.json").write_text(json.dumps(dataclasses.asdict(found)))
+    assert list(find_runs([tmp_path])) == ["test"]
+    rates = read_run_facts(folder)["rates"]
+    assert rates["rates"] == list(found.rates)
+    assert (rates["suggested"], rates["hasDiverged"]) == (found.suggested, True)
+    plain = dataclasses.asdict(found)
+    changes = ({"turning": "x"}, {"losses": [1.0]}, {"rates": [None] * 60}, {"losses": 3},
+               {"steepest": 1e999})  # fmt: skip
+    for broken in ([1], {}, *(plain | change for change in changes)):
+        (folder / "learning-rate.json").write_text(json.dumps(broken))
+        assert read_run_facts(folder)["rates"] is None

@@ -21,6 +21,7 @@ from dragoman.paper.experiments.claims.parallelism import ParallelOptions
 from dragoman.paper.experiments.claims.sentence_length import LengthOptions
 from dragoman.paper.experiments.notes import (
     attention_dictionary,
+    broken_parts,
     fibonacci,
     gradient_flow,
     name_distance,
@@ -30,6 +31,7 @@ from dragoman.paper.experiments.notes import (
     worked_example,
 )
 from dragoman.paper.experiments.notes.attention_dictionary import DictionaryOptions
+from dragoman.paper.experiments.notes.broken_parts import BrokenOptions
 from dragoman.paper.experiments.notes.fibonacci import FibonacciOptions
 from dragoman.paper.experiments.notes.gradient_flow import GradientsOptions
 from dragoman.paper.experiments.notes.name_distance import RecallOptions
@@ -76,6 +78,7 @@ EXPERIMENTS: tuple[Entry, ...] = (
     ),
     Entry("systems", "the systems of table 2, small, equal budget", SystemsOptions, systems.run),
     Entry("variations", "rows of table 3, small, trained", VariationsOptions, variations.run),
+    Entry("broken", "small models without one part each", BrokenOptions, broken_parts.run),
     Entry("length", "BLEU against sentence length", LengthOptions, sentence_length.run),
     Entry("recall", "a name recalled over growing distance", RecallOptions, name_distance.run),
     Entry("gradients", "gradient norm against distance", GradientsOptions, gradient_flow.run),

@@ -32,6 +32,7 @@ COMMON = frozenset(
 IN_FILE_ONLY = frozenset(
     (
         *("key_dim", "value_dim", "attention_bias", "scaled", "output_bias", "source_end"),
+        *("decoder_mask", "residual"),
         *("max_positions", "window", "experts_per_token", "balance_weight", "norm_epsilon"),
         *("decay_share", "cutoff", "reward_samples", "likelihood_weight"),
         *("best_by", "valid_beam_size", "start_share", "max_length_ratio", "deduplicate"),

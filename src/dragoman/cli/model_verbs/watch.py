@@ -38,12 +38,12 @@ def _watch(options: argparse.Namespace) -> None:
     from dragoman.serving.http.request_heads import is_loopback
     from dragoman.serving.language_pairs import ServedModels
     from dragoman.serving.options import ServeOptions
-    from dragoman.serving.page.page_runs import find_runs
+    from dragoman.serving.page.page_runs import WatchedRuns
     from dragoman.serving.server import Server, listen, name_url
     from dragoman.serving.service import Service
 
     limit_log_lines()
-    runs = find_runs(options.runs)
+    runs = WatchedRuns(options.runs)
     how = ServeOptions(host=options.host, port=options.port)
     with listen(how.host, how.port) as listener:
         service = Service(ServedModels([]), how)
@@ -54,7 +54,7 @@ def _watch(options: argparse.Namespace) -> None:
         # Who comes before the server is up waits for it.
         listener.listen()
         url = f"{name_url(listener)}#view=training"
-        sys.stdout.write("".join(f"{name}: {path}\n" for name, path in runs.items()))
+        sys.stdout.write("".join(f"{run.name}: {run.path}\n" for run in runs.list_runs()))
         sys.stdout.write(f"{url}\n")
         sys.stdout.flush()
         if not options.no_browser and _has_screen():

@@ -55,6 +55,10 @@ def add_serve(verbs: argparse._SubParsersAction) -> None:
         "usage and glossaries, which then survive a restart and are shared by servers (default: "
         "in memory)",
     )  # fmt: skip
+    parser.add_argument(
+        "--broken", type=Path, metavar="DIR",
+        help="models without one part each, for the page: the --models of “dragoman paper broken”",
+    )  # fmt: skip
     add_device(parser)
     parser.add_argument(
         "--precision", default="auto", choices=get_args(Precision),
@@ -72,6 +76,7 @@ def _serve(options: argparse.Namespace) -> None:
     from dragoman.serving.http.log_lines import limit_log_lines
     from dragoman.serving.http.request_heads import is_loopback
     from dragoman.serving.language_pairs import load_models
+    from dragoman.serving.page.broken_models import BrokenModels
     from dragoman.serving.server import BACKLOG, Server, listen, name_url
     from dragoman.serving.service import Service
     from dragoman.serving.state.server_state import open_state
@@ -84,6 +89,7 @@ def _serve(options: argparse.Namespace) -> None:
             f"serve: no models in {models_folder()}; name a model folder, or bring a published "
             "model by “dragoman pull de-en”"
         )
+    broken = None if options.broken is None else BrokenModels(options.broken)
     limit_log_lines()
     remove_stale_folders()
     with (
@@ -98,7 +104,8 @@ def _serve(options: argparse.Namespace) -> None:
         service = Service(models, how)
         _tune()
         _start(service)
-        server = Server(build_app(service, keys), service, how, keys, options.allow_host)
+        app = build_app(service, keys, broken=broken)
+        server = Server(app, service, how, keys, options.allow_host)
         for model in models.all:
             print(f"{model.name}: {model.source} → {model.target}")
         if not is_loopback(how.host) and not keys.is_required:

@@ -173,7 +173,9 @@ def find_obstacle(options: object) -> str | None:
         kinds = {options.encoder_attention, options.decoder_attention} - {"full"}
         named = [f"{kind} attention" for kind in sorted(kinds)]
         named += [] if options.num_experts is None else ["a mixture of experts"]
-        what = f"This Transformer has {' and '.join(named)} in place of the paper’s sub-layers"
+        named += [] if options.residual else ["no residual connections"]
+        named += [] if options.decoder_mask else ["no mask in its decoder"]
+        what = f"This Transformer has {' and '.join(named)}, unlike the paper’s"
     elif options.norm not in ("layer", "rms"):
         what = "This Transformer normalises over batches of words, not within one word"
     else:

@@ -79,6 +79,9 @@ class AddAndNorm(nn.Module):
         Share of the sub-layer's output that is dropped.
     position : Literal["post", "pre"]
         Where the normalisation stands.
+    adds : bool
+        Whether what goes in is added to what comes out; a model without that shows what it is good
+        for, and cannot read packed sentences.
 
     Notes
     -----
@@ -89,12 +92,18 @@ class AddAndNorm(nn.Module):
     """
 
     def __init__(
-        self, norm: nn.Module, *, dropout: float, position: Literal["post", "pre"]
+        self,
+        norm: nn.Module,
+        *,
+        dropout: float,
+        position: Literal["post", "pre"],
+        adds: bool = True,
     ) -> None:
         super().__init__()
         self.norm = norm
         self.dropout = Dropout(dropout)
         self.position = position
+        self.adds = adds
 
     def forward(
         self,
@@ -115,8 +124,10 @@ class AddAndNorm(nn.Module):
             The place in the sentence of the first word, for a normalisation that asks.
         """
         if self.position == "pre":
-            return states + self.dropout(sublayer(self.norm(states, first_position)))
-        return self.norm(states + self.dropout(sublayer(states)), first_position)
+            found = self.dropout(sublayer(self.norm(states, first_position)))
+            return states + found if self.adds else found
+        found = self.dropout(sublayer(states))
+        return self.norm(states + found if self.adds else found, first_position)
 
     def packed(self, states: Residual, sublayer: Callable[[Tensor], Tensor]) -> Residual:
         """Apply the sub-layer to packed sentences."""

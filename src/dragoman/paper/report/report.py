@@ -37,8 +37,10 @@ def write_report(records: Sequence[Record], missing: Mapping[str, str]) -> str:
         "beside what was found when they were tried. Each section says what was run.</p>",
         _write_contents(records, len(missing)),
         "</header>",
+        "<main>",
         *map(_write_record, records),
         _write_missing(missing),
+        "</main>",
     ]
     page = (files(__package__) / "report.html").read_text(encoding="utf-8")
     return page.replace("@BODY@", "\n".join(body))
@@ -53,7 +55,7 @@ def _write_contents(records: Sequence[Record], num_missing: int) -> str:
     ]
     if num_missing:
         items.append(f'<li><a href="#missing">not run yet</a> <span>{num_missing}</span></li>')
-    return f"<nav><ul>{''.join(items)}</ul></nav>"
+    return f'<nav aria-label="Contents"><ul>{"".join(items)}</ul></nav>'
 
 
 def _write_record(record: Record) -> str:
@@ -87,7 +89,8 @@ def _write_table(table: Table) -> str:
     )
     notes = "".join(f"<li>{_text(note)}</li>" for note in table.notes)
     laid = (
-        f'<div class="wide"><table aria-label="{_text(table.title)}"><thead><tr>{heads}</tr>'
+        f'<div class="wide" tabindex="0" role="region" aria-label="{_text(table.title)}">'
+        f'<table aria-label="{_text(table.title)}"><thead><tr>{heads}</tr>'
         f"</thead><tbody>{rows}</tbody></table></div>"
     )
     if len(table.rows) > _MOST_ROWS:

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from starlette.requests import Request as WebRequest
@@ -12,12 +13,14 @@ from starlette.routing import Route
 
 from dragoman.decoding.translator import Translator
 from dragoman.errors import DragomanError
+from dragoman.folder import WEIGHTS_FILE
 from dragoman.insight.ablation import Head
 from dragoman.insight.choices import list_choices
 from dragoman.insight.explanation import NUM_MASKS, Explanation, explain_in_steps
 from dragoman.serving.detection import choose_source
 from dragoman.serving.documents.documents import find_sources
 from dragoman.serving.http.request_heads import is_forwarded, is_loopback
+from dragoman.serving.page.broken_models import BrokenModels
 from dragoman.serving.page.page_desk import (
     check_characters,
     name_models,
@@ -47,7 +50,13 @@ from dragoman.serving.page.page_request import (
     read_pair,
     service_of,
 )
-from dragoman.serving.page.page_runs import name_runs, read_run
+from dragoman.serving.page.page_runs import Run, WatchedRuns, name_runs, read_run, read_run_facts
+from dragoman.serving.page.side_models import (
+    SideModels,
+    list_stages,
+    load_weights,
+    translate_and_look,
+)
 from dragoman.serving.service import Service
 from dragoman.serving.service_types import Answer, ErrorKind, Request, ServiceError
 from dragoman.training.log import METRICS_FILE
@@ -120,7 +129,12 @@ def routes() -> list[Route]:
         Route("/page/api/terms", _answering(give_terms), methods=["POST"]),
         Route("/page/api/tree", _answering(give_tree), methods=["POST"]),
         Route("/page/api/samples", _answering(give_samples), methods=["POST"]),
-        Route("/page/api/runs/{index}", _answering(_run)),
+        Route("/page/api/runs", _answering(_list_runs)),
+        Route("/page/api/runs/{number}", _answering(_run)),
+        Route("/page/api/runs/{number}/facts", _answering(_run_facts)),
+        Route("/page/api/runs/{number}/stages", _answering(_list_stages)),
+        Route("/page/api/runs/{number}/look", _answering(_look_at_stage), methods=["POST"]),
+        Route("/page/api/broken", _answering(_look_at_broken), methods=["POST"]),
     ]
 
 
@@ -153,7 +167,8 @@ async def _describe(request: WebRequest) -> Response:
     described: dict[str, Any] = {
         "languages": [],
         "models": [],
-        "runs": list(_runs_of(request)),
+        "runs": _write_runs(request),
+        "broken": None if (broken := _broken_of(request)) is None else broken.description,
         "needsKey": False,
         "limits": {"subwords": LONGEST_LOOK - 1, "masks": MOST_MASKS},
     }
@@ -362,32 +377,52 @@ async def _read(request: WebRequest) -> tuple[SentencePair, JsonFields]:
     return pair, fields
 
 
-def _runs_of(request: WebRequest) -> dict[str, Any]:
+def _runs_of(request: WebRequest) -> list[Run]:
     """List the training runs that may be watched: the named ones, else those of the models.
 
     Logs have sentences of the training data in them: unnamed ones are for this machine only, and
     behind a proxy, where requests may come from anywhere, for those who have a key.
     """
-    named = getattr(request.app.state, "runs", None)
+    named: WatchedRuns | None = getattr(request.app.state, "runs", None)
     if named is not None:
-        return dict(named)
+        return named.list_runs()
     service: Service | None = getattr(request.app.state, "service", None)
     if service is None or not is_loopback(service.options.host):
-        return {}
+        return []
     is_proxied = service.options.proxy is not None or is_forwarded(request.scope)
     if is_proxied and not request.app.state.keys.is_required:
-        return {}
-    paths = [each.translator.folder.path.resolve() for each in service.models()]
-    return name_runs([path for path in paths if (path / METRICS_FILE).exists()])
+        return []
+    paths = dict.fromkeys(each.translator.folder.path.resolve() for each in service.models())
+    runs = [Run(number, *each) for number, each in enumerate(name_runs(list(paths)).items())]
+    return [run for run in runs if (run.path / METRICS_FILE).exists()]
+
+
+def _write_runs(request: WebRequest) -> list[dict[str, Any]]:
+    return [{"number": run.number, "name": run.name} for run in _runs_of(request)]
+
+
+async def _list_runs(request: WebRequest) -> Response:
+    await _identify_watcher(request)
+    return JSONResponse({"runs": _write_runs(request)})
+
+
+async def _identify_watcher(request: WebRequest) -> None:
+    """Ask for the key, if the server wants one."""
+    if getattr(request.app.state, "service", None) is not None:
+        await identify(request)
+
+
+async def _find_run(request: WebRequest) -> Run:
+    """Find the run that a request names by its number."""
+    for run in _runs_of(request):
+        if str(run.number) == request.path_params["number"]:
+            await _identify_watcher(request)
+            return run
+    raise ServiceError("not_found", "there is no such run")
 
 
 async def _run(request: WebRequest) -> Response:
-    runs = {str(index): run for index, run in enumerate(_runs_of(request).values())}
-    run = runs.get(request.path_params["index"])
-    if run is None:
-        raise ServiceError("not_found", "there is no such run")
-    if getattr(request.app.state, "service", None) is not None:
-        await identify(request)
+    run = await _find_run(request)
     query = request.query_params
     try:
         offset = int(query.get("offset", "0"))
@@ -395,8 +430,73 @@ async def _run(request: WebRequest) -> Response:
         offset = -1
     if not 0 <= offset < 1 << 53:
         raise ServiceError("bad_request", "“offset” must be a whole number")
-    found = read_run(run, offset, query.get("token", ""))
-    # As ASCII, since logs may contain lone surrogates, which UTF-8 cannot encode.
+    return _write_ascii(read_run(run.path, offset, query.get("token", "")))
+
+
+async def _run_facts(request: WebRequest) -> Response:
+    return _write_ascii(read_run_facts((await _find_run(request)).path))
+
+
+async def _list_stages(request: WebRequest) -> Response:
+    stages = list_stages((await _find_run(request)).path)
+    return JSONResponse(
+        {"stages": [{"name": name, "step": step} for name, (step, _) in stages.items()]}
+    )
+
+
+async def _look_at_stage(request: WebRequest) -> Response:
+    """Translate a sentence with the weights that a run had after some update."""
+    run, fields = await _find_run(request), await read_fields(request)
+    name = fields.text("stage")
+    await charge(request, len(fields.text("text")))
+    _, weights = list_stages(run.path).get(name, (0, None))
+    if weights is None:
+        raise ServiceError("not_found", f"the run has not kept “{name}”, or not for so long")
+    key = (run.path, name, _date(weights))
+    return await _look_beside(request, key, run.path, weights, fields)
+
+
+def _broken_of(request: WebRequest) -> BrokenModels | None:
+    found: BrokenModels | None = getattr(request.app.state, "broken", None)
+    return found
+
+
+async def _look_at_broken(request: WebRequest) -> Response:
+    """Translate a sentence with a model that lacks a part."""
+    broken, fields = _broken_of(request), await read_fields(request)
+    name = fields.text("model")
+    await charge(request, len(fields.text("text")))
+    path = None if broken is None else broken.find(name)
+    if path is None:
+        raise ServiceError("not_found", f"no broken model is called “{name}”")
+    return await _look_beside(request, path, path, path / WEIGHTS_FILE, fields)
+
+
+async def _look_beside(
+    request: WebRequest, key: object, folder: Path, weights: Path, fields: JsonFields
+) -> Response:
+    text, say = fields.text("text"), fields.text("say", "")
+    if not text.strip():
+        raise ServiceError("bad_request", "“text” is empty; give a sentence")
+    beside: SideModels = request.app.state.side_models
+    found = await beside.run(
+        key,
+        lambda: load_weights(folder, weights),
+        lambda translator: translate_and_look(translator, text, say),
+    )
+    return JSONResponse(found)
+
+
+def _date(path: Path) -> int:
+    """Return when a file was written; 0: it is gone."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _write_ascii(found: dict[str, Any]) -> Response:
+    """Write JSON as ASCII, since files may contain lone surrogates, which UTF-8 cannot encode."""
     return Response(json.dumps(found, allow_nan=False), media_type="application/json")
 
 

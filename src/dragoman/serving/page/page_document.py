@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 # In topological order: each imports only those before it.
 MODULES = (
     "dom.js",
+    "wording.js",
     "colours.js",
     "pen.js",
     "tensors.js",
@@ -45,6 +46,8 @@ MODULES = (
     "tree.js",
     "samples.js",
     "inside.js",
+    "stages.js",
+    "break.js",
     "training.js",
     "meanings.js",
     "lesson_texts.js",

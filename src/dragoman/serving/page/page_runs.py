@@ -3,13 +3,18 @@
 import json
 import math
 import os
-from collections.abc import Sequence
+import re
+import time
+import tomllib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dragoman.errors import FolderError
-from dragoman.files import open_ordinary
+from dragoman.files import open_ordinary, read_small, read_start
+from dragoman.folder import CONFIG_FILE
 from dragoman.training.log import METRICS_FILE
+from dragoman.training.run_setup import RATE_FILE
 
 MOST_BYTES = 8 << 20
 """Of a log that are read for one answer; the page asks for the rest."""
@@ -24,25 +29,96 @@ _POINT = (
 _VALIDATION = ("step", "time", "loss", "perplexity", "bleu", "is_best")
 _OTHERS = ("start", "stagnation", "divergence", "memory", "stop", "end")
 
+MOST_RUNS = 300
+"""That are shown at once."""
 
-def find_runs(paths: Sequence[Path]) -> dict[str, Path]:
-    """Find the named run folders.
+MOST_FACTS = 1 << 20
+"""Bytes of a configuration, and of the curve of a learning-rate test."""
+
+LOOK_EVERY = 1.0
+"""Seconds between two searches for new runs."""
+
+_RATE_LISTS = ("rates", "losses", "smoothed")
+_RATE_NUMBERS = ("steepest", "turning", "suggested")
+
+
+class Run(NamedTuple):
+    """A run that is watched; its number, which decides its colour, never changes."""
+
+    number: int
+    name: str
+    path: Path
+
+
+class WatchedRuns:
+    """Training runs in some folders; those that begin later are found too.
+
+    Parameters
+    ----------
+    folders : Sequence[Path]
+        Run folders, or folders of such.
+    """
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = tuple(folders)
+        self._numbers: dict[Path, int] = {}
+        for path in self._folders:
+            if not path.is_dir():
+                raise FolderError(f"{path}: is no folder; name the --out of “dragoman train”")
+        self._look()
+
+    def list_runs(self) -> list[Run]:
+        """List the runs in the natural order of their names."""
+        if time.monotonic() - self._looked > LOOK_EVERY:
+            self._look()
+        return self._runs
+
+    def _look(self) -> None:
+        """Search the folders; number new runs in the order in which they began."""
+        found = find_runs(self._folders)
+        new = [path for path in found.values() if path not in self._numbers]
+        for path in sorted(new, key=_when_begun):
+            self._numbers[path] = len(self._numbers)
+        self._runs = [Run(self._numbers[path], name, path) for name, path in found.items()]
+        self._looked = time.monotonic()
+
+
+def find_runs(paths: Iterable[Path]) -> dict[str, Path]:
+    """Find the run folders among folders and in them.
 
     Returns
     -------
     dict[str, Path]
-        By a name that is short and unique. A folder that has no log yet is one in which a run is
-        about to begin.
+        By a name that is short and unique, in natural order: “seed-2” before “seed-10”. A folder
+        that has no log yet is one in which a run is about to begin.
     """
     found: list[Path] = []
     for path in paths:
-        if not path.is_dir():
-            raise FolderError(f"{path}: is no folder; name the --out of “dragoman train”")
-        inner = sorted(log.parent for log in path.glob(f"*/{METRICS_FILE}"))
-        is_run = (path / METRICS_FILE).exists() or not inner
+        inner = {
+            file.parent for name in (METRICS_FILE, RATE_FILE) for file in path.glob(f"*/{name}")
+        }
+        is_run = (path / METRICS_FILE).exists() or (path / RATE_FILE).exists() or not inner
         found += [path] if is_run else inner
-    different = list(dict.fromkeys(path.resolve() for path in found))
-    return name_runs(different)
+    different = sorted({path.resolve() for path in found}, key=_natural)[:MOST_RUNS]
+    named = name_runs(different)
+    return {name: named[name] for name in sorted(named, key=_natural)}
+
+
+def _natural(name: str | Path) -> list[str | int]:
+    """Split a name into text and numbers, so that it sorts as a person would sort it."""
+    parts = re.split("([0-9]+)", str(name))
+    return [int(part) if place % 2 else part.casefold() for place, part in enumerate(parts)]
+
+
+def _when_begun(path: Path) -> tuple[float, list[str | int]]:
+    """Read when a run began from the first line of its log."""
+    try:
+        first = json.loads(read_start(path / METRICS_FILE, 1 << 16).split(b"\n")[0])
+        when = first.get("time")
+    except (OSError, ValueError, AttributeError, RecursionError, FolderError):
+        when = None
+    is_time = isinstance(when, int | float) and math.isfinite(when)
+    return (float(when) if is_time else math.inf), _natural(path)
 
 
 def name_runs(paths: Sequence[Path]) -> dict[str, Path]:
@@ -79,7 +155,8 @@ def read_run(path: Path, offset: int, token: str) -> dict[str, Any]:
         For JSON: whether to begin anew, points of curves, validations, other events, and what to
         send next time.
     """
-    empty = {"points": [], "validations": [], "events": [], "isMore": False}
+    facts_token = _date_facts(path)
+    empty = {"points": [], "validations": [], "events": [], "isMore": False, "facts": facts_token}
     try:
         with open_ordinary(path / METRICS_FILE) as file:
             facts = os.fstat(file.fileno())
@@ -107,7 +184,69 @@ def read_run(path: Path, offset: int, token: str) -> dict[str, Any]:
         "points": _thin(points),
         "validations": validations,
         "events": events,
+        "facts": facts_token,
     }
+
+
+def read_run_facts(path: Path) -> dict[str, Any]:
+    """Read what does not grow with a run: its configuration and its learning-rate test.
+
+    Returns
+    -------
+    dict[str, Any]
+        For JSON: ``options``, by dotted names, as text; ``rates``, the curve of the test, or None.
+    """
+    try:
+        options = _flatten(tomllib.loads(read_small(path / CONFIG_FILE, MOST_FACTS).decode()))
+    except (OSError, ValueError, RecursionError, FolderError):
+        options = {}
+    return {"options": options, "rates": _read_rates(path / RATE_FILE)}
+
+
+def _flatten(table: dict[str, Any], before: str = "") -> dict[str, str]:
+    """Flatten the tables of a TOML document to dotted names."""
+    flat: dict[str, str] = {}
+    for name, value in table.items():
+        if isinstance(value, dict):
+            flat |= _flatten(value, f"{before}{name}.")
+        else:
+            flat[before + name] = (
+                value if isinstance(value, str) else json.dumps(value, default=str)
+            )
+    return flat
+
+
+def _read_rates(path: Path) -> dict[str, Any] | None:
+    """Read the curve of a learning-rate test; None if there is none, or none that is whole."""
+    try:
+        told = _read_json(read_small(path, MOST_FACTS))
+        lists = {name: told[name] for name in _RATE_LISTS}
+        numbers = {name: told[name] for name in _RATE_NUMBERS}
+        each = [*numbers.values(), *(value for some in lists.values() for value in some)]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, FolderError):
+        return None
+    is_even = len({len(some) for some in lists.values()}) == 1
+    if not is_even or not all(_number(value) is not None for value in each):
+        return None
+    return lists | numbers | {"hasDiverged": told.get("has_diverged") is True}
+
+
+def _date_facts(path: Path) -> str:
+    """Return a token that changes when the facts of a run do."""
+    dates = []
+    for name in (CONFIG_FILE, RATE_FILE):
+        try:
+            dates.append(str((path / name).stat().st_mtime_ns))
+        except OSError:
+            dates.append("")
+    return "-".join(dates)
+
+
+def _read_json(content: bytes) -> Any:  # noqa: ANN401
+    """Parse JSON; numbers that are infinite or overflow in JavaScript become None."""
+    return json.loads(
+        content, parse_float=_read_number, parse_int=_read_number, parse_constant=_read_number
+    )
 
 
 def _sort_events(content: bytes) -> tuple[list[list[Any]], list[dict[str, Any]], list[Any]]:
@@ -115,9 +254,7 @@ def _sort_events(content: bytes) -> tuple[list[list[Any]], list[dict[str, Any]],
     points, validations, events = [], [], []
     for line in content.splitlines():
         try:
-            event = json.loads(
-                line, parse_float=_read_number, parse_int=_read_number, parse_constant=_read_number
-            )
+            event = _read_json(line)
             kind = event.get("event")
         except (ValueError, AttributeError, RecursionError):
             continue

@@ -8,12 +8,13 @@ import { startDesk } from "./desk.js";
 import { startAttention } from "./attention.js";
 import { startWhy } from "./why.js";
 import { startInside } from "./inside.js";
+import { startBreak } from "./break.js";
 import { startTraining } from "./training.js";
 import { startMeanings } from "./meanings.js";
 import { startLessons } from "./lessons.js";
 import { startExport } from "./export.js";
 
-const views = ["translate", "attention", "why", "inside", "training", "lessons"];
+const views = ["translate", "attention", "why", "inside", "break", "training", "lessons"];
 const themes = ["", "light", "dark"], signs = { "": "◐", light: "☀", dark: "☾" };
 const themeNames = { "": "as the system says", light: "light", dark: "dark" };
 
@@ -38,7 +39,7 @@ function showView() {
     tab.tabIndex = isHere ? 0 : -1;
     find(view).hidden = !isHere;
   }
-  find("desk").hidden = ["training", "lessons"].includes(state.view);
+  find("desk").hidden = ["training", "break", "lessons"].includes(state.view);
   document.body.dataset.view = state.view;
 }
 
@@ -46,7 +47,7 @@ function startViews() {
   const hasModels = known.page.models.length > 0;
   if (!hasModels && !isFrozen) for (const view of views) if (view !== "training") find(`tab-${view}`).hidden = true;
   if (isFrozen) {
-    const has = { translate: snapshot.sentences?.length, attention: snapshot.attention, why: snapshot.why, inside: snapshot.inside, training: snapshot.runs?.length };
+    const has = { translate: snapshot.sentences?.length, attention: snapshot.attention, why: snapshot.why, inside: snapshot.inside, break: Object.keys(snapshot.broken ?? {}).length, training: snapshot.runs?.length };
     for (const view of views) find(`tab-${view}`).hidden = !has[view];
   }
   const tabs = find("views");
@@ -89,6 +90,7 @@ async function start() {
   startAttention();
   startWhy();
   startInside();
+  startBreak();
   startTraining();
   startMeanings();
   startLessons();

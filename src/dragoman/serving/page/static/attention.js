@@ -1,5 +1,6 @@
 // What the heads look at: lines, a grid of all, a heat map; and what happens without a head.
-import { complain, find, fixed, make, markedText, say, segments, tick } from "./dom.js";
+import { complain, find, make, markedText, say, segments, tick } from "./dom.js";
+import { fixed, times } from "./wording.js";
 import { hue, inks, isDark } from "./colours.js";
 import { widthOf } from "./pen.js";
 import { ask, isFrozen, snapshot } from "./server.js";
@@ -258,7 +259,7 @@ function drawWithout() {
     make("h2", {}, `Without ${told.heads.length === 1 ? "head" : "heads"} ${names}`),
     make("p", { className: "result", dir: "auto", lang: state.to }, ...(isSame ? [before] : markedText(before, told.translation, true))),
     make("p", { className: "faint" }, isSame ? "The translation stays the same. " : "The translation changes. ",
-      `The log-probability of “${before}” goes from ${fixed(told.logProbability, 2)} to ${fixed(told.logProbabilityWithout, 2)}: it is ${ratio >= 1 ? `${ratio.toPrecision(2)} times as` : `${(1 / ratio).toPrecision(2)} times less`} probable.`),
+      `The log-probability of “${before}” goes from ${fixed(told.logProbability, 2)} to ${fixed(told.logProbabilityWithout, 2)}: it is ${ratio >= 1 ? `${times(ratio)} as` : `${times(1 / ratio)} less`} probable.`),
     isFrozen ? "" : make("button", { className: "small", onclick: () => { change({ off: "" }); fetchLook(); } }, "Switch all on again"));
   say(isSame ? "The translation stays the same" : `The translation becomes ${told.translation}`);
 }

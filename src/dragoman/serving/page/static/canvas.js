@@ -29,9 +29,9 @@ export class Picture {
     this.canvas.onblur = () => this.point(null);
   }
   // planOf: from the width that there is to what is drawn.
-  show(planOf) {
+  show(planOf, at = null) {
     this.planOf = planOf;
-    this.at = null;
+    this.at = at;
     all.add(this);
     sizes.observe(this.element);
     this.resize(true);
@@ -51,7 +51,8 @@ export class Picture {
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
     this.plan.draw(pen, isDark(), this.at);
-    this.readout.textContent = this.at ? this.plan.tell(this.at) : this.hint;
+    const told = this.at ? this.plan.tell(this.at) : this.hint;
+    if (this.readout.textContent !== told) this.readout.textContent = told;
   }
   where(event) {
     const box = this.canvas.getBoundingClientRect();
@@ -59,6 +60,13 @@ export class Picture {
   }
   point(at) {
     if (JSON.stringify(at) === JSON.stringify(this.at)) return;
+    this.readout.ariaLive = "polite";
+    this.onPoint?.(at);
+    this.follow(at);
+  }
+  // The same in silence, since somebody points at another picture.
+  follow(at) {
+    if (document.activeElement !== this.canvas) this.readout.ariaLive = "off";
     this.at = at;
     this.canvas.style.cursor = at && this.pick ? "pointer" : "";
     cancelAnimationFrame(this.waiting);

@@ -1,5 +1,6 @@
 // What else could stand at a word: the box that opens there, and writing into the sentence itself.
-import { find, make, percent, say } from "./dom.js";
+import { find, make, say } from "./dom.js";
+import { percent } from "./wording.js";
 import { ask, isFrozen } from "./server.js";
 import { emit, known, modelInside, on, onChange } from "./state.js";
 import { continueFrom, focusSentence, keep, keptOf, lock, numberOf, release } from "./sentences.js";

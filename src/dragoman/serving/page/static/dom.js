@@ -108,11 +108,6 @@ export function save(name, content, type) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-export const percent = share => {
-  const value = share * 100;
-  return value >= 99.95 ? "100 %" : value >= 10 ? `${Math.round(value)} %` : `${value.toFixed(1)} %`;
-};
-
 const unspaced = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff]/;
 let segmenter;
 // The words of a text with the places where they begin and end.
@@ -164,4 +159,3 @@ export function markedText(before, after, withGone = false) {
   return changedWords(before, after).filter(([, sign]) => withGone || sign !== "del")
     .flatMap(([word, sign], place) => [place ? " " : "", sign ? make(sign, {}, word) : word]);
 }
-export const fixed = (value, digits) => value.toFixed(digits).replace("-", "−");

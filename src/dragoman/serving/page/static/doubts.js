@@ -1,5 +1,6 @@
 // Places to look at again: numbers, names, lengths, repetition, wrong language, low confidence.
-import { find, make, percent, say } from "./dom.js";
+import { find, make, say } from "./dom.js";
+import { percent } from "./wording.js";
 import { isFrozen } from "./server.js";
 import { emit, known, on, state } from "./state.js";
 import { focusSentence, isMany, numberOf } from "./sentences.js";

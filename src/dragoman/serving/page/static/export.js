@@ -9,6 +9,7 @@ import { planPairs, planText, stack } from "./pictures.js";
 import { planAttention, planHeading } from "./attention.js";
 import { planWhy } from "./why.js";
 import { packInside, planInside } from "./inside.js";
+import { planBreak } from "./break.js";
 import { planTraining } from "./training.js";
 import { current, stateAt } from "./lessons.js";
 
@@ -16,6 +17,7 @@ const width = 880, MOST_SECONDS = 60;
 
 function planView() {
   if (state.view === "training") return planTraining(width);
+  if (state.view === "break") return planBreak(width);
   const sentence = focused();
   if (!sentence?.text) throw new Error("There is nothing to export yet.");
   const heading = planText(wrap(`${sentence.source}  →  ${sentence.text}`, width, { size: 15, weight: 600 }), { size: 15, weight: 600 });
@@ -40,6 +42,7 @@ function takeSnapshot() {
     attention: known.look ? known.answer : null, why: known.why,
     inside: state.view === "inside" ? known.inside : null,
     runs: state.view === "training" ? known.runs : [],
+    broken: state.view === "break" ? Object.fromEntries(Object.entries(known.broken).map(([name, { look, ...answer }]) => [name, answer])) : {},
   };
 }
 
@@ -101,7 +104,7 @@ async function exportView(format) {
       return complain(null);
     }
     const plan = format === "html" || textFiles[format] ? null : planView();
-    if (state.view !== "training" && !focused()?.text) throw new Error("There is nothing to export yet.");
+    if (!["training", "break"].includes(state.view) && !focused()?.text) throw new Error("There is nothing to export yet.");
     if (textFiles[format]) {
       const [ending, type, write] = textFiles[format];
       return save(`translation.${ending}`, write(), type);

@@ -1,5 +1,6 @@
 // One’s own sentence through the whole machine, step by step, with the model’s numbers.
-import { complain, debounce, fill, find, make, percent, say, segments } from "./dom.js";
+import { complain, debounce, fill, find, make, say, segments } from "./dom.js";
+import { percent } from "./wording.js";
 import { ask, isFrozen, snapshot } from "./server.js";
 import { change, focused, known, modelInside, on, onChange, state } from "./state.js";
 import { num, planNumbers, tidy, typeset, unpack } from "./numbers.js";

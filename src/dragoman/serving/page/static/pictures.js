@@ -1,7 +1,8 @@
 // Pictures of attention and of importance. Each is planned first (where everything stands), then
 // drawn by any pen; who points at the picture is told by the plan what is there.
-import { hue, inks, signedColour, weightColour, weightTable } from "./colours.js";
+import { hue, inks, weightTable } from "./colours.js";
 import { shorten, widthOf } from "./pen.js";
+import { brief, fixed, percent, signed } from "./wording.js";
 
 const label = { size: 14 }, small = { size: 12 }, MOST_CURVES = 600;
 const widest = (texts, style, most) => Math.min(most, Math.max(10, ...texts.map(text => widthOf(text, style)))) + 2;
@@ -213,8 +214,8 @@ function describeHead(shown, head) {
     }
   });
   const most = totals.indexOf(Math.max(...totals));
-  const spread = `spread over about ${(2 ** entropy).toFixed(1)} words`;
-  if (totals[most] > .5) return `${Math.round(totals[most] * 100)} % goes to “${shown.keys[most]}”; ${spread}`;
+  const spread = `spread over about ${fixed(2 ** entropy, 1).replace(".0", "")} ${2 ** entropy < 1.05 ? "word" : "words"}`;
+  if (totals[most] > .5) return `${percent(totals[most])} goes to “${shown.keys[most]}”; ${spread}`;
   return diagonal > .6 ? `follows the order of the words; ${spread}` : spread;
 }
 
@@ -254,47 +255,57 @@ export function planPairs(sourceWords, targetWords, links, width) {
 }
 
 // Of one target word: a bar for each source word, by several accounts, with errors where there are.
-export function planBars(words, accounts, width) {
-  const side = Math.min(widest(words, label, 170), width * .28) + 8, rowHeight = 24, top = 26;
-  const gap = 22, room = (width - side - 6 - gap * (accounts.length - 1)) / accounts.length;
-  const height = top + words.length * rowHeight + 6, numbers = room > 130;
-  const signed = (value, isSigned) => `${isSigned ? value < 0 ? "−" : "+" : ""}${Math.abs(value).toFixed(2)}`;
+// accounts: [{ name, values, errors, low, high, isSigned, colour }]: bars of one scale have the same
+// low and high. rows: [{ text, place }], or { text, isGap } where words are left out.
+export function planBars(rows, accounts, width) {
+  const texts = rows.map(row => row.text);
+  const side = Math.min(widest(texts, label, 190), width * .3) + 8, rowHeight = 24, top = 46;
+  const gap = 26, room = (width - side - 6 - gap * (accounts.length - 1)) / accounts.length;
+  const height = top + rows.length * rowHeight + 6, hasNumbers = room > 130;
+  const written = (value, isSigned) => isSigned ? signed(value, 2) : fixed(value, 2);
   return {
     width, height,
     draw(pen, dark, at) {
       const ink = inks(dark);
       pen.rect(0, 0, width, height, ink.paper);
-      words.forEach((text, row) => {
-        const own = { ...label, align: "right", fill: at?.row === row ? ink.accent : ink.ink, weight: at?.row === row ? 700 : 400 };
+      rows.forEach(({ text, isGap }, row) => {
+        const isHere = at?.row === row, own = { ...label, size: isGap ? 11 : 14, align: "right", fill: isHere ? ink.accent : isGap ? ink.faint : ink.ink, weight: isHere ? 700 : 400 };
         pen.text(shorten(text, side - 10, own), side - 8, top + rowHeight * (row + .5), own);
       });
-      accounts.forEach((account, index) => {
-        const x = side + index * (room + gap), reach = value => Math.abs(value) + (account.errors ? 2 * account.errors[account.values.indexOf(value)] : 0);
-        const low = Math.min(0, ...account.values), high = Math.max(1e-9, ...account.values.map(reach));
-        const scale = (room - (numbers ? 44 : 0)) / (high - low), zero = x - low * scale;
-        pen.text(account.name, x, 12, { ...small, weight: 600, fill: ink.faint });
-        pen.line([[zero, top], [zero, height - 4]], ink.line);
-        account.values.forEach((value, row) => {
-          const y = top + rowHeight * row, long = value * scale;
-          const strong = account.isSigned ? signedColour(value < 0 ? -.7 : .7, dark) : weightColour(.6, dark);
-          pen.rect(Math.min(zero, zero + long), y + 5, Math.max(.5, Math.abs(long)), rowHeight - 10, strong, 2);
-          const end = Math.max(zero, zero + long + (account.errors?.[row] ?? 0) * scale) + 6;
-          if (numbers) pen.text(signed(value, account.isSigned), end, y + rowHeight / 2, { size: 11, fill: ink.faint });
-          if (account.errors?.[row]) {
-            const error = account.errors[row] * scale, middle = y + rowHeight / 2;
-            pen.line([[zero + long - error, middle], [zero + long + error, middle]], ink.ink, 1.5);
-            for (const end of [-error, error]) pen.line([[zero + long + end, middle - 4], [zero + long + end, middle + 4]], ink.ink, 1.5);
-          }
-        });
-      });
+      accounts.forEach((account, index) => drawAccount(pen, account, side + index * (room + gap), ink, dark));
     },
     hit(_, y) {
       const row = Math.floor((y - top) / rowHeight);
-      return row < 0 || row >= words.length ? null : { row };
+      return row < 0 || row >= rows.length ? null : { row };
     },
-    move: (at, _, dy) => ({ row: Math.max(0, Math.min(words.length - 1, (at?.row ?? -1) + dy)) }),
-    tell: at => `“${words[at.row]}”: ${accounts.map(account => `${account.name} ${account.values[at.row].toFixed(2)}${account.errors?.[at.row] ? ` ± ${account.errors[at.row].toFixed(2)}` : ""}`).join(" · ")}`,
+    move: (at, _, dy) => ({ row: Math.max(0, Math.min(rows.length - 1, (at?.row ?? -1) + dy)) }),
+    tell(at) {
+      const { text, place, isGap } = rows[at.row];
+      if (isGap) return `${text}: not shown here, but in the maps below`;
+      return `“${text}”: ${accounts.map(account => `${account.name} ${written(account.values[place], account.isSigned)}${account.errors?.[place] ? ` ± ${fixed(account.errors[place], 2)}` : ""}`).join(" · ")}`;
+    },
   };
+
+  function drawAccount(pen, account, x, ink, dark) {
+    const { low, high, values, errors } = account, scale = (room - (hasNumbers ? 48 : 4)) / (high - low), X = value => x + (value - low) * scale;
+    pen.text(account.name, x, 12, { ...small, weight: 600, fill: ink.faint });
+    const ticks = low < 0 && -low * scale > 26 ? [low, 0, high] : [0, high];
+    for (const tick of ticks) {
+      pen.line([[X(tick), top - 4], [X(tick), height - 4]], ink.line, 1, tick ? .6 : 1);
+      pen.text(tick ? brief(tick) : "0", X(tick), top - 12, { size: 10, align: tick === high ? "right" : tick === 0 && low === 0 ? "left" : "center", fill: ink.faint });
+    }
+    rows.forEach(({ place, isGap }, row) => {
+      const y = top + rowHeight * row, middle = y + rowHeight / 2;
+      if (isGap) return pen.line([[x, middle], [x + room, middle]], ink.line, 1, 1, [2, 4]);
+      const value = values[place], error = errors?.[place] ?? 0, end = X(Math.max(0, value)) + error * scale + 6;
+      pen.rect(Math.min(X(0), X(value)), y + 5, Math.max(.5, Math.abs(value * scale)), rowHeight - 10, account.colour(value, dark, place), 2);
+      pen.frame(Math.min(X(0), X(value)), y + 5, Math.max(.5, Math.abs(value * scale)), rowHeight - 10, ink.faint, .5);
+      if (hasNumbers) pen.text(written(value, account.isSigned), end, middle, { size: 11, fill: ink.faint });
+      if (!error) return;
+      pen.line([[X(value - error), middle], [X(value + error), middle]], ink.ink, 1.5);
+      for (const whisker of [-error, error]) pen.line([[X(value + whisker), middle - 4], [X(value + whisker), middle + 4]], ink.ink, 1.5);
+    });
+  }
 }
 
 // Several columns of pictures beside one another.

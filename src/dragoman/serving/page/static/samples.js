@@ -1,5 +1,6 @@
 // Samples of the translation at a temperature, and what that does to the next word.
-import { complain, debounce, fixed, make, percent } from "./dom.js";
+import { complain, debounce, make } from "./dom.js";
+import { fixed, percent } from "./wording.js";
 import { ask, isFrozen } from "./server.js";
 import { change, state } from "./state.js";
 import { tidy } from "./numbers.js";

@@ -9,7 +9,8 @@ const defaults = {
   picture: "lines", kind: "cross", layer: 1, heads: "", words: 1, specials: 1, off: "",
   word: 0, masks: 300,
   show: "steps", step: "", matrix: "", head: 1, cell: "", place: 0, grow: 4, grown: 0, heat: 100, seed: 1,
-  axis: "step", without: "",
+  broken: "", trial: "", probe: "", follow: "", stage: "",
+  axis: "step", without: "", smooth: 0, logs: "", zoom: "",
   lesson: "", at: 1,
 };
 // What belongs to the text rather than to how one looks at it.
@@ -39,7 +40,7 @@ export const state = { ...read(location.hash, history.state?.held), ...(snapshot
 // was chosen or written instead of what it said, by the key of the sentence.
 export const known = {
   page: null, sentences: [], path: [], notes: [], models: [], kept: {},
-  look: null, answer: null, why: null, inside: null, runs: [],
+  look: null, answer: null, why: null, inside: null, runs: [], broken: {},
 };
 export const saidNow = () => known.sentences.length === 0 ? state.said
   : Object.fromEntries(known.sentences.flatMap(({ key }, place) => known.kept[key] ? [[place, known.kept[key].text]] : []));

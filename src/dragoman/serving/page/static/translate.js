@@ -1,5 +1,6 @@
 // The desk: a text, its translation, and the lists of languages and models.
-import { complain, copyText, debounce, fill, find, make, markedText, percent, say, toast } from "./dom.js";
+import { complain, copyText, debounce, fill, find, make, markedText, say, toast } from "./dom.js";
+import { percent } from "./wording.js";
 import { ask, isFrozen, snapshot } from "./server.js";
 import { change, emit, focused, known, modelInside, on, onChange, state } from "./state.js";
 import { canRedo, canUndo, redo, remember, undo } from "./undo.js";

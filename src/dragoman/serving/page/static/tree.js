@@ -1,5 +1,6 @@
 // The tree that beam search grows: columns are steps, boxes are subwords that were tried.
-import { complain, fill, fixed, make, percent, say } from "./dom.js";
+import { complain, fill, make, say } from "./dom.js";
+import { fixed, percent } from "./wording.js";
 import { inks } from "./colours.js";
 import { shorten } from "./pen.js";
 import { ask, isFrozen } from "./server.js";

@@ -1,6 +1,7 @@
 // Why a word: RISE with its error, gradient × input and attention, side by side.
-import { complain, fill, find, fixed, make, say } from "./dom.js";
-import { isDark, signedColour } from "./colours.js";
+import { complain, fill, find, make, say } from "./dom.js";
+import { brief, counted, fixed, signed, times } from "./wording.js";
+import { isDark, signedColour, weightColour } from "./colours.js";
 import { askLines, isFrozen, snapshot } from "./server.js";
 import { change, focused, known, modelInside, on, onChange, state } from "./state.js";
 import { beside, pile, planBars, planMap, planText } from "./pictures.js";
@@ -30,7 +31,7 @@ async function fetchWhy() {
       drawWhy();
     });
     complain(null);
-    say(`Explained with ${known.why.numMasks} masks`);
+    say(`Explained with ${counted(known.why.numMasks, "mask")}`);
   } catch (error) {
     if (error.name !== "AbortError") askedFor = "";
     complain(error);
@@ -83,10 +84,10 @@ export function drawWhy() {
   const count = why.targetWords.length - 1;
   state.word = Math.max(0, Math.min(state.word, count - 1));
   drawProgress(why);
-  drawLegend();
+  drawLegend(why);
   parts.accounts.classList.toggle("long", why.sourceWords.length > MOST_BARS);
   drawTargetWords(why, count);
-  bars.hint = why.sourceWords.length > MOST_BARS ? `The ${MOST_BARS} most important of ${why.sourceWords.length} source words.` : "Point at a bar to read its number.";
+  bars.hint = why.sourceWords.length > MOST_BARS ? `The ${MOST_BARS} most important of ${counted(why.sourceWords.length, "source word")}; a dotted line stands where others are left out.` : "Point at a bar to read its number.";
   bars.show(width => planWhyBars(why, width));
   for (const name of Object.keys(accountNames)) {
     const isThere = Boolean(why[name]);
@@ -96,23 +97,48 @@ export function drawWhy() {
   }
   parts.table.replaceChildren(tableOf(() => ({
     caption: "RISE: change of log-probability ± Monte-Carlo standard error", columns: why.sourceWords,
-    rows: rowsOf(why, "rise").map((row, at) => [why.targetWords[at], ...row.map((value, place) => `${value.toFixed(2)} ± ${why.errors[at][place].toFixed(2)}`)]),
+    rows: rowsOf(why, "rise").map((row, at) => [why.targetWords[at], ...row.map((value, place) => `${fixed(value, 2)} ± ${fixed(why.errors[at][place], 2)}`)]),
   })));
 }
 
-function drawLegend() {
-  const entries = [[.75, "the source word speaks for the word"], [-.75, "against it"], [.15, "faint in RISE: may be chance, less than two standard errors"]];
-  parts.legend.replaceChildren(...entries.map(([value, text]) => {
-    const swatch = make("i");
-    swatch.style.background = signedColour(value, isDark());
-    return make("span", {}, swatch, text);
-  }));
+// One scale for the whole sentence: RISE and gradient × input are both changes of log-probability.
+function scaleOf(why) {
+  const rows = ["rise", "gradient"].flatMap(name => rowsOf(why, name)), numbers = rows.flat();
+  const reach = Math.max(...rowsOf(why, "rise").flatMap((row, at) => row.map((value, place) => value + why.errors[at][place])), ...numbers, .01);
+  return { low: Math.min(0, ...numbers), high: reach, most: Math.max(reach, ...numbers.map(Math.abs)) };
+}
+const strengthOf = (value, most) => Math.sqrt(Math.min(1, Math.abs(value) / most));
+const isSureOf = (why, row, place) => Math.abs(why.rise[row][place]) >= 2 * why.errors[row][place];
+const shade = (value, most, isSure, dark) => signedColour(Math.sign(value) * strengthOf(value, most) * (isSure ? 1 : .35), dark);
+
+// Source words that no word of the translation needs: perhaps they were not translated.
+function listUnused(why) {
+  const count = why.targetWords.length - 1;
+  return why.sourceWords.filter((_, place) => rowsOf(why, "rise").length && Array.from({ length: count }, (_, row) => row)
+    .every(row => Math.abs(why.rise[row][place]) < .1 || !isSureOf(why, row, place)));
+}
+
+function drawLegend(why) {
+  const { most } = scaleOf(why), dark = isDark(), steps = Array.from({ length: 21 }, (_, step) => step / 10 - 1);
+  const strip = (colours, ends, text) => {
+    const bar = make("i", { className: "strip" });
+    bar.style.background = `linear-gradient(to right, ${colours.join(", ")})`;
+    return make("span", {}, ends[0], " ", bar, ` ${ends[1]} ${text}`);
+  };
+  const faint = make("i");
+  faint.style.background = shade(most / 2, most, false, dark);
+  const unused = listUnused(why), isDone = why.isExact || why.numMasks >= why.ofMasks;
+  parts.legend.replaceChildren(
+    strip(steps.map(step => shade(step * most, most, true, dark)), [brief(-most), `+${brief(most)}`], "change of log-probability, for RISE and gradient × input alike: against the word, for it"),
+    ...(why.attention ? [strip(steps.slice(10).map(step => weightColour(step, dark)), ["0", "1"], "attention")] : []),
+    make("span", {}, faint, "faint in RISE: may be chance, less than two standard errors"),
+    ...(isDone && unused.length ? [make("span", { className: "unused" }, "No word of the translation depends on ", ...unused.flatMap((word, place) => [place ? ", " : "", make("b", { dir: "auto" }, word)]), unused.length > 1 ? ": they may have been left out, or may not matter." : ": it may have been left out, or may not matter.")] : []));
 }
 
 function describeMasks(why) {
   const largest = Math.max(0, ...why.errors.flat());
-  return why.isExact ? `exact: all ${why.numMasks} ways of leaving words out were tried`
-    : `${why.numMasks} of ${why.ofMasks} random masks · largest Monte-Carlo error ± ${largest.toFixed(2)}`;
+  return why.isExact ? `exact: all ${counted(why.numMasks, "way")} of leaving words out were tried`
+    : `${why.numMasks} of ${why.ofMasks} random masks · largest Monte-Carlo error ± ${fixed(largest, 2)}`;
 }
 function drawProgress(why) {
   const isDone = why.isExact || why.numMasks >= why.ofMasks;
@@ -142,43 +168,52 @@ function drawTargetWords(why, count) {
 
 // Of the chosen word, all accounts.
 export function planWhyBars(why, width) {
+  const { low, high, most } = scaleOf(why), row = state.word;
   const accounts = Object.keys(accountNames).filter(name => why[name]).map(name => ({
     name: width < 560 ? { rise: "RISE", gradient: "Gradient", attention: "Attention" }[name] : accountNames[name],
-    values: why[name][state.word], errors: name === "rise" ? why.errors[state.word] : null, isSigned: name !== "attention",
+    values: why[name][row], errors: name === "rise" ? why.errors[row] : null, isSigned: name !== "attention",
+    ...(name === "attention" ? { low: 0, high: 1, colour: weightColour }
+      : { low, high, colour: (value, dark, place) => shade(value, most, name !== "rise" || isSureOf(why, row, place), dark) }),
   }));
-  const kept = mostImportant(accounts, why.sourceWords.length);
-  const take = list => list && kept.map(place => list[place]);
-  return planBars(take(why.sourceWords), accounts.map(account => ({ ...account, values: take(account.values), errors: take(account.errors) })), width);
+  return planBars(rowsWithGaps(mostImportant(accounts, why.sourceWords.length), why.sourceWords), accounts, width);
+}
+// The words that are shown; what is left out between them is marked.
+function rowsWithGaps(kept, words) {
+  return [...kept, words.length].flatMap((place, at) => {
+    const missing = place - (at ? kept[at - 1] + 1 : 0);
+    const gap = missing ? [{ text: `⋯ ${counted(missing, "word")}`, isGap: true }] : [];
+    return place < words.length ? [...gap, { text: words[place], place }] : gap;
+  });
 }
 // Of a long sentence the words that any account finds important, in their order.
 function mostImportant(accounts, count) {
   const places = Array.from({ length: count }, (_, place) => place);
   if (count <= MOST_BARS) return places;
-  const share = place => Math.max(...accounts.map(({ values }) => Math.abs(values[place]) / Math.max(1e-9, ...values.map(Math.abs))));
+  const share = place => Math.max(...accounts.map(({ values, high, low }) => Math.abs(values[place]) / Math.max(high, -low)));
   return places.sort((one, other) => share(other) - share(one)).slice(0, MOST_BARS).sort((one, other) => one - other);
 }
 
 // A map of one account. Numbers that their error may explain are faint.
 export function planAccount(why, name, width, title) {
   const mostCell = why.sourceWords.length > MOST_BARS ? 20 : 34;
-  const rows = rowsOf(why, name), numbers = Float32Array.from(rows.flat()), columns = why.sourceWords;
-  const errors = name === "rise" ? Float32Array.from(rowsOf(why, "errors").flat()) : null;
+  const rows = rowsOf(why, name), numbers = rows.flat(), columns = why.sourceWords;
+  const errors = name === "rise" ? rowsOf(why, "errors").flat() : null;
   const targets = why.targetWords.slice(0, rows.length);
   if (name === "attention") return planMap(targets, columns, numbers, width, { title, mostCell });
-  const most = Math.max(1e-9, ...numbers.map(Math.abs));
+  const { most } = scaleOf(why);
   const isSure = place => !errors || Math.abs(numbers[place]) >= 2 * errors[place];
-  const strength = place => Math.sqrt(Math.abs(numbers[place]) / most) * (isSure(place) ? 1 : .35);
+  const strength = place => strengthOf(numbers[place], most) * (isSure(place) ? 1 : .35);
   const digits = most >= 3 ? 1 : 2;
   return planMap(targets, columns, numbers, width, {
     title, mostCell,
-    colour: (value, dark, place) => signedColour(Math.sign(value) * strength(place), dark),
+    colour: (value, dark, place) => shade(value, most, isSure(place), dark),
     tell: {
       strength,
       number: place => Math.abs(numbers[place]) >= most * .05 && isSure(place) ? fixed(numbers[place], digits) : "",
       sentence: (row, column, place) => {
-        const value = numbers[place], error = errors ? ` ± ${errors[place].toFixed(2)}` : "";
-        const times = errors ? `: ${Math.exp(Math.abs(value)).toPrecision(2)} times as probable ${value >= 0 ? "with" : "without"} it` : "";
-        return `“${targets[row]}” and “${columns[column]}”: ${value >= 0 ? "+" : "−"}${Math.abs(value).toFixed(2)}${error}${isSure(place) ? times : " (may be chance)"}`;
+        const value = numbers[place], error = errors ? ` ± ${fixed(errors[place], 2)}` : "", ratio = times(Math.exp(Math.abs(value)));
+        const compared = !errors ? "" : ratio === "1 time" ? ": as probable without it" : `: ${ratio} as probable ${value >= 0 ? "with" : "without"} it`;
+        return `“${targets[row]}” and “${columns[column]}”: ${signed(value, 2)}${error}${isSure(place) ? compared : " (may be chance)"}`;
       },
     },
   });

@@ -1,5 +1,6 @@
 // Words of both sides on the screen: pointing at one shows its counterparts.
-import { find, make, percent, say } from "./dom.js";
+import { find, make, say } from "./dom.js";
+import { percent } from "./wording.js";
 import { isFrozen } from "./server.js";
 import { focused, known, state } from "./state.js";
 import { isMany, keptOf, numberOf, spoken } from "./sentences.js";
