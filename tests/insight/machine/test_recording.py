@@ -241,9 +241,11 @@ def test_nothing_is_left_behind_in_the_model(translator):
     ("options", "what"),
     [
         (RNNsearchOptions(), "This model is no Transformer (rnnsearch)"),
-        (TransformerOptions(decoder_attention="ssru"), "has ssru attention in place"),
-        (TransformerOptions(num_experts=4), "has a mixture of experts in place"),
+        (TransformerOptions(decoder_attention="ssru"), "has ssru attention, unlike"),
+        (TransformerOptions(num_experts=4), "has a mixture of experts, unlike"),
         (TransformerOptions(norm="batch"), "normalises over batches of words"),
+        (TransformerOptions(residual=False), "has no residual connections, unlike"),
+        (TransformerOptions(decoder_mask=False), "has no mask in its decoder, unlike"),
     ],
 )
 def test_others_say_what_can_be_seen_instead(translator_of, options, what):

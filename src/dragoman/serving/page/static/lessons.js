@@ -9,7 +9,7 @@ import { explained } from "./meanings.js";
 // Kept until the tab is closed: in a file each step is the page loaded anew.
 const answers = {};
 try { Object.assign(answers, JSON.parse(sessionStorage.getItem("dragoman-answers") ?? "{}")); } catch { /* storage is off */ }
-const fresh = { view: "translate", said: {}, model: "", beam: 0, sentence: 0, layout: "", compare: "", off: "", specials: 1 };
+const fresh = { view: "translate", model: "", beam: 0, sentence: 0, layout: "", compare: "", off: "", specials: 1 };
 
 const lessonOf = id => lessons.find(lesson => lesson.id === id) ?? null;
 export const current = () => lessonOf(state.lesson);

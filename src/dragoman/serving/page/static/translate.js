@@ -271,7 +271,8 @@ function watchChanges() {
     toast("Another text is shown.", { label: "Undo", call: undo });
   });
   onChange(changes => {
-    if ("said" in changes && "from" in changes) {  // all of another address
+    // All of another address, or a text that was not typed here.
+    if (("said" in changes && "from" in changes) || ("text" in changes && changes.text !== box.value)) {
       box.value = state.text;
       checkLanguages();
       fillLists();

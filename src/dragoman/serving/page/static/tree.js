@@ -167,7 +167,7 @@ async function compare() {
 function drawVersus({ trees }) {
   const one = trees[1], four = trees[4], { versus } = box.parts;
   const example = exampleNow(), offer = example && !isFrozen && example !== focused()?.source
-    ? make("p", { className: "faint" }, "A sentence to try: ", make("button", { className: "link", lang: state.from, onclick: () => { stop(); change({ text: example, say: "", sentence: 0, grown: 0 }); } }, example)) : "";
+    ? make("p", { className: "faint" }, "A sentence to try: ", make("button", { className: "link", lang: state.from, onclick: () => { stop(); change({ text: example, sentence: 0, grown: 0 }); } }, example)) : "";
   if (!one || !four) return versus.replaceChildren(offer);
   const isSame = one.text === four.text, gain = four.logProbability - one.logProbability;
   const times = Math.exp(Math.abs(gain)), ratio = times < 10 ? times.toFixed(1) : Math.round(times).toLocaleString("en");
