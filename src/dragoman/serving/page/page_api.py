@@ -47,7 +47,7 @@ from dragoman.serving.page.page_request import (
     find_model,
     identify,
     read_fields,
-    read_pair,
+    read_question,
     service_of,
 )
 from dragoman.serving.page.page_runs import Run, WatchedRuns, name_runs, read_run, read_run_facts
@@ -272,7 +272,7 @@ def _write_translation(
 
 
 async def _choices(request: WebRequest) -> Response:
-    pair, fields = await _read(request)
+    pair, fields = await read_question(request)
     begun = pair._replace(translation=fields.text("prefix", ""))
     found = await service_of(request).run_side_task(
         pair.model, lambda translator: _find_choices(translator, begun)
@@ -296,7 +296,7 @@ def _find_choices(translator: Translator, pair: SentencePair) -> list[dict[str, 
 
 
 async def _alignment(request: WebRequest) -> Response:
-    pair, _ = await _read(request)
+    pair, _ = await read_question(request)
     service = service_of(request)
     found = await service.run_side_task(pair.model, lambda translator: _align(translator, pair))
     model = find_model(service, pair.model)
@@ -311,7 +311,7 @@ def _align(translator: Translator, pair: SentencePair) -> dict[str, Any]:
 
 
 async def _attention(request: WebRequest) -> Response:
-    pair, fields = await _read(request)
+    pair, fields = await read_question(request)
     service = service_of(request)
     off = fields.heads("off")
     beam = fields.number("beam", 1, service.options.max_beam_size, 0) or None
@@ -331,7 +331,7 @@ def _look(
 async def _why(request: WebRequest) -> Response:
     """Stream an explanation as JSON lines while its estimates improve."""
     service = service_of(request)
-    pair, fields = await _read(request)
+    pair, fields = await read_question(request)
     num_masks = fields.number("masks", 16, MOST_MASKS, NUM_MASKS)
     seed = fields.number("seed", 0, 1 << 31, 1)
     # Errors surface in the first step, while a status can still be sent.
@@ -365,16 +365,6 @@ def _begin_explaining(
         block_size=max(16, STEP_TOKENS // num_tokens),
     )
     return steps, next(steps)
-
-
-async def _read(request: WebRequest) -> tuple[SentencePair, JsonFields]:
-    """Read sentence pair, model and client of a request."""
-    service = service_of(request)
-    fields = await read_fields(request)
-    await charge(request, 0)
-    pair = read_pair(fields)
-    find_model(service, pair.model)
-    return pair, fields
 
 
 def _runs_of(request: WebRequest) -> list[Run]:

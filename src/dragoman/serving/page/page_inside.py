@@ -21,13 +21,9 @@ from dragoman.insight.sampling import (
 )
 from dragoman.models.options import TransformerOptions
 from dragoman.serving.page.page_request import (
-    JsonFields,
     SentencePair,
-    charge,
     check_length,
-    find_model,
-    read_fields,
-    read_pair,
+    read_question,
     service_of,
 )
 from dragoman.serving.service_types import ServiceError
@@ -46,7 +42,7 @@ COLDEST, HOTTEST = 5, 200
 
 async def give_inside(request: WebRequest) -> Response:
     """Answer with what there is to see of a pair, or with the numbers of one part."""
-    pair, fields = await _read(request)
+    pair, fields = await read_question(request)
     part = fields.text("part", "")
     found = await service_of(request).run_side_task(
         pair.model, lambda translator: look_inside(translator, pair, part)
@@ -56,7 +52,7 @@ async def give_inside(request: WebRequest) -> Response:
 
 async def give_terms(request: WebRequest) -> Response:
     """Answer with the terms of one entry of a linear map."""
-    pair, fields = await _read(request)
+    pair, fields = await read_question(request)
     part, name = fields.text("part"), fields.text("map")
     row, column, head = (fields.number(each, 0, 1 << 24, 0) for each in ("row", "column", "head"))
 
@@ -71,7 +67,7 @@ async def give_terms(request: WebRequest) -> Response:
 
 async def give_tree(request: WebRequest) -> Response:
     """Answer with the tree of a beam search."""
-    pair, fields = await _read(request)
+    pair, fields = await read_question(request)
     beam = fields.number("beam", 1, MOST_BEAMS, 4)
     alone = pair._replace(translation="")
 
@@ -84,7 +80,7 @@ async def give_tree(request: WebRequest) -> Response:
 
 async def give_samples(request: WebRequest) -> Response:
     """Answer with samples at a temperature."""
-    pair, fields = await _read(request)
+    pair, fields = await read_question(request)
     temperature = fields.number("temperature", COLDEST, HOTTEST, 100) / 100
     count = fields.number("count", 1, MOST_SAMPLES, 6)
     seed = fields.number("seed", 0, 1 << 31, 1)
@@ -101,16 +97,6 @@ async def give_samples(request: WebRequest) -> Response:
         }
 
     return JSONResponse(await service_of(request).run_side_task(pair.model, draw))
-
-
-async def _read(request: WebRequest) -> tuple[SentencePair, JsonFields]:
-    """Read sentence pair and model of a request."""
-    service = service_of(request)
-    fields = await read_fields(request)
-    await charge(request, 0)
-    pair = read_pair(fields)
-    find_model(service, pair.model)
-    return pair, fields
 
 
 def look_inside(translator: Translator, pair: SentencePair, part: str) -> dict[str, Any]:

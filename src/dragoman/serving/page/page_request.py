@@ -219,3 +219,13 @@ def _is_head(value: object) -> bool:
         and isinstance(value[0], str)
         and all(isinstance(each, int) and not isinstance(each, bool) for each in value[1:])
     )
+
+
+async def read_question(request: WebRequest) -> tuple[SentencePair, JsonFields]:
+    """Read sentence pair, model and client of a request."""
+    service = service_of(request)
+    fields = await read_fields(request)
+    await charge(request, 0)
+    pair = read_pair(fields)
+    find_model(service, pair.model)
+    return pair, fields
