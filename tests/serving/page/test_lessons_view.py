@@ -1,10 +1,9 @@
 """Lessons in a real browser: predict, run, explain; terms, size, print."""
 
-import re
-
 import pytest
 from tests.serving.browser import PHONE, open_browser, open_page
 from tests.serving.running_server import serve
+from tests.serving.small_service import copy_folder
 from tests.serving.word_model import write_word_model
 
 NARROW = {"width": 320, "height": 640}
@@ -25,8 +24,9 @@ TEXTS = """async () => {
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory, vocabularies):
-    folder = write_word_model(tmp_path_factory.mktemp("lessons") / "words", vocabularies)
-    with serve([folder]) as address:
+    folder = tmp_path_factory.mktemp("lessons")
+    first = write_word_model(folder / "words", vocabularies)
+    with serve([first, copy_folder(first, folder, "fr", "en")]) as address:
         yield address
 
 
@@ -51,7 +51,7 @@ def shows(page, selector) -> bool:
 def test_every_text_is_well_formed(page):
     """Terms that are not in the list would throw."""
     steps = page.evaluate(TEXTS)
-    assert len({each["id"] for each in steps}) == 15
+    assert len({each["id"] for each in steps}) == 16
     known = set(page.evaluate("async () => Object.keys((await import('./page/state.js')).state)"))
     for step in steps:
         assert 0 <= step["right"] < len(step["choices"]) >= 2, step["id"]
@@ -68,22 +68,22 @@ def test_what_is_shown_stays_hidden_until_something_was_predicted(page):
     assert page.evaluate("document.activeElement.id") == "lesson-title"
     assert not shows(page, "#desk")
     assert not shows(page, ".verdict")
-    assert page.locator("#lesson >> text=Next").is_disabled()
+    assert page.locator("#lesson >> text=Next question").is_disabled()
     page.click(".guess >> nth=0")
     page.wait_for_selector("#translation .word")
     assert page.input_value("#text") == "I bought a red car and a big house."
     assert "grande" in page.inner_text(".verdict b")
     assert page.locator(".guess.right").inner_text().strip().startswith("grande")
     assert page.locator(".guess.wrong").count() == 1
-    page.click("#lesson >> text=Next")
+    page.click("#lesson >> text=Next question")
     assert not shows(page, "#attention")
     page.click(".guess >> nth=0")
     page.wait_for_selector("#attention canvas")
     assert page.inner_text(".verdict b") == "Right."
-    page.click("#lesson >> text=Back")
+    page.click("#lesson >> text=Question before")
     page.wait_for_selector("#translate", state="visible")
     assert page.locator(".guess.wrong").count() == 1, "answers stay"
-    page.click("#lesson >> text=End")
+    page.click("#lesson >> text=End lesson")
     assert not shows(page, "#lesson")
 
 
@@ -217,8 +217,51 @@ def test_a_lesson_goes_into_one_file_with_all_its_steps(browser, url, tmp_path):
             page.click(".guess >> nth=0")
             page.wait_for_selector(box)
             if step < 3:
-                page.click("#lesson >> text=Next")
+                page.click("#lesson >> text=Next question")
                 page.wait_for_function("step => location.hash === `#at=${step}`", arg=step + 1)
-        page.click("#lesson >> text=Back")
+        page.click("#lesson >> text=Question before")
         page.wait_for_selector(".verdict")
-        assert page.locator("#lesson button", has_text=re.compile("^End$")).count() == 0
+        assert page.locator("#lesson button", has_text="End lesson").count() == 0
+
+
+def test_a_picture_that_is_shown_again_is_drawn_anew(page):
+    """Attention, another view, Attention with other settings: of the same sentence."""
+    page.click("text=Attention is all you need: the talk")
+    boxes = ("#translation", "#attention canvas", "#inside", "#attention canvas")
+    for step, box in enumerate(boxes, 1):
+        page.click(".guess >> nth=1")
+        page.wait_for_selector(box)
+        page.wait_for_timeout(300)
+        if step < 4:
+            page.keyboard.press("n")
+    drawn = "document.querySelector('#attention canvas').toDataURL()"
+    grid = page.evaluate(drawn)
+    page.reload()
+    page.wait_for_selector("#attention canvas")
+    page.wait_for_function(f"() => {drawn}.length > 5000")
+    page.wait_for_timeout(500)
+    assert page.evaluate(drawn) == grid
+
+
+def test_a_file_of_one_step_leads_nowhere_else(page, browser, tmp_path):
+    page.click("text=Words that must agree")
+    page.click(".guess >> nth=1")
+    page.wait_for_selector("#translation .word")
+    page.click("#export")
+    with page.expect_download() as download:
+        page.click("[data-format=html]")
+    download.value.save_as(tmp_path / "step.html")
+    with open_page(browser, tmp_path.as_uri()) as frozen:
+        frozen.goto((tmp_path / "step.html").as_uri())
+        frozen.wait_for_selector(".guess")
+        assert frozen.locator(".lesson-tools button").count() == 0
+
+
+def test_a_wrong_guess_is_answered_in_plain_words(page):
+    page.click("text=Scaled dot-product attention in ten minutes")
+    for _ in range(2):
+        page.click(".guess >> nth=1")
+        page.keyboard.press("n")
+    page.click(".guess >> nth=0")
+    answer = page.inner_text(".verdict b")
+    assert answer == "The answer: nearly all weight on one word."

@@ -2,9 +2,11 @@
 // A step may change what the page shows (“state”), and may ask something first (“ask”, “choices”,
 // “right”: the number of the right choice); “why” is said once an answer was given.
 
-const lines = { view: "attention", kind: "cross", picture: "lines", words: 1, heads: "", layer: 1 };
+// What the last layer of a small model looks at, where it is clearest.
+const lines = { view: "attention", kind: "cross", picture: "lines", layer: 2 };
+const map = (kind, layer, heads = "") => ({ view: "attention", kind, picture: "map", layer, heads });
 const why = word => ({ view: "why", word });
-const inside = step => ({ view: "inside", show: "steps", step });
+const inside = (step, head = 1, cell = "") => ({ view: "inside", show: "steps", step, head, cell });
 const tree = grow => ({ view: "inside", show: "tree", grow });
 
 const examples = [
@@ -16,9 +18,9 @@ const examples = [
       { say: "In French *voiture* (car) and *maison* (house) are both feminine.",
         ask: "What becomes of *big*?", choices: ["grand", "grande", "grandes"], right: 1, state: { view: "translate" },
         why: "*Grande*, since *maison* is feminine. The adjective is written before the noun, so the {decoder} must know the noun before it has written it." },
-      { say: "Look at the row of *grande* in {cross-attention}.",
-        ask: "Besides *big*, which source word do the {heads} look at for *grande*?", choices: ["house", "car", "bought"], right: 0, state: lines,
-        why: "At *house.*: nearly as much as at *big*. That is where the gender comes from." },
+      { say: "Look at the row of *grande* in {cross-attention}, in the second layer of the {decoder}.",
+        ask: "Besides *big*, which source word do the {heads} look at for *grande*?", choices: ["house", "car", "bought"], right: 0, state: map("cross", 2),
+        why: "At *house.*: nearly as much as at *big*. But looking is not needing: in *Why*, leaving *house* out hardly touches *grande*, since *une* is written already, and *une* is where *house* counts." },
       { say: "{RISE} asks what happens when a word is missing. Look at *rouge*.",
         ask: "Without which word would *rouge* become least probable?", choices: ["car", "red", "a"], right: 1, state: why(4),
         why: "*Red*, by far. French writes this colour behind its noun, so by then the decoder has *voiture* before its eyes, in its own words." },
@@ -33,8 +35,8 @@ const examples = [
         ask: "What will the model write?", choices: ["fatiguée … fatiguée", "fatigué … fatigué", "fatiguée … fatigué"], right: 2, state: { view: "translate" },
         why: "Both, each in its place. The two *tired* have the same {embedding}; what differs is what they took from their neighbours by {self-attention}, and where they stand." },
       { say: "Choose {self-attention} of the {encoder}, and follow each *tired* through the {layers}.",
-        ask: "Must every head look at *She*?", choices: ["Yes, or the gender is lost", "No, one head that does is enough"], right: 1, state: { view: "attention", kind: "encoder", picture: "grid", words: 1 },
-        why: "One is enough: {heads} are put side by side and mixed, so each can have its own task. Switch some off and see which ones the translation needs." },
+        ask: "Must every head look at *She*?", choices: ["Yes, or the gender is lost", "No, one head that does is enough"], right: 1, state: { view: "attention", kind: "encoder", picture: "lines", layer: 1 },
+        why: "One is enough: {heads} are put side by side and mixed, so each can have its own task. Switch some off, by the sign beside their number, and see which ones the translation needs." },
     ],
   },
   {
@@ -68,8 +70,8 @@ const examples = [
     steps: [
       { say: "*Ne … jamais* is *never*; *ne … pas* would be *not*.", ask: "Which of the two words decides?", choices: ["ne", "jamais"], right: 1, state: why(1),
         why: "*Jamais*: without it *never* is about a thousand times less probable. *Ne* stands in every negation and says little." },
-      { say: "Now change *jamais* to *pas* above, and look what changes.", ask: "Will the verb change too?", choices: ["Yes: *does not eat*", "No, only *never*"], right: 0, state: { view: "translate", text: "Il ne mange pas de viande." },
-        why: "English needs *do* for *not* but not for *never*. One word of the source changes three of the translation." },
+      { say: "Now change *jamais* to *pas* above, and look what changes.", ask: "Will the verb change too?", choices: ["Yes: *doesn't eat*", "No, only *never*"], right: 0, state: { view: "translate", text: "Il ne mange pas de viande." },
+        why: "English needs *do* for *not* but not for *never*. One word of the source changes two of the translation." },
     ],
   },
   {
@@ -82,7 +84,7 @@ const examples = [
       { say: "Which neighbours?", ask: "Besides *Bank* itself, what speaks for *bench*?", choices: ["Park and saßen", "Wir and einer"], right: 0, state: why(4),
         why: "*Park* and *saßen*: leave them out and *bench* loses. The bars are small, since either is enough." },
       { say: "*Das Schloss an der Tür ist kaputt* speaks of a lock: it is on the door.", ask: "Will the model see it?", choices: ["Yes: lock", "No: castle"], right: 1, state: { view: "translate", text: "Das Schloss an der Tür ist kaputt." },
-        why: "A small model that has read many castles and few locks says *castle*. Click on the word: is *lock* among what it would rather have said, and how far behind?" },
+        why: "It says *castle*. Click on the word: at this place the model finds *lock* the more probable of the two, and still the search over whole sentences ends at *castle*. What looks like knowledge is a close race." },
     ],
   },
   {
@@ -92,8 +94,8 @@ const examples = [
     steps: [
       { say: "Two people act here: *I saw*, *Peter bought*.", ask: "Who bought a car in the translation?", choices: ["Peter", "I", "the city"], right: 0, state: { view: "translate" },
         why: "Peter, thirteen words before *gekauft*. For attention that is one step; a recurrent network takes thirteen, and each one may forget." },
-      { say: "*Bought* stands in three German places.", ask: "Which words does *bought* need?", choices: ["gekauft alone", "gekauft with hat or habe", "Auto"], right: 1, state: why(8),
-        why: "The participle and its auxiliary. The paper's table 1 counts this: the longest path between two words is 1 with {self-attention}, n in a recurrent network." },
+      { say: "*Bought* is *hat … gekauft*, in two places. Another auxiliary, *habe*, belongs to *gesehen*, *saw*.", ask: "Which auxiliary does *bought* lean on more?", choices: ["hat, its own", "habe, the wrong one", "neither"], right: 1, state: why(8),
+        why: "*Gekauft* counts most, and then *habe*, the wrong one: a model learns what usually goes together, not grammar. The paper's table 1 counts this: the longest path between two words is 1 with {self-attention}, n in a recurrent network." },
     ],
   },
   {
@@ -102,9 +104,9 @@ const examples = [
     text: "The animal didn't cross the street because it was too tired.",
     steps: [
       { say: "*Animal* is masculine in French, *rue* (street) feminine. Tired is the animal.", ask: "What should *it* become?", choices: ["il", "elle"], right: 0, state: { view: "translate" },
-        why: "It should be *il*. If you see *elle … fatiguée*, the model took the nearer noun, the street: the grammar of the sentence is right and its meaning is not." },
-      { say: "Look at {self-attention} of the {encoder}, at the row of *it*.", ask: "Does attention prove what the model meant?", choices: ["Yes: where it looks is what it means", "No: attention is not an explanation"], right: 1, state: { view: "attention", kind: "encoder", picture: "map", words: 1 },
-        why: "Some heads look at *animal*, others at *street*. Only an experiment tells: in *Why*, RISE leaves words out and measures what changes." },
+        why: "It should be *il*. The model says *elle … fatiguée*: it took the nearer noun, the street, so the grammar of the sentence is right and its meaning is not." },
+      { say: "Look at {self-attention} of the {encoder}, at the row of *it*.", ask: "Does attention prove what the model meant?", choices: ["Yes: where it looks is what it means", "No: attention is not an explanation"], right: 1, state: map("encoder", 2, "4"),
+        why: "This head looks at *street*; hardly any looks at *animal*. That fits the mistake, but only an experiment tells: in *Why*, {RISE} leaves words out and measures what changes." },
     ],
   },
   {
@@ -127,7 +129,7 @@ const examples = [
         ask: "What will {greedy search} write, which takes the best word each time?", choices: ["Jane is visiting", "Jane visit…"], right: 1, state: tree(1),
         why: "It must take *visit…*, and cannot take it back when the words behind it turn out worse." },
       { say: "With a {beam} of 4 the search keeps four {hypotheses} at each step.",
-        ask: "Which one wins in the end?", choices: ["the one that was best at every step", "one that was second at first"], right: 1, state: tree(4),
+        ask: "Which one wins in the end?", choices: ["the one that was best at every step", "one that was second for a while"], right: 1, state: tree(4),
         why: "*Jane is visiting …* was second at the third step, but what follows is more probable. Follow the bold path, and the scores at the ends: log-probability by {length penalty}." },
     ],
   },
@@ -146,6 +148,31 @@ const examples = [
 
 const courses = [
   {
+    id: "dot-product", title: "Scaled dot-product attention in ten minutes", pair: "fr-en", minutes: 10,
+    about: "One head, number by number: queries and keys, scores, √dₖ, softmax, values.",
+    text: "Jane visite l’Afrique en septembre.",
+    steps: [
+      { say: "Attention(Q, K, V) = softmax(QKᵀ/√dₖ)·V. We follow head 2 of the fourth {encoder} layer. Each subword is multiplied by three matrices: its {query}, its {key}, its {value}.",
+        ask: "Is the query of *Afrique* the same list of numbers as its key?", choices: ["yes, it is the same word", "no, the matrices differ"], right: 1, state: inside("encoder.4.self.projections", 2, "5.0"),
+        why: "They differ: what a word looks for is not what it can be found by. Choose a number to see the sum that makes it." },
+      { say: "The score of two words is the {dot product} of the query of one and the key of the other.",
+        ask: "*Afrique* compares itself with how many {keys}?", choices: ["one", "all of the sentence, its own too"], right: 1, state: inside("encoder.4.self.scores", 2, "5.2"),
+        why: "All. A row has the scores of one query, a column those of one key; the sum below shows the products, and then ÷√dₖ." },
+      { say: "The products are added over dₖ = 48 places, so the sums grow with the width of a head: by about √48 for random numbers.",
+        ask: "What would {softmax} make of scores seven times as large?", choices: ["the same weights", "nearly all weight on one word"], right: 1, state: inside("encoder.4.self.scores", 2, "5.2"),
+        why: "e to a seven times larger difference: all or nothing, and hardly any gradient for the others. That is what √dₖ is for." },
+      { say: "{Softmax} turns a row of scores into shares.",
+        ask: "What does the row of *Afrique* sum to?", choices: ["1", "√48", "the number of words"], right: 0, state: inside("encoder.4.self.softmax", 2, "5.2"),
+        why: "1. Six tenths go to *visite*: this head asks what happens to Africa. A negative score still gets a share, a small one." },
+      { say: "Last, the {values} are added up, each times its share.",
+        ask: "How long is the result for *Afrique*?", choices: ["as long as the sentence", "as long as one value, 48 numbers"], right: 1, state: inside("encoder.4.self.average", 2, "5.0"),
+        why: "48 numbers, whatever the length of the sentence. They are a mixture, mostly of what *visite* handed over." },
+      { say: "Four {heads} do this side by side; their results are put in a row and multiplied by Wᴼ.",
+        ask: "Do the other heads of this layer look at *visite* too?", choices: ["yes, all", "no: another looks at *septembre*, for example"], right: 1, state: { view: "attention", kind: "encoder", picture: "grid" },
+        why: "Each has found something else to look for. Nobody told them: it made the translations better." },
+    ],
+  },
+  {
     id: "from-vector-to-attention", title: "Attention is all you need: the talk", pair: "fr-en", minutes: 20,
     about: "From the one vector of 2014 to the Transformer of 2017, and what is left to wish for. After the first of the notes that Dragoman implements.",
     text: "Jane visite l’Afrique en septembre.",
@@ -154,19 +181,19 @@ const courses = [
         ask: "What helps most against forgetting?", choices: ["a wider vector", "letting the decoder look back at every word"], right: 1, state: { view: "translate" },
         why: "Looking back: that is {attention} (Bahdanau, 2014). There it still sat on a recurrent network." },
       { say: "{Self-attention} goes further: every word looks at every word of its own sentence, and makes a {query}, a {key} and a {value} from its {embedding} by three matrices.",
-        ask: "How many steps from the first word to the last?", choices: ["as many as there are words", "one"], right: 1, state: { view: "attention", kind: "encoder", picture: "lines", words: 1 },
+        ask: "How many steps from the first word to the last?", choices: ["as many as there are words", "one"], right: 1, state: { view: "attention", kind: "encoder", picture: "lines", layer: 4 },
         why: "One, in every layer. That is also why all words can be computed at once." },
       { say: "Scaled {dot product} attention: softmax(QKᵀ/√d_k)·V. Go through it with this sentence, number by number.",
         ask: "Why divide by √d_k?", choices: ["to save time", "so that {softmax} is not all or nothing"], right: 1, state: inside("encoder.1.self.scores"),
         why: "Sums of many products are large; {softmax} of large numbers is one 1 and many 0s, and the gradient dies." },
       { say: "Several {heads} side by side, each with matrices of its own, put together and multiplied by Wᴼ.",
-        ask: "Why not one wide head?", choices: ["it would cost more", "one head has one pattern per word; several can look at different things"], right: 1, state: { view: "attention", kind: "encoder", picture: "grid", words: 1 },
+        ask: "Why not one wide head?", choices: ["it would cost more", "one head has one pattern per word; several can look at different things"], right: 1, state: { view: "attention", kind: "encoder", picture: "grid" },
         why: "The cost is about the same. Compare the patterns in the grid; switch one off and see what it did." },
       { say: "{Positional encoding}: sums of weighted values do not know any order. Sines and cosines of different wave lengths are added to the embeddings.",
-        ask: "Without them, is *Jane visits Africa* different from *Africa visits Jane*?", choices: ["yes", "no, not for the encoder"], right: 1, state: { view: "break" },
-        why: "It would be a bag of words. Look at the model without positions beside the whole one, if your teacher has trained one." },
+        ask: "Without them, is *Jane visits Africa* different from *Africa visits Jane*?", choices: ["yes", "no, not for the encoder"], right: 1, state: { view: "break" }, otherwise: inside("source.position"),
+        why: "It would be a bag of words: all that tells the places apart is what is added here." },
       { say: "Results: 28.4 BLEU English–German, 41.8 English–French, at a fraction of the training cost of what came before. Open: memory and time grow with n², and length is limited.",
-        ask: "A sentence becomes twice as long. How many more attention weights?", choices: ["twice", "four times"], right: 1, state: { view: "attention", kind: "encoder", picture: "map", words: 0 },
+        ask: "A sentence becomes twice as long. How many more attention weights?", choices: ["twice", "four times"], right: 1, state: { ...map("encoder", 1), words: 0 },
         why: "Four times: every subword with every subword. *dragoman paper complexity* measures it." },
     ],
   },
@@ -176,19 +203,19 @@ const courses = [
     text: "Jane visite l’Afrique en septembre.",
     steps: [
       { say: "Think of a library: you come with a question ({query}), each book has a title ({key}) and a content ({value}). *l’Afrique* asks: what is happening there?",
-        ask: "Which word should answer that?", choices: ["visite", "septembre", "Jane"], right: 0, state: { view: "attention", kind: "encoder", picture: "lines", words: 1 },
-        why: "*Visite*, the action. Whether a head of this model asks just that you can see for yourself: nobody told it to." },
-      { say: "A second head may ask *when*, a third *who*. Each has its own Wq, Wk and Wv.",
-        ask: "What comes out for *l’Afrique*?", choices: ["one of the words", "a mixture of values, and the weights sum to 1"], right: 1, state: inside("encoder.1.self.average"),
-        why: "A mixture: Africa, as it is visited by Jane in September. Follow the sums." },
+        ask: "Which word should answer that?", choices: ["visite", "septembre", "Jane"], right: 0, state: map("encoder", 4, "2"),
+        why: "*Visite*, the action. In the small French model that comes along, head 2 of the fourth layer asks just that: 60 % of what *Afrique* takes comes from *visite*. Nobody told it to." },
+      { say: "A second head may ask *when*: head 1 of that layer looks at *septembre*. Each has its own Wq, Wk and Wv.",
+        ask: "What comes out for *l’Afrique* in one head?", choices: ["one of the words", "a mixture of values, and the weights sum to 1"], right: 1, state: inside("encoder.4.self.softmax", 2, "5.2"),
+        why: "A mixture, here mostly of *visite*: Africa as something that is visited. *Next* shows the sum of the {values}." },
       { say: "The {decoder} begins with the {start symbol} alone, writes *Jane*, reads that, and goes on until the {end symbol}.",
-        ask: "When it writes *September*, what may it look at in its own sentence?", choices: ["everything", "what it has written so far"], right: 1, state: { view: "attention", kind: "decoder", picture: "map", words: 0 },
+        ask: "When it writes *September*, what may it look at in its own sentence?", choices: ["everything", "what it has written so far"], right: 1, state: { ...map("decoder", 1), words: 0 },
         why: "The upper right of the picture is empty. In training, where the whole translation is known, the {causal mask} sees to it." },
       { say: "Numbering words 1, 2, 3 … gives large numbers; shares of the length mean something else in each sentence. Sines are bounded, unique and the same everywhere.",
         ask: "What else do sines offer?", choices: ["the way from one place to another is always the same rotation", "they need less memory"], right: 0, state: inside("source.position"),
         why: "PE(pos + k) is a fixed linear function of PE(pos), so a head can learn “three words back”." },
       { say: "{Add & norm} stands after every step. It keeps what was there, and the scale.",
-        ask: "Why not norms over the batch?", choices: ["sentences of a batch have different lengths, and one must be translatable alone", "they are slower"], right: 0, state: { view: "break" },
+        ask: "Why not norms over the batch?", choices: ["sentences of a batch have different lengths, and one must be translatable alone", "they are slower"], right: 0, state: inside("encoder.1.self.add"),
         why: "Statistics over a batch would make a sentence's translation depend on its neighbours." },
     ],
   },
@@ -210,7 +237,7 @@ const courses = [
         ask: "Where is the decoder still sequential?", choices: ["in training", "when it translates"], right: 1, state: inside("output.next"),
         why: "When it translates: each word needs the one before. In training all are known, and {teacher forcing} computes them side by side." },
       { say: "A small experiment: a network with two hidden units that continues the Fibonacci series, with attention and without (*dragoman paper fibonacci*).",
-        ask: "Which error is smaller?", choices: ["with attention", "without"], right: 0, state: { view: "training" },
+        ask: "Which error is smaller?", choices: ["with attention", "without"], right: 0, state: { view: "translate" },
         why: "With attention, since the last two numbers are what counts and it may look at them." },
     ],
   },
@@ -230,9 +257,9 @@ const courses = [
         why: "In {cross-attention}, in every layer of the decoder." },
       { say: "{RISE} was made for pictures and black boxes: hide parts at random and watch the answer.",
         ask: "Does it need to see inside the model?", choices: ["yes", "no"], right: 1, state: why(1),
-        why: "No, it only asks. That is why it can be trusted where attention cannot." },
+        why: "No, it only asks, and measures. It has limits of its own: sentences with holes are not what the model was trained on." },
       { say: "Why is this any good? Paths are short, all is parallel, gradients do not vanish.",
-        ask: "Longest way between two words in a recurrent network?", choices: ["1", "the distance between them"], right: 1, state: { view: "attention", kind: "encoder", picture: "lines", words: 1 },
+        ask: "Longest way between two words in a recurrent network?", choices: ["1", "the distance between them"], right: 1, state: { view: "attention", kind: "encoder", picture: "lines", layer: 1 },
         why: "The distance; here it is 1. *dragoman paper complexity* and *recall* measure both." },
     ],
   },

@@ -6,6 +6,8 @@ const written = frozen ? JSON.parse(frozen.textContent) : null;
 const place = Number(new URLSearchParams(location.hash.slice(1)).get("at")) || 1;
 export const snapshot = written?.steps ? written.steps[Math.min(place, written.steps.length) - 1] : written;
 export const isFrozen = snapshot !== null;
+// Whether a file has only what one step of a lesson shows.
+export const isPart = isFrozen && !written.steps;
 
 let key = null;
 try { key = sessionStorage.getItem("dragoman-key"); } catch { /* a file, or storage is off */ }
