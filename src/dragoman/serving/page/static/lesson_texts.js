@@ -203,7 +203,7 @@ const courses = [
     text: "Jane visite l’Afrique en septembre.",
     steps: [
       { say: "Think of a library: you come with a question ({query}), each book has a title ({key}) and a content ({value}). *l’Afrique* asks: what is happening there?",
-        ask: "Which word should answer that?", choices: ["visite", "septembre", "Jane"], right: 0, state: map("encoder", 4, "2"),
+        ask: "Which word should answer that?", choices: ["visite", "septembre", "Jane"], right: 0, state: { ...map("encoder", 4, "2"), words: 0 },
         why: "*Visite*, the action. In the small French model that comes along, head 2 of the fourth layer asks just that: 60 % of what *Afrique* takes comes from *visite*. Nobody told it to." },
       { say: "A second head may ask *when*: head 1 of that layer looks at *septembre*. Each has its own Wq, Wk and Wv.",
         ask: "What comes out for *l’Afrique* in one head?", choices: ["one of the words", "a mixture of values, and the weights sum to 1"], right: 1, state: inside("encoder.4.self.softmax", 2, "5.2"),
