@@ -23,7 +23,10 @@ PATHS = (
     "/language/translate/v2", "/language/translate/v2/languages",
     "/language/translate/v2/detect", "/spec", "/openapi.json", "/", "/page/{name}",
     "/page/api/page", "/page/api/shell", "/page/api/translate", "/page/api/choices",
-    "/page/api/alignment", "/page/api/attention", "/page/api/why", "/page/api/runs/{index}",
+    "/page/api/alignment", "/page/api/attention", "/page/api/why", "/page/api/inside",
+    "/page/api/terms", "/page/api/tree", "/page/api/samples", "/page/api/broken", "/page/api/runs",
+    "/page/api/runs/{number}", "/page/api/runs/{number}/facts", "/page/api/runs/{number}/stages",
+    "/page/api/runs/{number}/look",
 )  # fmt: skip
 """The routes of the server: a test compares them with what is there."""
 

@@ -22,6 +22,7 @@ from dragoman.serving.app import build_app
 from dragoman.serving.http.api_keys import ApiKeys
 from dragoman.serving.language_pairs import ServedModels
 from dragoman.serving.options import ServeOptions
+from dragoman.serving.page.page_runs import WatchedRuns
 from dragoman.serving.server import Server, listen, name_url
 from dragoman.serving.service import Service
 
@@ -411,7 +412,7 @@ def test_odd_requests_to_a_server_of_runs_are_answered(attacks, tmp_path, caplog
     (tmp_path / "metrics.jsonl").write_text(log)
     options = ServeOptions(client_seconds=60.0)
     service = Service(ServedModels([]), options)
-    app = build_app(service, ApiKeys(), {"run": tmp_path})
+    app = build_app(service, ApiKeys(), WatchedRuns([tmp_path]))
     with Running(None, server=(app, service)) as running:
         outcome = attacks.attack(running.port, 6, 500, 120)
         assert running.ask("GET", "/page/api/runs/0")[0] == 200

@@ -162,10 +162,14 @@ def test_the_length_penalty_is_raised_no_further_than_it_may_be():
     assert found.candidates[0][0] == GOOD
 
 
-def test_candidates_without_fault_come_first_and_none_is_lost():
+def test_the_best_candidate_without_fault_is_kept_with_those_behind_it():
     empty, one, two = (part("am", text).candidates[0] for text in ("", "on", "at"))
-    first = Part(part("am", "").segment, [empty, one, empty])
+    first = Part(part("am", "").segment, [empty, one])
     new = first._replace(candidates=[empty, two, empty, one])
     (found,) = search_again([first], lambda *_, **__: [new], SearchOptions())
-    assert found.candidates == [two, one, empty]
+    assert found.candidates == [two, empty]
     assert found.notes == ("translation empty; another search did better",)
+    few = first._replace(candidates=[empty, two])
+    (found,) = search_again([first], lambda *_, **__: [few], SearchOptions())
+    assert found.candidates == first.candidates
+    assert found.notes == ("translation empty; another search did no better",)

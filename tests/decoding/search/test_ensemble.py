@@ -46,7 +46,8 @@ def test_it_is_a_model_like_any_other():
     assert isinstance(ensemble.start(ensemble.encode(source), 3), DecoderState)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+# Untrained and without residual connections, all words are alike: hypotheses tie.
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name != "no-residual"])
 def test_a_model_with_itself_is_itself(name):
     model = make(name, 1)
     for alone, together in zip(find(model), find(Ensemble([model] * 3)), strict=True):

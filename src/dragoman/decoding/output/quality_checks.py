@@ -26,7 +26,6 @@ syllable later: 2 · 11 − 1 + syllable are no more than the shortest run has."
 _BABBLE = re.compile(rf"(.{{1,{LONGEST_SYLLABLE}}}?)\1{{{MOST_SYLLABLES - 1},}}")
 
 Kind = Literal["repetition", "short", "long"]
-Candidate = tuple[str, Hypothesis]
 
 
 @runtime_checkable
@@ -96,9 +95,9 @@ def search_again(
     Returns
     -------
     list[Part]
-        In place of each faulty translation the best new one that is free of faults, if there is
-        one and it drops no constraint that the old one meets, otherwise the old one; each with a
-        note that says so.
+        In place of each faulty translation the best new one that is free of faults, with those
+        behind it, if there are as many as before and it drops no constraint that the old one meets;
+        otherwise the old one. Each has a note that says so.
 
     Notes
     -----
@@ -120,24 +119,23 @@ def search_again(
         anew = search(segments, other, is_unrepeated=kind == "repetition")
         for (index, issue), new in zip(flagged, anew, strict=True):
             old = parts[index]
-            good, faulty = _sort_out(new)
-            is_better = bool(good) and set(new.notes) <= set(old.notes)
+            good = _from_first_faultless(new)
+            is_better = len(good) >= len(old.candidates) and set(new.notes) <= set(old.notes)
             outcome = "another search did better" if is_better else "another search did no better"
             remark = f"translation {issue.words}; {outcome}"
-            kept = [*good, *faulty][: len(old.candidates)]
+            kept = good[: len(old.candidates)]
             best = new._replace(anew=other, candidates=kept) if is_better else old
             notes = (remark, *best.notes)
             chosen[index] = best._replace(notes=notes, is_suspicious=True)
     return chosen
 
 
-def _sort_out(part: Part) -> tuple[list[Candidate], list[Candidate]]:
-    """Return a segment's candidates without fault, and those with one, each best first."""
-    kinds: tuple[list[Candidate], list[Candidate]] = [], []
-    for text, hypothesis in part.candidates:
-        is_faulty = find_quality_issue(part.segment.text, text) is not None
-        kinds[is_faulty].append((text, hypothesis))
-    return kinds
+def _from_first_faultless(part: Part) -> list[tuple[str, Hypothesis]]:
+    """Return a segment's candidates from the best one without fault on."""
+    for place, (text, _) in enumerate(part.candidates):
+        if find_quality_issue(part.segment.text, text) is None:
+            return part.candidates[place:]
+    return []
 
 
 def _other_options(options: SearchOptions, kind: Kind) -> SearchOptions:
