@@ -231,7 +231,7 @@ def test_addresses_stay_short_and_long_texts_come_back(page, url):
     assert page.input_value("#text") == text[:16_000]
     assert sentence(page, 0) == kept
     page.click("#share")
-    assert "did not fit: export a file" in page.inner_text("#toast")
+    page.wait_for_selector("#toast >> text=did not fit: export a file")
     link = page.evaluate("() => navigator.clipboard.readText()")
     assert len(link) < LONGEST_ADDRESS
     page.goto("about:blank")
@@ -738,7 +738,10 @@ def test_lost_text_is_said_and_a_draft_brings_it_back(browser, url):
         wait_said(other, TARGET)
         assert other.is_hidden("#remark")
         # Work of hands is not left without a warning where no history is kept.
-        choose(page, "vieux", "petit")
+        page.bring_to_front()
+        press_outside(page, "t")
+        page.keyboard.press("k")
+        page.wait_for_selector("#translation .sentence.kept")
         page.wait_for_timeout(300)
         asked = []
 
@@ -805,7 +808,7 @@ def test_cut_links_bring_the_choices_that_fit(page, url):
     kept = sentence(page, 0)
     choose(page, "vieux", "petit", place=190)
     page.click("#share")
-    assert "and 1 of your choices did not fit" in page.inner_text("#toast")
+    page.wait_for_selector("#toast >> text=and 1 of your choices did not fit")
     link = page.evaluate("() => navigator.clipboard.readText()")
     assert len(link) < LONGEST_ADDRESS
     page.goto("about:blank")
@@ -860,7 +863,7 @@ def test_doubt_that_is_shown_keeps_step_with_their_number(page, url):
 
 def test_marks_that_are_still_coming_are_said(page, url):
     waiting = []
-    page.route("**/page/api/alignment", waiting.append)
+    page.route("**/page/api/alignment", lambda route: waiting.append(route))
     visit(page, url)
     page.wait_for_selector("#bench >> text=checking …")
     page.wait_for_timeout(700)

@@ -87,6 +87,7 @@ export function settleDoubt() {
 
 export function startDoubts() {
   button = addTool("No doubts", "Numbers, names, lengths, repetition, language and confidence; F8 goes to the next", () => nextDoubt());
+  button.classList.add("counted");
   on("prepared", collect);
   on("weighing", isNow => { isChecking = isNow; showState(); });
   collect();
