@@ -711,7 +711,7 @@ def test_notice_of_a_file_dropped_elsewhere_goes_with_the_view(page, url):
 def test_glossary_is_used_in_files_whose_language_is_detected(page, url):
     visit(page, url)
     page.evaluate(
-        "() => localStorage.setItem('dragoman-glossary', '{\"en>fr\":[[\"dog\",\"jardin\"]]}')"
+        '() => localStorage.setItem(\'dragoman-glossary\', \'{"en>fr":[["dog","jardin"]]}\')'
     )
     visit(page, url, **{"from": "auto"})
     give_files(page, ("story.txt", b"the old dog sees a tree and the house\n"))
@@ -862,14 +862,13 @@ def test_doubt_that_is_shown_keeps_step_with_their_number(page, url):
 
 
 def test_marks_that_are_still_coming_are_said(page, url):
-    waiting = []
-    page.route("**/page/api/alignment", lambda route: waiting.append(route))
+    # Held until the route is taken away.
+    page.route("**/page/api/alignment", lambda route: None)
     visit(page, url)
     page.wait_for_selector("#bench >> text=checking …")
     page.wait_for_timeout(700)
+    assert "checking …" in page.inner_text("#bench")
     page.unroute("**/page/api/alignment")
-    for route in waiting:
-        route.continue_()
     page.wait_for_selector("#bench >> text=/^(No doubts|\\d+ doubts?)$/")
 
 
@@ -898,7 +897,9 @@ def test_choices_open_within_sight(browser, url, size):
     with open_page(browser, url, viewport=size) as page:
         long = "x" * 90
         choice = {"word": long, "probability": 0.5, "prefix": long, "translation": long}
-        page.route("**/page/api/choices", lambda route: route.fulfill(json={"choices": [choice] * 6}))
+        page.route(
+            "**/page/api/choices", lambda route: route.fulfill(json={"choices": [choice] * 6})
+        )
         visit(page, url, "\n".join([SOURCE] * 60))
         target = page.locator("#translation .word[data-sentence='30']").nth(2)
         target.evaluate("one => scrollBy(0, one.getBoundingClientRect().bottom - innerHeight + 8)")
