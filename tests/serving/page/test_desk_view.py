@@ -863,7 +863,7 @@ def test_doubt_that_is_shown_keeps_step_with_their_number(page, url):
 
 def test_marks_that_are_still_coming_are_said(page, url):
     # Held until the route is taken away.
-    page.route("**/page/api/alignment", lambda route: None)
+    page.route("**/page/api/alignment", lambda _: None)
     visit(page, url)
     page.wait_for_selector("#bench >> text=checking …")
     page.wait_for_timeout(700)
