@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from tests.serving.axe import find_barriers
 from tests.serving.browser import DESK, PHONE, SMALL, open_browser, open_page
+from tests.serving.documents.pdf.pdf_files import draw
 from tests.serving.running_server import serve
 from tests.serving.small_service import copy_folder
 from tests.serving.word_model import write_word_model
@@ -230,7 +231,7 @@ def test_addresses_stay_short_and_long_texts_come_back(page, url):
     assert page.input_value("#text") == text[:16_000]
     assert sentence(page, 0) == kept
     page.click("#share")
-    assert "did not fit: export a file" in page.inner_text("#toast")
+    page.wait_for_selector("#toast >> text=did not fit: export a file")
     link = page.evaluate("() => navigator.clipboard.readText()")
     assert len(link) < LONGEST_ADDRESS
     page.goto("about:blank")
@@ -364,9 +365,10 @@ def test_translation_is_written_into_directly_and_stays_aligned(page, url):
     visit(page, url)
     word(page, "chien").dblclick()
     page.wait_for_selector(".editing:focus")
-    page.keyboard.type("loup gris")
+    assert page.evaluate("() => getSelection().isCollapsed")
+    page.keyboard.type(" gris")
     page.keyboard.press("Enter")
-    wait_said(page, "^le vieux loup gris voit un arbre$")
+    wait_said(page, "^le vieux chien gris voit un arbre$")
     page.wait_for_selector(".sentence.kept")
     links = "() => [...document.querySelectorAll('#mirror .lit')].map(one => one.textContent)"
     word(page, "arbre").hover()
@@ -375,8 +377,13 @@ def test_translation_is_written_into_directly_and_stays_aligned(page, url):
     page.keyboard.press("F2")
     page.keyboard.type("un")
     page.keyboard.press("Escape")
-    assert said(page) == "le vieux loup gris voit un arbre"
+    assert said(page) == "le vieux chien gris voit un arbre"
     assert page.evaluate("() => document.activeElement.textContent") == "le"
+    # F2 selects all of the sentence, so that another can be typed.
+    page.keyboard.press("F2")
+    page.keyboard.type("un loup")
+    page.keyboard.press("Enter")
+    wait_said(page, "^un loup$")
 
 
 def test_alignment_of_own_words_is_carried_over_at_once(page, url):
@@ -467,7 +474,7 @@ def test_files_are_dropped_translated_and_saved(page, url):
     assert download.value.suggested_filename == "story.fr.txt"
     assert download.value.path().read_text() == "le vieux chien\n"
     page.set_input_files("#files input", {"name": "x.exe", "mimeType": "", "buffer": b"x"})
-    page.wait_for_selector("text=file format not supported")
+    page.wait_for_selector("text=Files of this kind are not translated")
 
 
 def test_glossary_is_kept_used_and_exchanged(page, url, tmp_path):
@@ -652,3 +659,298 @@ def test_other_views_and_their_files_have_no_barriers(browser, url, tmp_path, vi
         frozen.wait_for_selector("body[data-ready]")
         frozen.wait_for_timeout(500)
         assert find_barriers(frozen) == []
+
+
+def give_files(page, *files):
+    """Choose files by name and content."""
+    if page.is_hidden("#files"):
+        page.click("#bench >> text=Files")
+    sent = [{"name": name, "mimeType": "", "buffer": content} for name, content in files]
+    page.set_input_files("#files input", sent)
+
+
+def test_pdf_comes_back_with_the_name_of_what_it_became(page, url):
+    visit(page, url)
+    give_files(page, ("umzug.pdf", draw((72, 700, "the old dog"))))
+    page.wait_for_selector("#files >> text=PDF becomes Word")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save umzug.fr.docx").click(timeout=30_000)
+    assert download.value.suggested_filename == "umzug.fr.docx"
+    assert download.value.path().read_bytes().startswith(b"PK")
+    assert "A PDF becomes a Word file with its text" in page.inner_text("#files")
+
+
+def test_files_that_cannot_be_translated_are_said_plainly(browser, url):
+    with open_page(browser, url, viewport=SMALL) as page:
+        visit(page, url)
+        give_files(page, ("nothing.txt", b""))
+        page.wait_for_selector("#files >> text=This file is empty.")
+        give_files(page, ("annualreportofthecompany.exe", b"x"))
+        page.wait_for_selector("#files >> text=Files of this kind are not translated")
+        assert "Invalid request" not in page.inner_text("#files")
+        heights = "all => all.map(one => one.getClientRects().length)"
+        assert page.eval_on_selector_all("#files .name", heights) == [1, 1]
+        assert page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_notice_of_a_file_dropped_elsewhere_goes_with_the_view(page, url):
+    visit(page, url, view="attention")
+    page.evaluate(
+        """() => {
+        const data = new DataTransfer();
+        data.items.add(new File(["x"], "story.txt"));
+        const how = { dataTransfer: data, bubbles: true, cancelable: true };
+        document.body.dispatchEvent(new DragEvent("drop", how));
+    }"""
+    )
+    page.wait_for_selector("text=Files are translated in the view")
+    page.click("#tab-translate")
+    assert page.is_hidden("#notice")
+
+
+def test_glossary_is_used_in_files_whose_language_is_detected(page, url):
+    visit(page, url)
+    page.evaluate(
+        '() => localStorage.setItem(\'dragoman-glossary\', \'{"en>fr":[["dog","jardin"]]}\')'
+    )
+    visit(page, url, **{"from": "auto"})
+    give_files(page, ("story.txt", b"the old dog sees a tree and the house\n"))
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save story.fr.txt").click(timeout=30_000)
+    assert "jardin" in download.value.path().read_text()
+    # Of a file in which the page cannot read it is said.
+    give_files(page, ("umzug.pdf", draw((72, 700, "the old dog"))))
+    page.wait_for_selector("#files >> text=without the glossary: choose the language")
+
+
+def test_lost_text_is_said_and_a_draft_brings_it_back(browser, url):
+    text = f"{TWO}\n" * 60
+    with open_page(browser, url) as page:
+        visit(page, url)
+        page.fill("#text", text)
+        page.wait_for_selector("#translation:not(.old) .sentence[data-place='100']")
+        page.wait_for_function("() => location.hash.includes('held=')")
+        address = page.url
+        other = page.context.new_page()
+        other.goto(address)
+        other.wait_for_selector("text=This text was held by another tab; it is not in the address.")
+        other.fill("#text", SOURCE)
+        wait_said(other, TARGET)
+        assert other.is_hidden("#remark")
+        # Work of hands is not left without a warning where no history is kept.
+        page.bring_to_front()
+        press_outside(page, "t")
+        page.keyboard.press("k")
+        page.wait_for_selector("#translation .sentence.kept")
+        page.wait_for_timeout(300)
+        asked = []
+
+        def answer(dialog):
+            asked.append(dialog.type)
+            dialog.dismiss()
+
+        page.once("dialog", answer)
+        page.close(run_before_unload=True)
+        other.wait_for_timeout(500)
+        assert asked == ["beforeunload"]
+        page.click("text=History")
+        page.check("text=keep a history in this browser")
+        page.wait_for_function("() => localStorage.getItem('dragoman-draft')")
+        kept = sentence(page, 0)
+        page.close(run_before_unload=True)
+        for place in (address, f"{url}/"):
+            again = other.context.new_page()
+            again.goto(place)
+            again.wait_for_selector("#translation .sentence.kept")
+            assert again.input_value("#text") == text
+            assert sentence(again, 0) == kept
+            again.close()
+        other.close()
+
+
+def test_short_texts_leave_without_a_question(page, url):
+    visit(page, url)
+    choose(page, "vieux", "petit")
+    assert not page.evaluate(
+        "() => { const event = new Event('beforeunload', { cancelable: true });"
+        " dispatchEvent(event); return event.defaultPrevented; }"
+    )
+
+
+def test_translation_by_hand_outlives_edits_of_its_source(page, url):
+    visit(page, url, TWO)
+    page.focus("#translation .word")
+    page.keyboard.press("F2")
+    page.keyboard.type("un loup voit un arbre")
+    page.keyboard.press("Enter")
+    wait_said(page, "^un loup")
+    page.fill("#text", TWO.replace("old dog", "small dog"))
+    page.wait_for_selector("#translation:not(.old) >> text=source changed: check")
+    assert sentence(page, 0) == "un loup voit un arbre"
+    page.fill("#text", f"the dog\n{TWO.replace('old dog', 'young dog')}")
+    page.wait_for_selector("#translation:not(.old) .sentence.kept[data-place='1']")
+    assert sentence(page, 1) == "un loup voit un arbre"
+    while "source changed" not in page.inner_text("#doubt"):
+        press_outside(page, "F8")
+    press_outside(page, "y")
+    page.wait_for_selector("#translation >> text=source changed: check", state="detached")
+    # Another sentence is not taken for the same one.
+    page.fill("#text", "every garden likes small houses\nthe house likes the garden")
+    page.wait_for_selector("#translation:not(.old)")
+    page.wait_for_selector(".sentence.kept", state="detached")
+
+
+def test_cut_links_bring_the_choices_that_fit(page, url):
+    visit(page, url)
+    page.fill("#text", f"{TWO}\n" * 100)
+    page.wait_for_selector("#translation:not(.old) .sentence[data-place='199']", timeout=30_000)
+    choose(page, "vieux", "petit")
+    kept = sentence(page, 0)
+    choose(page, "vieux", "petit", place=190)
+    page.click("#share")
+    page.wait_for_selector("#toast >> text=and 1 of your choices did not fit")
+    link = page.evaluate("() => navigator.clipboard.readText()")
+    assert len(link) < LONGEST_ADDRESS
+    page.goto("about:blank")
+    page.goto(link)
+    page.wait_for_selector("#translation .sentence.kept")
+    assert sentence(page, 0) == kept
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE])
+@pytest.mark.parametrize("layout", ["", "rows"])
+def test_tools_and_the_doubt_stay_in_sight_in_long_texts(browser, url, size, layout):
+    with open_page(browser, url, viewport=size) as page:
+        text = "\n".join([SOURCE] * 40 + ["the 17 old dog sees"] + [SOURCE] * 20)
+        visit(page, url, text, layout=layout)
+        bench, doubt = page.locator("#bench"), page.locator("#doubt")
+        page.evaluate("() => scrollTo(0, document.body.scrollHeight / 2)")
+        assert 0 <= bench.bounding_box()["y"] < 20
+        press_outside(page, "F8")
+        page.wait_for_selector("#doubt:not(:empty)")
+        page.wait_for_timeout(300)
+        strip = doubt.bounding_box()
+        assert 0 <= strip["y"] < strip["y"] + strip["height"] < size["height"] / 3
+        at = page.evaluate("() => document.activeElement.getBoundingClientRect().toJSON()")
+        assert strip["y"] + strip["height"] <= at["top"] < at["bottom"] <= size["height"]
+        press_outside(page, "y")
+        assert page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_long_texts_are_offered_as_rows(page, url):
+    visit(page, url, TWO)
+    assert page.locator("text=work in rows").count() == 0
+    page.fill("#text", f"{TWO}\n" * 10)
+    page.click("text=work in rows")
+    assert page.locator("#rows tbody tr").count() == 20
+
+
+def test_doubt_that_is_shown_keeps_step_with_their_number(page, url):
+    page.route("**/page/api/alignment", lambda route: route.abort())
+    visit(page, url, f"the old dog sees 17\n{SOURCE}")
+    page.unroute("**/page/api/alignment")
+    page.wait_for_selector("#bench >> text=/checking …|doubt/")
+    press_outside(page, "F8")
+    page.fill("#text", f"the old dog sees 17\nthe house 23 likes\n{SOURCE}")
+    page.wait_for_selector("#translation:not(.old) .sentence[data-place='2']")
+    page.wait_for_selector("text=/^\\d+ doubts?$/")
+    number = page.inner_text("text=/^\\d+ doubts?$/").split()[0]
+    assert re.search(rf"^Doubt \d+ of {number}\.", page.inner_text("#doubt"))
+    page.fill("#text", "the tree")
+    page.wait_for_selector("#translation:not(.old)")
+    page.wait_for_selector("#doubt:empty", state="attached")
+
+
+def test_marks_that_are_still_coming_are_said(page, url):
+    # Held until the route is taken away.
+    page.route("**/page/api/alignment", lambda _: None)
+    visit(page, url)
+    page.wait_for_selector("#bench >> text=checking …")
+    page.wait_for_timeout(700)
+    assert "checking …" in page.inner_text("#bench")
+    page.unroute("**/page/api/alignment")
+    page.wait_for_selector("#bench >> text=/^(No doubts|\\d+ doubts?)$/")
+
+
+def test_keys_edit_the_source_and_keep_the_word_in_the_other_layout(page, url):
+    visit(page, url, TWO)
+    word(page, "jardin", place=1).focus()
+    focus = "() => ({...document.activeElement.dataset})"
+    for layout in ("rows", "translation"):
+        page.keyboard.press("r")
+        assert page.evaluate(f"() => Boolean(document.activeElement.closest('#{layout}'))")
+        assert page.evaluate(focus)["sentence"] == "1"
+        assert "jardin" in page.evaluate("() => document.activeElement.textContent")
+    page.keyboard.press("r")
+    page.keyboard.press("Shift+F2")
+    page.wait_for_selector("#rows tr[data-place='1'] .src .editing:focus")
+    page.keyboard.press("Escape")
+    press_outside(page, "?")
+    keys = page.locator("#keys kbd").all_inner_texts()
+    assert "Arrow keys" in keys
+    assert "Down" in keys
+    assert "It is right" in page.inner_text("#keys")
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE])
+def test_choices_open_within_sight(browser, url, size):
+    with open_page(browser, url, viewport=size) as page:
+        long = "x" * 90
+        choice = {"word": long, "probability": 0.5, "prefix": long, "translation": long}
+        page.route(
+            "**/page/api/choices", lambda route: route.fulfill(json={"choices": [choice] * 6})
+        )
+        visit(page, url, "\n".join([SOURCE] * 60))
+        target = page.locator("#translation .word[data-sentence='30']").nth(2)
+        target.evaluate("one => scrollBy(0, one.getBoundingClientRect().bottom - innerHeight + 8)")
+        target.click()
+        page.wait_for_selector(".choice:focus")
+        box, at = page.locator("#choices").bounding_box(), target.bounding_box()
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= size["height"] + 1
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= size["width"]
+        assert box["y"] + box["height"] <= at["y"]
+        assert page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_glossary_is_emptied_with_a_way_back(page, url, tmp_path):
+    visit(page, url)
+    page.click("text=Glossary")
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("tree\tmaison\nhouse\tchien\n")
+    page.set_input_files("#glossary input[type=file]", terms)
+    page.wait_for_selector("text=2 terms taken from terms.tsv")
+    wait_said(page, "maison")
+    page.click("text=Remove all")
+    wait_said(page, f"^{TARGET}$")
+    assert "taken from" not in page.inner_text("#glossary")
+    page.click("#toast >> text=Undo")
+    wait_said(page, "maison")
+    assert page.locator("#glossary li").count() == 2
+
+
+def test_comparison_shows_what_is_ones_own(page, url):
+    visit(page, url, TWO)
+    page.click("text=Compare")
+    page.wait_for_selector("text=/of 2 sentences/")
+    assert page.locator(".compared th >> text=yours").count() == 0
+    choose(page, "vieux", "petit")
+    page.wait_for_selector(".compared th >> text=yours")
+    own = page.locator(".compared tbody tr td:last-child").all_inner_texts()
+    assert [each.strip() for each in own] == [sentence(page, 0), ""]
+
+
+def test_text_that_is_too_long_is_said_where_one_writes(browser, folders):
+    with serve(folders[:1], max_characters=40) as address, open_page(browser, address) as page:
+        visit(page, address, "the dog\nthe tree")
+        assert "2 sentences" in page.inner_text("#count")
+        page.fill("#text", "the old dog sees a tree\nthe old dog sees a tree")
+        page.wait_for_selector("#count.over")
+        told = page.inner_text("#count")
+        assert told.startswith("The text has 47 characters, but 40 are the most")
+        assert "sentence" not in told
+        assert page.is_hidden("#notice")
+        page.fill("#text", "the tree")
+        page.wait_for_selector("#translation:not(.old)")
+        assert "8 of 40 characters" in page.inner_text("#count")

@@ -62,7 +62,11 @@ function placeBox() {
   const target = wordBox()?.getBoundingClientRect(), width = box().offsetWidth, room = document.documentElement.clientWidth;
   if (!target) return closeChoices(false);
   box().style.left = `${Math.max(8, Math.min(target.left, room - width - 8)) + scrollX}px`;
-  box().style.top = `${target.bottom + 6 + scrollY}px`;
+  // Below the word, or above it where only there is room; else the page scrolls to show it.
+  const height = box().offsetHeight, top = find("toolbar").getBoundingClientRect().bottom;
+  const isAbove = target.bottom + 6 + height > innerHeight && target.top - 6 - height > Math.max(0, top);
+  box().style.top = `${(isAbove ? target.top - 6 - height : target.bottom + 6) + scrollY}px`;
+  if (!isAbove) box().scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 export function closeChoices(keepsFocus = true) {
   if (box().hidden) return;
@@ -71,8 +75,8 @@ export function closeChoices(keepsFocus = true) {
   opened = null;
 }
 
-// Write into the translation of a sentence; Enter takes it, Escape does not.
-export function editSentence(index, word = 0) {
+// Write into the translation of a sentence, at a word or over all of it; Enter takes it, Escape does not.
+export function editSentence(index, word = null) {
   const sentence = known.sentences[index], place = sentenceBox(index);
   if (!place || isFrozen) return;
   closeChoices(false);
@@ -83,8 +87,8 @@ export function editSentence(index, word = 0) {
   for (const [name, value] of [["role", "textbox"], ["aria-label", `Translation of sentence ${numberOf(index)}. Enter takes it, Escape leaves it as it was.`]]) field.setAttribute(name, value);
   field.classList.add("editing");
   field.focus();
-  const { begin, end } = sentence.targetWords[word] ?? { begin: text.length, end: text.length };
-  if (field.firstChild) getSelection().setBaseAndExtent(field.firstChild, begin, field.firstChild, end);
+  const end = sentence.targetWords[word]?.end ?? text.length;
+  if (field.firstChild) getSelection().setBaseAndExtent(field.firstChild, word === null ? 0 : end, field.firstChild, end);
   let isDone = false;
   const finish = isTaken => {
     if (isDone) return;

@@ -2,7 +2,7 @@
 import { complain, fill, make, markedText } from "./dom.js";
 import { ask } from "./server.js";
 import { change, known, on, state } from "./state.js";
-import { keep } from "./sentences.js";
+import { keep, keptOf } from "./sentences.js";
 import { addDrawer, small } from "./bench.js";
 import { settings } from "./translate.js";
 
@@ -56,11 +56,14 @@ function draw(panel) {
     return make("td", { dir: "auto", lang: state.to }, ...(column ? markedText(results[0].sentences[place].text, text) : [text]), " ",
       isSame ? make("span", { className: "faint" }, "✓ taken") : small("Take", () => keep(place, { text }), { "aria-label": `Take column ${column + 1} for “${text.slice(0, 60)}”` }));
   };
-  const rows = isThere ? known.sentences.flatMap((sentence, place) => sentence.source ? [make("tr", {}, make("th", { scope: "row", dir: "auto" }, sentence.source), ...list.map((_, column) => cell(place, column)))] : []) : [];
+  // What somebody kept or wrote stands beside what the models say.
+  const hasOwn = isThere && known.sentences.some(keptOf);
+  const own = place => hasOwn ? [make("td", { dir: "auto", lang: state.to }, ...(keptOf(known.sentences[place]) ? markedText(results[0].sentences[place].text, known.sentences[place].text) : []))] : [];
+  const rows = isThere ? known.sentences.flatMap((sentence, place) => sentence.source ? [make("tr", {}, make("th", { scope: "row", dir: "auto" }, sentence.source), ...list.map((_, column) => cell(place, column)), ...own(place))] : []) : [];
   const differing = isThere ? known.sentences.filter((_, place) => new Set(results.map(({ sentences }) => sentences[place].text)).size > 1).length : 0;
   panel.replaceChildren(make("h2", {}, "Compare"),
     make("p", { className: "faint", role: "status" }, isThere ? `${differing} of ${rows.length} ${rows.length === 1 ? "sentence differs" : "sentences differ"}; what differs from the first column is marked.` : "translating …"),
-    make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Translations side by side" }, make("table", { className: "compared" }, make("thead", {}, make("tr", {}, make("td"), ...list.map((_, place) => columnHead(list, place)))), make("tbody", {}, ...rows))),
+    make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Translations side by side" }, make("table", { className: "compared" }, make("thead", {}, make("tr", {}, make("td"), ...list.map((_, place) => columnHead(list, place)), ...(hasOwn ? [make("th", { scope: "col" }, "yours")] : []))), make("tbody", {}, ...rows))),
     make("p", { className: "actions" }, small("Add a column", () => store([...list, { model: "", beam: 4 }]), { disabled: list.length >= most })));
   if (focus) panel.querySelector(`[aria-label="${CSS.escape(focus)}"]`)?.focus();
   fetchAll(list);

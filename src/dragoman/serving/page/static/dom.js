@@ -66,7 +66,8 @@ export function complain(error) {
   const box = find("notice");
   const isNothing = !error || error.name === "AbortError";
   box.hidden = isNothing;
-  box.textContent = isNothing ? "" : error.message ?? String(error);
+  const told = isNothing ? "" : error.message ?? String(error);
+  box.textContent = told.charAt(0).toUpperCase() + told.slice(1);
 }
 
 export function debounce(milliseconds, call) {

@@ -142,8 +142,8 @@ export function startExport() {
   document.addEventListener("pointerdown", event => { if (!menu.parentNode.contains(event.target)) open(false); });
   find("share").hidden = isFrozen;
   find("share").onclick = async () => {
-    const { link, left } = makeLink(), whole = new URL(link, location.href).href;
+    const { link, left, choices } = makeLink(), whole = new URL(link, location.href).href;
     if (!left) write();
-    await copyText(whole, left ? `Link copied, but ${left.toLocaleString("en")} characters at the end did not fit: export a file to hand on all.` : "Link copied");
+    await copyText(whole, left ? `Link copied, but ${left.toLocaleString("en")} characters at the end${choices ? ` and ${choices} of your choices` : ""} did not fit: export a file to hand on all.` : "Link copied");
   };
 }

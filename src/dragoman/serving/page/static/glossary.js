@@ -9,7 +9,10 @@ let glossaries = recall("glossary", {}), told = "", drawer;
 
 const pairNow = () => `${known.path[0] ?? (state.from === "auto" ? known.page.models[0]?.source : state.from)}>${state.to}`;
 export const termsNow = () => glossaries[pairNow()] ?? [];
-function put(pair, terms) {
+export const termsOf = (from, to) => glossaries[`${from}>${to}`] ?? [];
+export const hasTermsInto = to => Object.keys(glossaries).some(pair => pair.split(">")[1] === to);
+function put(pair, terms, message = "") {
+  told = message;
   if (terms.length) glossaries[pair] = terms; else delete glossaries[pair];
   if (!retain("glossary", glossaries)) toast("This browser has no room for the glossary: it is kept until the page is left.");
   drawer.draw();
@@ -41,9 +44,15 @@ export function readTsv(text) {
 async function importTsv([file]) {
   if (!file) return;
   const { found, odd } = readTsv(await file.text());
-  told = `${found.length} ${found.length === 1 ? "term" : "terms"} taken from ${file.name}.`;
-  if (odd.length) told += ` Line ${odd[0]}${odd.length > 1 ? ` and ${odd.length - 1} more` : ""} left out: a line is a term, a tab and its translation.`;
-  if (found.length) put(pairNow(), merge(termsNow(), found)); else drawer.draw();
+  let message = `${found.length} ${found.length === 1 ? "term" : "terms"} taken from ${file.name}.`;
+  if (odd.length) message += ` Line ${odd[0]}${odd.length > 1 ? ` and ${odd.length - 1} more` : ""} left out: a line is a term, a tab and its translation.`;
+  put(pairNow(), merge(termsNow(), found), message);
+}
+
+function removeAll(pair) {
+  const gone = glossaries[pair];
+  put(pair, []);
+  toast(`${gone.length} ${gone.length === 1 ? "term" : "terms"} removed.`, { label: "Undo", call: () => put(pair, merge(glossaries[pair] ?? [], gone)) });
 }
 
 function draw(panel) {
@@ -62,7 +71,7 @@ function draw(panel) {
       small("✕", () => remove(term), { "aria-label": `Remove ${term}`, className: "quiet small" })))),
     make("p", { className: "actions" }, ...fileInput("Take a TSV file", ".tsv,.txt,text/tab-separated-values", importTsv),
       small("Save as TSV", () => save(`glossary-${from}-${to}.tsv`, terms.map(sides => `${sides.join("\t")}\n`).join(""), "text/tab-separated-values"), { disabled: !terms.length }),
-      small("Remove all", () => put(pair, []), { disabled: !terms.length })));
+      small("Remove all", () => removeAll(pair), { disabled: !terms.length })));
 }
 
 // From the box of choices: the word and what it translates.

@@ -5,7 +5,7 @@ import { focusSentence, keptOf, lock, release, spoken } from "./sentences.js";
 import { goTo, isRows, wordOf } from "./words.js";
 import { editSentence } from "./choices.js";
 import { editSource } from "./rows.js";
-import { nextDoubt } from "./doubts.js";
+import { nextDoubt, settleDoubt } from "./doubts.js";
 import { addTool } from "./bench.js";
 import { swap } from "./translate.js";
 
@@ -25,6 +25,13 @@ function step(by) {
   const word = wordOf(next, 0);
   if (word) goTo(word);
 }
+// The keyboard stays at its word.
+function turn() {
+  const { sentence, word } = document.activeElement?.closest?.("[role=button].word")?.dataset ?? {};
+  change({ layout: isRows() ? "" : "rows" });
+  const there = word && wordOf(sentence, word);
+  if (there) goTo(there);
+}
 // With a modifier or a function key they work everywhere; single letters outside of fields only.
 const everywhere = [
   ["Ctrl+Enter", "From the text to its translation, and back", () => document.activeElement === find("text") ? first() && goTo(first()) : isRows() ? change({ layout: "" }) : find("text").focus()],
@@ -40,7 +47,8 @@ const letters = [
   ["k", "Keep the sentence’s translation, or go back to the model’s", () => keepOrNot(here())],
   ["c", "Copy the translation", () => press("copy")],
   ["s", "Swap the languages", swap],
-  ["r", "Rows, or the whole text", () => change({ layout: isRows() ? "" : "rows" })],
+  ["r", "Rows, or the whole text", turn],
+  ["y", "It is right: settle the doubt that is shown", settleDoubt],
   ["g", "Glossary", () => open("glossary")],
   ["h", "History", () => open("past")],
   ["f", "Files", () => open("files")],
@@ -57,7 +65,7 @@ const others = [
 let sheet, hasLetters = recall("letters", true);
 
 function makeSheet() {
-  const line = ([key, words]) => [make("dt", {}, ...key.split("+").flatMap((part, place) => [place ? "+" : "", make("kbd", {}, part.replace("Arrow", ""))])), make("dd", {}, words)];
+  const line = ([key, words]) => [make("dt", {}, ...key.split("+").flatMap((part, place) => [place ? "+" : "", make("kbd", {}, part.replace(/^Arrow(?=[A-Z])/, ""))])), make("dd", {}, words)];
   sheet = make("dialog", { id: "keys", "aria-labelledby": "keys-title" }, make("h2", { id: "keys-title" }, "Keys"),
     make("dl", {}, ...[...others, ...everywhere, ...letters].flatMap(line)),
     tick("single letters work outside of fields", hasLetters, isOn => { hasLetters = isOn; retain("letters", isOn); }),

@@ -40,9 +40,31 @@ export const numberOf = place => spoken().indexOf(place) + 1;
 export const wholeTranslation = () => known.sentences.map(sentence => sentence.text + sentence.space).join("");
 export const keptOf = sentence => known.kept[sentence.key] ?? null;
 
+// Whether a sentence was edited a little: most of its words stayed, in their order.
+const leastAlike = .6;
+function isAlike(one, other) {
+  const [before, after] = [one, other].map(source => wordsOf(source, known.path[0]).map(word => word.text.toLowerCase()));
+  return 2 * matchWords(before, after).length >= leastAlike * (before.length + after.length);
+}
+// What was kept for a sentence that was edited stays at its place, and says that it is to be checked.
+function carryKept(before, sentences) {
+  const old = new Set(before.map(each => each.key)), now = new Set(sentences.map(each => each.key));
+  const shift = sentences.length - before.length;
+  sentences.forEach((sentence, place) => {
+    if (!sentence.source || old.has(sentence.key) || keptOf(sentence)) return;
+    for (const other of [before[place], before[place - shift]]) {
+      const kept = other?.key && !now.has(other.key) && other.key.startsWith(`${state.to}\n`) && keptOf(other);
+      if (!kept || !isAlike(kept.changedFrom ?? other.source, sentence.source)) continue;
+      const changedFrom = kept.changedFrom ?? other.source;
+      known.kept[sentence.key] = changedFrom === sentence.source ? { text: kept.text } : { text: kept.text, changedFrom };
+      return;
+    }
+  });
+}
+
 // Take what the server said of a text; what was chosen before for the same sentences stays.
 export function takeSentences(sentences) {
-  const times = new Map();
+  const times = new Map(), before = known.sentences;
   for (const sentence of sentences) {
     const { source, text, confidence, alignment, alternatives, doubts = [], machine } = sentence;
     const time = (times.get(source) ?? 0) + 1;
@@ -56,7 +78,10 @@ export function takeSentences(sentences) {
     if (!sentence?.source || keptOf(sentence)) continue;
     known.kept[sentence.key] = sentence.text === text ? { ...sentence.machine, isLocked: true } : { text };
   }
-  if (sentences.length) state.said = {};
+  if (sentences.length) {
+    if (!Object.keys(state.said ?? {}).length) carryKept(before, sentences);
+    state.said = {};
+  }
   sentences.forEach(showSentence);
 }
 // What was chosen, or else what the model said.

@@ -52,24 +52,38 @@ function compose(changes = {}, said = {}) {
   for (const [place, text] of Object.entries(said)) parts.set(`say.${place}`, text);
   return `#${parts}`;
 }
-const isLong = () => compose({}, saidNow()).length > longest;
+export const isLong = () => compose({}, saidNow()).length > longest;
+// A text that the history of a tab holds is named in its address by a number made of it.
+export const sumOf = text => [...text].reduce((sum, each) => Math.imul(sum ^ each.codePointAt(0), 16777619) >>> 0, 2166136261);
+export const heldSum = () => Number(new URLSearchParams(location.hash.slice(1)).get("held")) || 0;
+export const isHeldElsewhere = () => heldSum() > 0 && !history.state?.held && !state.text;
 export function address() {
   if (!isLong()) return compose({}, saidNow());
   const short = compose({ text: "" });
-  return short.length <= longest ? short : compose({ text: "", off: "" });
+  return `${short.length <= longest ? short : compose({ text: "", off: "" })}&held=${sumOf(state.text)}`;
 }
-// For somebody else: what does not fit is cut off, and said to be.
+// For somebody else: what does not fit is cut off, and said to be; so are choices of what is cut.
 export function makeLink() {
-  if (!isLong()) return { link: compose({}, saidNow()), left: 0 };
+  const said = saidNow();
+  if (!isLong()) return { link: compose({}, said), left: 0, choices: 0 };
+  return cutLink(said, endsOf());
+}
+function endsOf() {
+  let at = 0;
+  return known.sentences.map(({ source, space }) => { const end = at + source.length; at = end + space.length; return end; });
+}
+function cutLink(said, ends) {
   let low = 0, high = state.text.length;
-  const cut = length => compose({ text: state.text.slice(0, length).toWellFormed(), cut: 1, off: "" });
+  const within = length => Object.fromEntries(Object.entries(said).filter(([place]) => ends[place] <= length));
+  const cut = length => compose({ text: state.text.slice(0, length).toWellFormed(), cut: 1, off: "" }, within(length));
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
     if (cut(middle).length <= longest) low = middle; else high = middle - 1;
   }
   const end = state.text.slice(0, low).search(/\s\S*$/);
   const length = low < state.text.length && end > low / 2 ? end : low;
-  return { link: cut(length), left: state.text.length - length };
+  const choices = Object.keys(said).length - Object.keys(within(length)).length;
+  return { link: cut(length), left: state.text.length - length, choices };
 }
 
 const session = history.state?.session ?? crypto.getRandomValues(new Uint32Array(2)).join("");
@@ -103,8 +117,10 @@ addEventListener("popstate", event => {
   else if (location.hash === address()) return;
   else emit("arrival");
   Object.assign(state, found);
+  const isLost = isHeldElsewhere();
   write();
   for (const call of listeners) call(found);
+  if (isLost) emit("lost");
 });
 
 // Things that happen: “translation” (another one), “key” (one is wanted), “key-given”, “theme”,

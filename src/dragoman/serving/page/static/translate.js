@@ -2,7 +2,7 @@
 import { complain, copyText, debounce, fill, find, make, markedText, say, toast } from "./dom.js";
 import { percent } from "./wording.js";
 import { ask, isFrozen, snapshot } from "./server.js";
-import { change, emit, focused, known, modelInside, on, onChange, state } from "./state.js";
+import { change, emit, focused, isHeldElsewhere, known, modelInside, on, onChange, state } from "./state.js";
 import { canRedo, canUndo, redo, remember, undo } from "./undo.js";
 import { fillIn, focusSentence, isMany, keep, keptOf, numberOf, prepare, release, showKept, spoken, takeSentences, wholeTranslation } from "./sentences.js";
 import { drawMirror, drawWords, showFocus, trustLine, watchPointer, watchWords } from "./words.js";
@@ -13,12 +13,14 @@ const examples = {
   de: "Guten Morgen, wie geht es Ihnen?", es: "Este gato es muy grande.",
 };
 const temporary = ["unreachable", "not_ready", "overloaded", "too_many_requests"];
+const lost = "This text was held by another tab; it is not in the address.";
 let request = null, translated = null, retry = null, failures = 0;
 
 const languageOf = code => known.page.languages.find(language => language.code === code);
 export const nameOf = code => languageOf(code)?.name ?? code;
 const targetsOf = code => code ? languageOf(code)?.targets ?? []
   : [...new Set(known.page.languages.flatMap(language => language.targets))];
+export const isOver = () => !isFrozen && [...state.text].length > (known.page.limits.characters || Infinity);
 export const isCurrent = () => translated === state.text;
 
 // Languages of a link that nobody here translates are said, not silently replaced.
@@ -74,7 +76,9 @@ async function translateAll() {
   request?.abort();
   clearTimeout(retry);
   const text = state.text;
+  if (text && find("remark").textContent === lost) remark("");
   if (!text.trim() || !state.to) { failures = 0; complain(null); showStale(false); return take({ sentences: [], path: [], notes: [], models: [] }, text); }
+  if (isOver()) { failures = 0; complain(null); showStale(true); emit("typed"); retry = null; return setBusy("too long"); }
   request = new AbortController();
   const { signal } = request;
   setBusy("translating …");
@@ -126,6 +130,7 @@ function settle() {
   redraw();
   say(wholeTranslation());
   emit("translation");
+  emit("weighing", Boolean(!isFrozen && modelInside() && spoken().length));
   weighWords();
 }
 function redraw() {
@@ -141,9 +146,15 @@ function redraw() {
 
 // Words that the model was unsure of are underlined; asked for one after the other, those of the
 // sentence looked at first, when nothing else is going on.
+let weighing = 0;
 const weighWords = debounce(500, async () => {
+  const turn = ++weighing, goesOn = await weighAll();
+  if (turn === weighing) emit("weighing", goesOn);
+});
+// Whether there is more to come.
+async function weighAll() {
   const model = modelInside(), sentences = known.sentences;
-  if (isFrozen || !model || !isCurrent()) return;
+  if (isFrozen || !model || !isCurrent()) return false;
   const wanted = sentences.filter(sentence => sentence.source && sentence.text);
   const at = Math.max(0, wanted.indexOf(focused()));
   for (const sentence of [...wanted.slice(at), ...wanted.slice(0, at)]) {
@@ -153,14 +164,19 @@ const weighWords = debounce(500, async () => {
       const { probabilities } = await ask("alignment", { model: model.name, source: sentence.source, translation: text });
       shown.sure = probabilities;
     } catch (error) {
-      if (error.kind !== "too_long") return void (temporary.includes(error.kind) && setTimeout(weighWords, 5000));
+      if (error.kind !== "too_long") {
+        const isTemporary = temporary.includes(error.kind);
+        if (isTemporary) setTimeout(weighWords, 5000);
+        return isTemporary;
+      }
       shown.sure = [];
     }
-    if (sentences !== known.sentences) return;
+    if (sentences !== known.sentences) return true;
     if (sentence.text === text) sentence.sure = shown.sure;
     if (shown.sure.some(chance => chance < .5)) redrawSoon();
   }
-});
+  return false;
+}
 const redrawSoon = debounce(100, () => { if (!isEditing()) redraw(); });
 
 function drawOthers() {
@@ -281,6 +297,7 @@ function watchChanges() {
     } else if ("sentence" in changes && known.sentences.every(each => each.prepared === each.text)) { showFocus(); drawOthers(); }
     if (changes.layout !== undefined) redraw();
   });
+  on("lost", () => remark(lost));
   on("key-given", translateAll);
   addEventListener("online", () => { if (retry) translateAll(); });
 }
@@ -312,6 +329,7 @@ export function startTranslate() {
   watchUndo();
   if (state.cut) toast("This link holds only the beginning of a text.");
   if (state.text) return translateAll();
+  if (isHeldElsewhere()) return remark(lost);
   const example = examples[state.from];
   if (example) find("others").replaceChildren(make("p", { className: "faint" }, "Nothing to translate yet? ",
     make("button", { className: "link", lang: state.from, onclick: () => { remember(); putText(example); box.focus(); } }, example)));

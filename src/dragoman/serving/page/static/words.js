@@ -47,8 +47,10 @@ export function wordSpans(sentence, place, side) {
 }
 // What is doubtful of a sentence as a whole.
 export function doubtMark(sentence) {
-  const words = sentence.marks.filter(mark => mark.isWhole && !mark.isSettled).map(mark => mark.words).join("; ");
-  return words ? [make("span", { className: "doubtful", role: "img", "aria-label": `doubt: ${words}`, title: words }, "⚠\ufe0e")] : [];
+  const marks = sentence.marks.filter(mark => mark.isWhole && !mark.isSettled), words = marks.map(mark => mark.words).join("; ");
+  if (!words) return [];
+  const told = marks.find(mark => mark.kind === "source")?.words;
+  return [make("span", { className: "doubtful", role: "img", "aria-label": `doubt: ${words}`, title: words }, told ? `⚠\ufe0e ${told}` : "⚠\ufe0e")];
 }
 // A sentence of the translation: marked if it is the one looked at, or says what somebody chose.
 export function targetSpan(sentence, place) {
@@ -157,7 +159,7 @@ export function watchWords(box, open, edit) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const beside = step && spoken()[spoken().indexOf(Number(sentence)) + step];
     if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open(Number(sentence), Number(index)); }
-    else if (event.key === "F2") { event.preventDefault(); edit(Number(sentence), Number(index)); }
+    else if (event.key === "F2" && !event.shiftKey) { event.preventDefault(); edit(Number(sentence)); }
     else if (next !== undefined && words[next]) { event.preventDefault(); goTo(words[next]); }
     else if (beside !== undefined && wordOf(beside, 0)) { event.preventDefault(); goTo(wordOf(beside, 0)); }
   });
