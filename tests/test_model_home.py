@@ -1,5 +1,6 @@
 """What a name means where a model folder is expected."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -40,10 +41,30 @@ def test_a_pair_that_is_missing_says_what_brings_it(home):
         f"de-en: no such model folder, and no model of this name in {home / 'models'}; “dragoman "
         "pull de-en” brings a published one"
     )
+    (home / "lists").mkdir(parents=True)
+    (home / "lists" / "bad.json").write_text("[")
+    offers = [{"source_language": "en", "target_language": "zh-Hans"}]
+    (home / "lists" / "argos.json").write_text(json.dumps({"offers": offers}))
     with pytest.raises(FolderError, match="“dragoman pull en-zh-Hans” brings"):
         find_model("en-zh-Hans")
     with pytest.raises(FolderError, match="train one with “dragoman train”, or see “dragoman mod"):
         find_model("my-model")
+
+
+def test_a_pair_that_nobody_is_known_to_have_is_not_promised(home):
+    with pytest.raises(FolderError) as missing:
+        find_model("de-it")
+    assert str(missing.value).endswith(
+        "; no published one is known either, but de-en, en-de; “dragoman models --available” lists "
+        "all"
+    )
+    (home / "lists").mkdir(parents=True)
+    offers = [{"source_language": "de", "target_language": f"a{each}"} for each in "abcdefghijklm"]
+    (home / "lists" / "argos.json").write_text(json.dumps({"offers": offers}))
+    with pytest.raises(FolderError, match=r"but de-aa, .*, de-al and others; “dragoman models"):
+        find_model("de-it")
+    with pytest.raises(FolderError, match=r"but de-aa, de-ab, .* and others;"):
+        find_model("xx-yy")
 
 
 @pytest.mark.parametrize("place", ["here", "checkout"])

@@ -1,17 +1,22 @@
 """The model home: where installed models lie, and what a name means where a folder is expected."""
 
+import json
 import os
 import re
 import sys
+import tomllib
+from importlib.resources import files
 from pathlib import Path
 
 from dragoman.errors import FolderError
-from dragoman.files import list_own
+from dragoman.files import list_own, read_small
 
 HOME_VARIABLE = "DRAGOMAN_HOME"
 BOX_SUFFIX = ".tar.xz"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+@-]{0,99}")
 _PAIR = re.compile(r"[a-z]{2,3}(-[A-Z][A-Za-z]+)?-[a-z]{2,3}(-[A-Z][A-Za-z]+)?")
+_MOST_PAIRS = 12
+_MOST_LIST_BYTES = 64 << 20
 _CHECKOUT = Path(__file__).parents[2]
 
 
@@ -62,11 +67,40 @@ def find_model(name: str | Path) -> Path:
     if find_box(str(name)) is not None:
         remedy = f"“dragoman pull {name} --source box” brings the small one that comes along"
     elif _PAIR.fullmatch(str(name)):
-        remedy = f"“dragoman pull {name}” brings a published one"
+        remedy = _advise(str(name))
     else:
         remedy = "train one with “dragoman train”, or see “dragoman models”"
     raise FolderError(
         f"{name}: no such model folder, and no model of this name in {models_folder()}; {remedy}"
+    )
+
+
+def _advise(pair: str) -> str:
+    """Say what brings a model of a pair of languages, or which pairs are known instead."""
+    known = _list_pairs()
+    if pair in known:
+        return f"“dragoman pull {pair}” brings a published one"
+    alike = [each for each in known if set(each.split("-")) & set(pair.split("-"))] or known
+    more = " and others" if len(alike) > _MOST_PAIRS else ""
+    return (
+        f"no published one is known either, but {', '.join(alike[:_MOST_PAIRS])}{more}; “dragoman "
+        "models --available” lists all"
+    )
+
+
+def _list_pairs() -> list[str]:
+    """List the pairs of the catalogue, and of the lists that the sources gave when last asked."""
+    # Read as plain data: the catalogue itself knows of this module.
+    contents = (files("dragoman") / "catalogue" / "catalogue.toml").read_text("utf-8")
+    offers = tomllib.loads(contents)["offers"]
+    for path in sorted((home_folder() / "lists").glob("*.json")):
+        try:
+            offers += json.loads(read_small(path, _MOST_LIST_BYTES))["offers"]
+        except (OSError, ValueError, RecursionError, KeyError, TypeError, FolderError):
+            continue
+    named = [each for each in offers if isinstance(each, dict)]
+    return sorted(
+        {f"{each.get('source_language')}-{each.get('target_language')}" for each in named}
     )
 
 

@@ -113,10 +113,10 @@ class Splitter:
         if options.formality is None:
             return ()
         if options.formality not in self._formality:
-            known = ", ".join(self._formality) or "none"
+            known = ", ".join(f"“{each}”" for each in self._formality)
+            why = f"knows only {known}" if known else "has no formality setting"
             raise OptionError(
-                f"formality is “{options.formality}”, but the model was trained with marks for "
-                f"{known}; leave it out"
+                f"formality is “{options.formality}”, but this model {why}; leave it out"
             )
         return self._formality[options.formality]
 

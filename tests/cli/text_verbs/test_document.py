@@ -67,6 +67,15 @@ def test_layout_is_kept(model, tmp_path):
     assert written["n"] == 3
 
 
+def test_terms_of_a_glossary_are_in_the_document(model, tmp_path, capsys):
+    (tmp_path / "a.json").write_bytes(FILES["a.json"])
+    (tmp_path / "terms.tsv").write_text("Zahl\tcipher\nEi\t\x01\n")
+    words = ["--document", str(tmp_path / "a.json"), "--output", str(tmp_path / "b.json")]
+    main(["translate", str(model), *words, "--terms", str(tmp_path / "terms.tsv")])
+    assert "cipher" in json.loads((tmp_path / "b.json").read_text())["key"]
+    assert "terms.tsv:2: “\x01”: has characters or words that" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("suffix", [".docx", ".txt"])
 def test_a_pdf_becomes_a_word_file_or_text(model, tmp_path, suffix):
     (tmp_path / "a.pdf").write_bytes(draw((50, 700, "Zahl 1")))
@@ -104,6 +113,9 @@ def test_columns_are_chosen(model, tmp_path):
         (["--document", "bad.json", "--output", "b.json"], "bad.json: the file is not JSON (Expec"),
         (["--document", "a.json", "--output", "b.json", "--columns", "1"], "have no columns to ch"),
         (["--document", "a.json", "--output", "b.json", "--n-best", "3"], "--n-best is for lines"),
+        (["--document", "a.json", "--output", "b.json", "--forbid", "a.exe"], "--forbid is for li"),
+        (["--document", "a.json", "--output", "b.json", "--terms", "a.exe"], "a.exe:1: has 1 colu"),
+        (["--document", "a.json", "--output", "b.json", "--terms", "no"], "no: cannot be read"),
         (["--document", "a.json", "--output", "b.json", "--sample"], "--sample is for lines of te"),
         (["a.json", "--document", "a.json", "--output", "b.json"], "FILE is for lines of text, n"),
         (

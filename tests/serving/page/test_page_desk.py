@@ -45,3 +45,9 @@ def test_translation_in_another_language_is_doubtful(service):
     first, second = write_doubts(service, pairs, "en", "fr")
     assert "seems to be Spanish, not French" in [each["words"] for each in first]
     assert second == []
+
+
+def test_terms_of_the_glossary_are_no_doubt(service):
+    pairs = [("I saw Mr Jones there.", "J’ai vu M. Dupont là-bas.")]
+    assert [each["kind"] for each in write_doubts(service, pairs, "en", "fr")[0]] == ["name"]
+    assert write_doubts(service, pairs, "en", "fr", [("Jones", "Dupont")]) == [[]]

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from dragoman.errors import OptionError
 from dragoman.files import read_bounded, write_file
 
 if TYPE_CHECKING:
+    from dragoman.serving.documents.documents import FindTerms
     from dragoman.serving.language_pairs import ServedModels
     from dragoman.serving.service_types import ServedModel
 
@@ -20,7 +22,7 @@ MOST_BYTES = 100 << 20
 _OF_PDF = (".docx", ".txt")
 # What has a meaning for lines alone.
 _OF_LINES = (
-    "file", "n_best", "prefix", "alignments", "confidence", "others", "terms", "forbid", "scores",
+    "file", "n_best", "prefix", "alignments", "confidence", "others", "forbid", "scores",
     "sample", "short_list", "explain_engine",
 )  # fmt: skip
 
@@ -57,6 +59,7 @@ def translate_file(options: argparse.Namespace) -> None:
     content = read_bounded(options.document, MOST_BYTES, "give a smaller one")
     models = load_models([options.model], options.device, options.precision)
     model = _choose(models, said.get("into"))
+    find_terms = _read_terms(options.terms, model)
     service = Service(ServedModels([model]), how)
 
     async def translate() -> bytes:
@@ -74,7 +77,7 @@ def translate_file(options: argparse.Namespace) -> None:
         )
         service.start()
         try:
-            return await translate_document(service, document, request)
+            return await translate_document(service, document, request, find_terms=find_terms)
         finally:
             await asyncio.to_thread(service.stop)
 
@@ -85,6 +88,24 @@ def translate_file(options: argparse.Namespace) -> None:
         raise OptionError(f"{options.document}: {reason}") from None
     _check_places(options.document, options.output)  # It may have taken long.
     write_file(options.output, written)
+
+
+def _read_terms(path: Path | None, model: "ServedModel") -> "FindTerms | None":
+    """Read a glossary, and warn of terms that the model cannot write."""
+    if path is None:
+        return None
+    from dragoman.decoding.constraints.constraints import prepare_constraints
+    from dragoman.decoding.constraints.glossary import read_glossary
+    from dragoman.serving.glossaries import Dictionary
+
+    glossary = read_glossary(path)
+    prepared = prepare_constraints(model.translator.folder.vocabularies.target, glossary=glossary)
+    for warning in prepared.warnings:
+        print(f"dragoman: {warning}", file=sys.stderr)
+    kept = prepared.constraints.glossary
+    terms = () if kept is None else kept.terms
+    entries = tuple((each.source, each.target) for each in terms)
+    return Dictionary(source=model.source, target=model.target, entries=entries).find_terms
 
 
 def _check_flags(options: argparse.Namespace) -> None:

@@ -228,7 +228,7 @@ async def _translate(request: WebRequest) -> Response:
         answers += await service.translate(replace(asked, texts=some, splits_sentences=False))
     written = _write_translation(parts, answers, source, confidence)
     pairs = [(each["source"], each["text"]) for each in written["sentences"]]
-    doubts = await asyncio.to_thread(write_doubts, service, pairs, source, target)
+    doubts = await asyncio.to_thread(write_doubts, service, pairs, source, target, asked.terms)
     for sentence, found in zip(written["sentences"], doubts, strict=True):
         sentence["doubts"] = found
     written["models"] = name_models(service, written["path"], asked.model or "")

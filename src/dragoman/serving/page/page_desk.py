@@ -42,7 +42,11 @@ def read_terms(fields: JsonFields, text: str, source: str, target: str) -> tuple
 
 
 def write_doubts(
-    service: Service, pairs: Sequence[tuple[str, str]], source: str, target: str
+    service: Service,
+    pairs: Sequence[tuple[str, str]],
+    source: str,
+    target: str,
+    terms: Sequence[tuple[str, str]] = (),
 ) -> list[list[dict[str, Any]]]:
     """Find what is doubtful in translations, as JSON for the page.
 
@@ -56,6 +60,8 @@ def write_doubts(
         The language of the sentences.
     target : str
         The language that the translations should be in.
+    terms : Sequence[tuple[str, str]]
+        Of the glossary with which they were made.
 
     Returns
     -------
@@ -66,7 +72,7 @@ def write_doubts(
         [
             {name: getattr(doubt, name) for name in ("kind", "side", "begin", "end", "words")}
             for doubt in (
-                *find_doubts(one, other, source, target),
+                *find_doubts(one, other, source, target, terms),
                 *_find_other_language(service, other, target),
             )
         ]
