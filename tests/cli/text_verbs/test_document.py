@@ -69,11 +69,11 @@ def test_layout_is_kept(model, tmp_path):
 
 def test_terms_of_a_glossary_are_in_the_document(model, tmp_path, capsys):
     (tmp_path / "a.json").write_bytes(FILES["a.json"])
-    (tmp_path / "terms.tsv").write_text("Zahl\tcipher\nEi\t\x01\n")
+    (tmp_path / "terms.tsv").write_text("Zahl\tcipher\n")
     words = ["--document", str(tmp_path / "a.json"), "--output", str(tmp_path / "b.json")]
     main(["translate", str(model), *words, "--terms", str(tmp_path / "terms.tsv")])
     assert "cipher" in json.loads((tmp_path / "b.json").read_text())["key"]
-    assert "terms.tsv:2: “\x01”: has characters or words that" in capsys.readouterr().err
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("suffix", [".docx", ".txt"])

@@ -69,6 +69,37 @@ def test_items_have_markers_and_are_paragraphs():
     ]  # fmt: skip
 
 
+def item(text, base):
+    """Write an item as reportlab does: its marker is a piece of its own, and the text hangs."""
+    return [piece("•", base, left=50), piece(text, base, left=68)]
+
+
+def test_what_follows_a_list_at_its_edge_is_no_part_of_the_last_item():
+    items = [*item("one", 700), *item("two", 682), *item("three", 664)]
+    flush = [piece("Thanks to all who helped, and until we meet again", 646), piece(FULL, 634)]
+    assert read([[*items, *flush]]) == ["one", "two", "three", f"{flush[0].text} {FULL}"]
+    assert read([items], [flush]) == ["one", "two", "three", f"{flush[0].text} {FULL}"]
+    assert read([items], [[piece("thanks to all", 700)]]) == [
+        "one",
+        "two",
+        "three",
+        "thanks to all",
+    ]
+
+
+def test_items_go_on_where_their_text_hangs_also_in_the_next_column():
+    whole = [*item(FULL[:-5], 700), piece("and more.", 688, left=68), piece(FULL, 664)]
+    assert read([whole])[0] == f"{FULL[:-5]} and more."
+    rest = [piece("and more.", 700, left=268), piece(FULL, 676, left=250)]
+    assert read([item(FULL, 700)], [rest])[0] == f"{FULL} and more."
+    left = [piece("and more.", 700, left=38), piece(FULL, 676, left=20)]
+    assert read([item(FULL, 700)], [left])[0] == f"{FULL} and more."
+
+
+def test_a_full_line_of_an_item_goes_on_at_the_edge_too():
+    assert read([[*item(FULL, 700), piece("and more.", 688)]]) == [f"{FULL} and more."]
+
+
 def test_what_is_large_or_bold_and_short_is_a_heading():
     text = page(
         piece("Title", 700, size=20), 10, piece("1. Part", 665, size=14), 6, FULL, FULL, 8,

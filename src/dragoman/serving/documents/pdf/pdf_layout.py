@@ -48,6 +48,8 @@ class Line:
         Of most of it.
     is_bold : bool
         Whether all of it is bold.
+    hanging : float | None
+        Where the text of an item begins whose marker stands apart.
     """
 
     text: str
@@ -56,6 +58,7 @@ class Line:
     base: float
     size: float
     is_bold: bool
+    hanging: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +144,7 @@ def _join_markers(band: Band) -> Band:
             and piece.left - last.right < _MARKER_GAP * piece.size
         ):
             text = f"{last.text.strip()} {piece.text.lstrip()}"
-            joined[-1] = replace(piece, text=text, left=last.left)
+            joined[-1] = replace(piece, text=text, left=last.left, hanging=piece.left)
         else:
             joined.append(piece)
     return joined
@@ -160,6 +163,7 @@ def join_pieces(pieces: Sequence[Piece]) -> Line:
         base=largest.base,
         size=largest.size,
         is_bold=all(each.is_bold for each in pieces),
+        hanging=pieces[0].hanging,
     )
 
 

@@ -44,10 +44,12 @@ class _Paragraph:
     """Lines of one paragraph.
 
     `is_first`: whether it may have begun in the column before; `is_full`: whether its last line is
-    as long as the others of a justified column, so that it goes on in the next.
+    as long as the others of a justified column, so that it goes on in the next. `left`: the edge of
+    its column.
     """
 
     lines: tuple[Line, ...]
+    left: float
     is_first: bool
     is_full: bool
 
@@ -162,7 +164,10 @@ def _split_paragraphs(lines: Sequence[Line]) -> list[_Paragraph]:
     is_full = column.is_justified and right - lines[-1].right < 0.3 * lines[-1].size
     return [
         _Paragraph(
-            lines=tuple(group), is_first=index == 0, is_full=is_full and index == len(groups) - 1
+            lines=tuple(group),
+            left=column.left,
+            is_first=index == 0,
+            is_full=is_full and index == len(groups) - 1,
         )
         for index, group in enumerate(groups)
     ]
@@ -190,6 +195,8 @@ def _is_indented(before: Line, line: Line, group: Sequence[Line], column: _Colum
     """Whether the edge of a line tells that a paragraph begins."""
     step = line.left - before.left
     if find_marker(group[0].text):  # What follows its marker is indented.
+        if len(group) == 1 and _is_before(line.left, before.hanging, line):
+            return _has_room(before, line, column)
         return step < -0.7 * line.size and (len(group) > 1 or line.left < column.left + line.size)
     is_centred = abs(before.left + before.right - line.left - line.right) < line.size
     return step > 0.7 * line.size and not is_centred
@@ -197,10 +204,18 @@ def _is_indented(before: Line, line: Line, group: Sequence[Line], column: _Colum
 
 def _ends_early(before: Line, line: Line, column: _Column) -> bool:
     """Whether a sentence ends on a line that had room for the first word of the next."""
+    return _END.search(before.text) is not None and _has_room(before, line, column)
+
+
+def _has_room(before: Line, line: Line, column: _Column) -> bool:
     word = line.text.split(" ", 1)[0]
     width = (line.right - line.left) * (len(word) + 1) / max(len(line.text), 1)
-    has_room = before.right + width < column.right - line.size
-    return has_room and _END.search(before.text) is not None
+    return before.right + width < column.right - line.size
+
+
+def _is_before(left: float, hanging: float | None, line: Line) -> bool:
+    """Whether a line begins before the text of the item above it does."""
+    return hanging is not None and left < hanging - 0.7 * line.size
 
 
 def _join_continued(found: Sequence[_Paragraph | Part]) -> list[_Paragraph | Part]:
@@ -219,6 +234,11 @@ def _continues(last: _Paragraph, each: _Paragraph) -> bool:
     """Whether a paragraph is the rest of the last one."""
     before, line = last.lines[-1], each.lines[0]
     if not each.is_first or not _is_alike(before, line) or find_marker(line.text) > 0:
+        return False
+    hanging = last.lines[0].hanging
+    # The next column may stand elsewhere: how far it is from its edge counts as well.
+    indent = None if hanging is None else hanging - last.left
+    if _is_before(line.left, hanging, line) and _is_before(line.left - each.left, indent, line):
         return False
     is_open = not _END.search(before.text)
     is_cut = before.text.endswith("\u00ad") or line.text[:1].islower()

@@ -22,6 +22,10 @@ class Piece:
         Of its font.
     is_bold : bool
         Whether it is printed bold.
+    hanging : float | None
+        Where the text of an item begins whose marker stands apart.
+    hanging : float | None
+        Where the text of an item begins whose marker stands apart.
     """
 
     text: str
@@ -30,6 +34,7 @@ class Piece:
     base: float
     size: float
     is_bold: bool = False
+    hanging: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
