@@ -21,9 +21,11 @@ function collect() {
     sentence.marks = sentence.marks.filter(mark => !["confidence", "source"].includes(mark.kind));
     if (typeof sentence.confidence === "number" && sentence.confidence < leastConfidence)
       sentence.marks.push({ kind: "confidence", side: "target", isWhole: true, places: [], words: `only ${Math.round(100 * sentence.confidence)} % sure to be good` });
-    if (sentence.sure?.length === sentence.targetWords.length)
+    // What somebody chose or wrote need not please the model.
+    if (!keptOf(sentence) && sentence.sure?.length === sentence.targetWords.length)
       sentence.sure.forEach((chance, word) => {
-        if (chance < leastChance) sentence.marks.push({ kind: "confidence", side: "target", isWhole: false, places: [word], words: `the model gives “${sentence.targetWords[word].text}” only ${percent(chance)}` });
+        const how = chance < .001 ? "hardly any probability" : `only ${percent(chance)}`;
+        if (chance < leastChance) sentence.marks.push({ kind: "confidence", side: "target", isWhole: false, places: [word], words: `the model gives “${sentence.targetWords[word].text}” ${how}` });
       });
     const { changedFrom } = keptOf(sentence) ?? {};
     if (changedFrom) sentence.marks.push({ kind: "source", side: "target", isWhole: true, places: [], words: "source changed: check" });
