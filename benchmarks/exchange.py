@@ -280,7 +280,6 @@ def main() -> None:
     expected, scores = ours.translate(texts), ours.score(texts, others)
     figures: dict[str, float] = {"exchange_sentences": len(texts)}
     notes: dict[str, object] = {"model": given.model.name}
-    facts = ours.folder.facts
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
 
@@ -301,23 +300,31 @@ def main() -> None:
             compare("huggingface", HuggingFace(folder / "huggingface"))
             import_huggingface(folder / "huggingface", folder / "back", None, None)
             compare("huggingface_there_and_back", Ours(folder / "back"))
-        package = folder / "model.argosmodel"
-        export_argos(given.model, package)
-        pair = [facts.source_language or "", facts.target_language or ""]
-        found = translate_with_argos(package, folder / "argos", texts[:IMPORTED], pair)
-        plain = [text.replace("_", " ") for text in decoded(ours, expected[:IMPORTED])]
-        same = [one == other for one, other in zip(found, plain, strict=True)]
-        figures["exchange_argos_translated_sentences"] = sum(bool(text) for text in found)
-        figures["exchange_argos_identical_text_share"] = sum(same) / len(same)
-        import_model(package, folder / "imported-argos")
-        translator = Translator.load(folder / "imported-argos", "cpu", (), "float32")
-        own = search_alone(translator, texts[:IMPORTED], 1, "on")
-        plain = [text.replace("_", " ") for text in decoded(ours, own)]
-        same = [one == other for one, other in zip(found, plain, strict=True)]
-        figures["import_argos_identical_text_share"] = sum(same) / len(same)
+        figures |= compare_argos(given.model, ours, texts[:IMPORTED], expected[:IMPORTED], folder)
         figures |= compare_imports(given.model, texts[:IMPORTED], others[:IMPORTED], folder)
     print(json.dumps(figures, indent=1))
     print(write_result("exchange", figures, seeds=[], notes=notes, folder=given.results))
+
+
+def compare_argos(
+    model: Path, ours: Ours, texts: list[str], expected: list[list[str]], folder: Path
+) -> dict[str, float]:
+    """Translate with an exported Argos package, and with the same package imported again."""
+    package, facts = folder / "model.argosmodel", ours.folder.facts
+    export_argos(model, package)
+    pair = [facts.source_language or "", facts.target_language or ""]
+    found = translate_with_argos(package, folder / "argos", texts, pair)
+    import_model(package, folder / "imported-argos")
+    translator = Translator.load(folder / "imported-argos", "cpu", (), "float32")
+    own = search_alone(translator, texts, 1, "on")
+    figures: dict[str, float] = {
+        "exchange_argos_translated_sentences": sum(bool(text) for text in found)
+    }
+    for name, pieces in (("exchange", expected), ("import", own)):
+        plain = [text.replace("_", " ") for text in decoded(ours, pieces)]
+        same = [one == other for one, other in zip(found, plain, strict=True)]
+        figures[f"{name}_argos_identical_text_share"] = sum(same) / len(same)
+    return figures
 
 
 def decoded(ours: Ours, pieces: list[list[str]]) -> list[str]:

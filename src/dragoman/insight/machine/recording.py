@@ -313,7 +313,7 @@ def _attend(trace: AttentionTrace) -> dict[str, Tensor]:
 
 
 def _feed(layer: FeedForward, calls: dict[nn.Module, Any]) -> dict[str, Tensor]:
-    """Compute what is between the two linear maps, from what the layer was given."""
+    """Compute the activations between both linear maps from the recorded input of the layer."""
     (given, *_), said = calls[layer]
     inner = layer.inner(given)
     gate = None if layer.gate is None else layer.gate(given)

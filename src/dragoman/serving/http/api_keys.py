@@ -81,7 +81,7 @@ class ApiKeys:
         return self._entries is not None
 
     def replace(self, entries: Sequence[ApiKey]) -> None:
-        """Put other keys in place of those that there are."""
+        """Replace all keys, such as after the file was read again."""
         self._entries = tuple(entries)
 
     async def authenticate(self, raw_key: str | None, address: str) -> Client:

@@ -68,7 +68,7 @@ class SocketGuard(asyncio.Protocol):
         self._protocol.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Forward received data; end what is too much of anything but text."""
+        """Forward received data; abort on too many fragments or unread answers to pings."""
         is_head = not self._protocol.handshake_initiated
         num_frames, num_messages = self._num_frames, self._num_messages
         self._protocol.data_received(data)

@@ -109,7 +109,7 @@ class DatabaseThreads:
         return True
 
     def close(self) -> None:
-        """Pay what is owed, if that can be, and end the threads."""
+        """Run the outstanding refunds, if the database answers, and end the threads."""
         pools = (self._counting, self._reading)
         for pool in pools:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -130,7 +130,7 @@ class DatabaseThreads:
             _log.error("the state could not be reached: %d refunds are lost", len(self._owed))
 
     def _pay(self) -> None:
-        """Call what is owed, if the database can be written to."""
+        """Run the outstanding refunds, if the database can be written to."""
         with self._paying:
             try:
                 self._database.ping()
@@ -180,7 +180,7 @@ class DatabaseThreads:
 
 
 def _undo_later(future: "Future[Any]", undo: Callable[[], None] | None) -> None:
-    """Undo what succeeds although nobody waits for it any more."""
+    """Undo a call that succeeds after its caller has been cancelled or timed out."""
     if undo is not None:
         future.add_done_callback(partial(_undo, undo))
 

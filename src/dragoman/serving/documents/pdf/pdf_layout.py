@@ -266,7 +266,7 @@ def _read_columns(bands: Sequence[Band], gaps: Sequence[Gap], depth: int) -> lis
 
 
 def _is_aligned(cells: Sequence[Sequence[Sequence[Piece]]]) -> bool:
-    """Whether what stands in other columns stands at the height of what is in the first."""
+    """Tell whether the cells of each row have their first lines at one height."""
     rows = [[each[0] for each in row if each] for row in cells if row[0]]
     shares = [abs(each.base - row[0].base) < _LEVEL * each.size for row in rows for each in row[1:]]
     return not shares or statistics.mean(shares) > 0.8

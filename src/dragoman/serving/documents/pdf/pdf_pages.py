@@ -147,7 +147,7 @@ def _read_glyph(text: pypdfium2.PdfTextPage, index: int, character: str, style: 
 
 
 def _turn(x: float, y: float, quarter: int) -> tuple[float, float]:
-    """Turn a point so that what is written in a direction is written from left to right."""
+    """Rotate a point by quarter turns, so that turned text runs from left to right."""
     return ((x, y), (y, -x), (-x, -y), (-y, x))[quarter]
 
 
