@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from tests.decoding.made_calibration import copy_calibrated
-from tests.serving.browser import PHONE, open_browser, open_page
+from tests.serving.browser import PHONE, open_page
 from tests.serving.running_server import KEY, make_keys, serve
 from tests.serving.small_service import copy_folder
 from tests.serving.word_model import DICTIONARY, write_word_model
@@ -55,12 +55,6 @@ def folders(tmp_path_factory, vocabularies):
 def url(folders):
     with serve(folders) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as started:
-        yield started
 
 
 @pytest.fixture

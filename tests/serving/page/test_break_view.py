@@ -9,7 +9,7 @@ import httpx
 import numpy as np
 import pytest
 import torch
-from tests.serving.browser import DESK, PHONE, open_browser, open_page
+from tests.serving.browser import DESK, PHONE, open_page
 from tests.serving.running_server import KEY, make_keys, serve, watch
 from tests.serving.small_service import copy_folder
 from tests.serving.word_model import write_word_model
@@ -29,12 +29,6 @@ EXAMPLE, REFERENCE = "the dog sees a house", "un chien voit une maison"
 SIZES = [{"viewport": DESK}, {"viewport": PHONE, "has_touch": True},
          {"viewport": {"width": 320, "height": 640}, "has_touch": True},
          {"color_scheme": "dark"}]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 import torch
 from tests.models.variants import FAMILIES
-from tests.serving.browser import DESK, PHONE, open_browser, open_page
+from tests.serving.browser import DESK, PHONE, open_page
 from tests.serving.running_server import serve
 from tests.serving.word_model import write_word_model
 
@@ -49,12 +49,6 @@ def translator(folder):
 @pytest.fixture(scope="module")
 def recording(translator):
     return record_pair(translator, SOURCE, TARGET)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as started:
-        yield started
 
 
 @pytest.fixture

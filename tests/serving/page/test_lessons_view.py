@@ -1,7 +1,7 @@
 """Lessons in a real browser: predict, run, explain; terms, size, print."""
 
 import pytest
-from tests.serving.browser import PHONE, open_browser, open_page
+from tests.serving.browser import PHONE, open_page
 from tests.serving.running_server import serve
 from tests.serving.small_service import copy_folder
 from tests.serving.word_model import write_word_model
@@ -28,12 +28,6 @@ def url(tmp_path_factory, vocabularies):
     first = write_word_model(folder / "words", vocabularies)
     with serve([first, copy_folder(first, folder, "fr", "en")]) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as started:
-        yield started
 
 
 @pytest.fixture

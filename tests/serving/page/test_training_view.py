@@ -5,19 +5,13 @@ import json
 import time
 
 import pytest
-from tests.serving.browser import PHONE, open_browser, open_page
+from tests.serving.browser import PHONE, open_page
 from tests.serving.running_server import watch
 
 from dragoman.serving.page import page_runs
 from dragoman.training.learning_rate_finder import analyse_curve, rate_of
 
 SOURCE, TARGET = "the old dog", "le vieux chien"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as started:
-        yield started
 
 
 def write_run(folder, last, *, first=1, begun=1000.0, **options):

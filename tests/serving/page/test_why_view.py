@@ -4,19 +4,13 @@ import re
 from urllib.parse import quote
 
 import pytest
-from tests.serving.browser import PHONE, open_browser, open_page
+from tests.serving.browser import PHONE, open_page
 from tests.serving.running_server import serve
 from tests.serving.word_model import write_word_model
 
 SOURCE = "the old dog sees a tree"
 TINY = {"width": 320, "height": 640}
 COUNT = 20
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
